@@ -1,6 +1,6 @@
-"""The way from a path to the store that is there; a new storage format has its line here.
+"""Open the store at a path, or begin a new one; each storage format has one line here.
 
-Formats are imported late: most commands need one of them.
+Formats are imported late, because most commands need only one.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ def open(  # noqa: A001 - as xarray and gzip name it
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Open what is at a path for reading, whose format its first bytes tell, or its metadata; use it in a ``with``.
+    """Open the store at a path for reading, by its first bytes or its metadata; use it in a ``with``.
 
     Raises
     ------
     FileError
-        If there is nothing, or it is of a format that tamis does not read.
+        If there is nothing, or tamis does not read its format.
     """
     opens = _other_format(path)
     return Hdf5Store.open(path) if opens is None else opens(os.fsdecode(path))
 
 
 def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore] | None:
-    """Return what opens what is at a path, if it is not HDF5; None for anything else."""
+    """Return the function that opens a path, if it is not HDF5; None for an unknown format."""
     if is_zarr(path):
         from tamis.formats.zarr.stored.store import ZarrStore
 
@@ -94,19 +94,19 @@ def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore]
 
 
 def is_zarr_name(target: Path) -> bool:
-    """Return whether a target of this name becomes a Zarr hierarchy: by its ending, or because it is one."""
+    """Return whether a target of this name becomes a Zarr hierarchy: by its ending, or because it already is one."""
     return target.suffix == ".zarr" or is_zarr(target)
 
 
 def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
-    """Return the transaction of a target, whose name tells its format.
+    """Return the transaction of a target, whose format depends on its name.
 
     Parameters
     ----------
     target
         The final name.
     overwrite
-        Whether what is there is replaced.
+        Whether an existing target is replaced.
     **form
         Parameters of `tamis.formats.zarr.writing.writer.ZarrForm`; those that are None are left out.
 
@@ -115,7 +115,7 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     FileError
         If there cannot be a file or folder of that name.
     ParameterError
-        If the format does not have such a form.
+        If the format does not support such a form.
     MissingFilterError
         If zarr is not installed; names the extra.
     """
@@ -137,7 +137,7 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
 
 
 def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()) -> None:
-    """Raise an error if the format of a target cannot have an array of the source that is not left out."""
+    """Raise an error if the target's format does not support an array of the source that is not left out."""
     if target.form is not None:
         from tamis.formats.zarr.writing.new_array import check_array as check_zarr
         from tamis.formats.zarr.writing.writer import ZarrForm
@@ -168,7 +168,7 @@ def copy_store(
 ) -> list[str]:
     """Copy a store to a new one, except the arrays that functions create, and return notes about other files.
 
-    A file of another format becomes a netCDF-4 file, and anything a Zarr hierarchy if the target is a folder.
+    A file of another format becomes a netCDF-4 file; any store becomes a Zarr hierarchy if the target is a folder.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def copy_store(
         Called when all arrays exist: returns new companions by the path of their variables, None for variables that
         lose theirs.
     threads
-        Number of threads that encode arrays without a function, where they cannot stay as they are.
+        Number of threads that encode arrays without a function, if these cannot stay unchanged.
     line
         Called when all arrays exist: returns a line for the history of the target, empty for none.
     dropped
@@ -221,12 +221,12 @@ def copy_store(
 
 
 def is_copied_by_objects(source: Store, target: Transaction) -> bool:
-    """Return whether `copy_store` copies objects as they are stored; it writes those of other formats anew."""
+    """Return whether `copy_store` copies objects as stored; objects of other formats are written anew."""
     return isinstance(source, Hdf5Store) and target.form is None
 
 
 def pair_of(source: Store, target: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> Pair:
-    """Return what compares two stores except for the numbers in their arrays.
+    """Return the pair that compares two stores except for the numbers in their arrays.
 
     `whole` if all arrays are compared; `dropped` has those of the source that the target leaves out.
     """

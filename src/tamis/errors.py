@@ -22,7 +22,7 @@ from tamis.formatting import printable_lines
 
 
 class _Place(TypedDict, total=False):
-    """The place of an error, as far as it is known; see the properties of `TamisError`."""
+    """The known place of an error; see the properties of `TamisError`."""
 
     path: str | os.PathLike[str] | None
     dataset: str | None
@@ -64,7 +64,7 @@ class TamisError(Exception):
         Parameters
         ----------
         label
-            Text for people to put before the message, with a colon, as far as it does not begin with it.
+            Text to put before the message, with a colon, without parts that the message already begins with.
         path, dataset, chunk, filter
             Values of the properties. A property that has a value keeps it: the innermost place wins.
         """
@@ -74,7 +74,7 @@ class TamisError(Exception):
         return self
 
     def _known(self) -> _Place:
-        """Return the place that was added here, completed by that of the error from which this one was raised."""
+        """Return the place added here, completed by that of the error from which this one was raised."""
         added: _Place = vars(self).get("_place", {})
         cause = self.__cause__
         return _merged(added, cause._known()) if isinstance(cause, TamisError) else added
@@ -88,7 +88,7 @@ class TamisError(Exception):
 
 
 def _labelled(label: str, message: str) -> str:
-    """Return a message after a label, such as ``file: dataset``, whose last parts it may begin with already."""
+    """Return a message after a label such as ``file: dataset``; the message may already begin with its last parts."""
     places = label.split(": ")
     said = (count for count in range(len(places)) if message.startswith(": ".join(places[count:]) + ": "))
     return ": ".join([*places[: next(said, len(places))], message])
@@ -126,7 +126,7 @@ class BoundError(TamisError, ValueError):
 
 @contextmanager
 def located(label: str = "", /, **place: Unpack[_Place]) -> Iterator[None]:
-    """Add where they happened to errors that are raised inside; see `TamisError.at`."""
+    """Add a place to errors that are raised inside; see `TamisError.at`."""
     try:
         yield
     except TamisError as error:

@@ -23,7 +23,7 @@ def printable_lines(text: str) -> str:
 
 
 def shell_path(path: str) -> str:
-    """Return a path as a word for a shell, which no command takes for an option."""
+    """Return a path as a word for a shell that no command mistakes for an option."""
     return shell_word(f"./{path}" if path.startswith("-") else path)
 
 
@@ -33,7 +33,7 @@ def shell_line(words: Iterable[str]) -> str:
 
 
 def shell_word(word: str) -> str:
-    """Return text as one word for a shell; control characters and bytes that are no UTF-8 as bash's escapes."""
+    """Return text as one word for a shell; control characters and bytes that are not UTF-8 become bash's escapes."""
     if word.isprintable():
         return shlex.quote(word)
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(word))
@@ -60,12 +60,12 @@ def shape_text(shape: Sequence[int] | None) -> str:
 
 
 def ratio(nbytes: int, stored_nbytes: int) -> float | None:
-    """Return bytes of values for each byte that stores them; None where there are no bytes of either."""
+    """Return bytes of values per stored byte; None if there are no bytes of either."""
     return nbytes / stored_nbytes if nbytes and stored_nbytes else None
 
 
 def ratio_text(value: float | None) -> str:
-    """Return a ratio with two decimals, or none where it is large; empty where there is none."""
+    """Return a ratio with two decimals, or none if it is large; empty for None."""
     return "" if value is None else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
 
 
@@ -80,12 +80,12 @@ def size_text(nbytes: float) -> str:
 
 
 def relative_text(bound: float) -> str:
-    """Return a bound relative to a value as per cent, in three digits."""
+    """Return a bound relative to a value as a percentage, in three digits."""
     return f"{100 * bound:.3g} %"
 
 
 def percent_text(fraction: float) -> str:
-    """Return a fraction as per cent: whole ones, and below 10 % with one decimal."""
+    """Return a fraction as a percentage: whole, or with one decimal below 10 %."""
     percent = 100 * fraction
     return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
 

@@ -1,4 +1,4 @@
-"""Imports at another time: names of a module when they are first used, a function when another module is imported."""
+"""Late imports: names of a module on first use, and functions called when another module is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a module, by its namespace: each name is imported from its module when first used.
 
-    A name of a package's own is the module of that name in it.
+    If the module is the package itself, the name is that of a submodule.
     """
     own = namespace["__name__"]
 
@@ -33,7 +33,7 @@ def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callabl
 
 
 def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
-    """Call a function with a module, now if it is imported already; calls beyond the first must do no harm."""
+    """Call a function with a module, now if it is already imported; repeated calls must be harmless."""
     _WAITING[name] = function
     if not any(type(finder) is _Finder for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
@@ -43,18 +43,18 @@ def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
 
 
 class _Loader(Loader):
-    """Executes a module by the loader of its own, and calls a function."""
+    """Executes a module with its own loader, and then calls a function."""
 
     def __init__(self, loader: Any, function: Callable[[ModuleType], None]) -> None:
         self._loader, self._function = loader, function
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the loader of the module creates."""
+        """Return the module that its loader creates."""
         module: ModuleType | None = self._loader.create_module(spec)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, which has its own loader again."""
+        """Execute the module, with its own loader restored."""
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -63,7 +63,7 @@ class _Loader(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules as the other finders do."""
+    """Finds modules like the other finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

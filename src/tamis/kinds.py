@@ -1,4 +1,4 @@
-"""The kinds of arguments that public functions take, checked before anything is done."""
+"""Kinds of arguments of public functions, checked before anything is done."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kind:
         return Kind(f"{self.words} such as {example}", self.fits)
 
     def or_none(self) -> Kind:
-        """Return the kind that has None, too."""
+        """Return the kind that also allows None."""
         return Kind(f"{self.words} or None", lambda value: value is None or self.fits(value))
 
     def check(self, name: str, value: Any) -> None:
@@ -46,7 +46,7 @@ def _is_path(value: Any) -> bool:
 
 
 def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
-    """Return whether a value yields items that fit; an iterator is not looked into, which would use it up."""
+    """Return whether a value yields items that fit; an iterator is not examined, because that would use it up."""
     if isinstance(value, Mapping | io.IOBase) or not isinstance(value, Iterable):
         return False
     return iter(value) is value or all(map(fits, value))
@@ -97,10 +97,10 @@ def instance(words: str, *types: type) -> Kind:
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that raises ParameterError for arguments of other kinds; None is one where it is the default.
+    """Return a decorator that raises ParameterError for arguments of other kinds; a default of None is allowed.
 
-    Each kind is for the parameter of its name. The function has one frame more between it and its caller, which counts
-    for the ``stacklevel`` of its warnings.
+    Each kind is for the parameter of its name. There is one more frame between the function and its caller, which
+    counts for the ``stacklevel`` of its warnings.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

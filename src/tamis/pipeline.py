@@ -1,4 +1,4 @@
-"""A pipeline: filters with their flags, in order, which encode and decode one chunk; perhaps rounding before them."""
+"""A pipeline: filters with flags, in order, which encode and decode one chunk, possibly after a rounding."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _FILTERS = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Filters in the order in which they run on writing; reading undoes them from the last to the first.
+    """Filters in the order in which they run on writing; reading undoes them in reverse order.
 
     Parameters
     ----------
     stages
         Stages, or filters, which get their default flag. A filter that encodes values, such as zfp, must be the
-        first, unless the whole pipeline was read from a file. A rounding may come before all filters, which are
-        lossless then.
+        first, unless the whole pipeline was read from a file. A rounding may come before all filters, which must then
+        be lossless.
     bound
-        The largest error that is allowed, in place of the sum of the filters' own; None if that holds. zfp, whose
-        errors are a fraction of its tolerance, keeps a smaller bound, which is to be proven for each chunk.
+        The largest allowed error, instead of the sum of the filters' own; None to use that. zfp, whose errors are a
+        fraction of its tolerance, can keep a smaller bound, which must be proven for each chunk.
 
     Attributes
     ----------
     stages
-        The stages, without a rounding, which is no filter of the file.
+        The stages, without a rounding, which is not a filter of the file.
     rounding
         Rounding of the values before the filters; None if there is none.
     filters
@@ -56,8 +56,8 @@ class Pipeline:
     bound
         The bound that was given.
     error_bound
-        Largest allowed absolute error of a value, in units of the data: the bound that was given, or that of the
-        filters and the rounding; 0 if lossless, None if there is no bound, or a relative one of the rounding.
+        Largest allowed absolute error of a value, in units of the data: the given bound, or that of the filters and the
+        rounding; 0 if lossless, None if there is no bound, or only a relative one of the rounding.
 
     Raises
     ------
@@ -126,7 +126,7 @@ class Pipeline:
 
     @explained(bound=NUMBER.or_none())
     def within(self, bound: float | None) -> Pipeline:
-        """Return the filters with another allowed error, or with their own for None; see `bound`."""
+        """Return the filters with another allowed error, or their own for None; see `bound`."""
         return self if bound == self.bound else Pipeline(self.stages, bound=bound)
 
     @explained(chunk=_CHUNK)
@@ -145,7 +145,7 @@ class Pipeline:
                 ).at(filter=checked)
 
     def refuse_bound(self) -> None:
-        """Raise ParameterError if zfp has a bound in place of a mode; an optional filter would just be left out."""
+        """Raise ParameterError if zfp has a bound instead of a mode; an optional filter would just be left out."""
         for each in self.filters[:1]:
             if isinstance(each, Zfp) and each.bound is not None:
                 each.mode  # noqa: B018  # raises
@@ -160,7 +160,7 @@ class Pipeline:
     def encode(
         self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = (), prove: bool = True
     ) -> tuple[bytes, int]:
-        """Encode the values of one chunk, as HDF5 does.
+        """Encode the values of one chunk, like HDF5.
 
         Parameters
         ----------
@@ -169,13 +169,13 @@ class Pipeline:
         skip
             Filters to skip, recorded in the mask.
         prove
-            Whether zfp in accuracy mode decodes and compares chunks whose bound is in doubt, as the plugin does; False
-            for callers that compare themselves.
+            Whether zfp in accuracy mode decodes and compares chunks whose bound is in doubt, like the plugin; False for
+            callers that compare themselves.
 
         Returns
         -------
         bytes, int
-            The encoded chunk and its filter mask: bit i is set if filter i was skipped, on demand or because it is
+            The encoded chunk and its filter mask: bit i is set if filter i was skipped, on request or because it is
             optional and failed.
 
         Raises
@@ -201,7 +201,7 @@ class Pipeline:
 
     @explained(data=BYTES, chunk=_CHUNK, skip=_FILTERS)
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
-        """Encode the output of the first filter by the filters after it; see `encode`."""
+        """Encode the output of the first filter with the filters after it; see `encode`."""
         return self._run(data, chunk, 1, skip)
 
     def _run(
@@ -243,11 +243,11 @@ class Pipeline:
         Raises
         ------
         StreamError
-            If the bytes are damaged; names the filter that noticed.
+            If the bytes are damaged; names the filter that failed.
         MissingFilterError
             If an applied filter is not installed, with advice.
         ParameterError
-            If no file can have this type.
+            If the type cannot be in a file.
         """
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
@@ -260,7 +260,7 @@ class Pipeline:
 
     @explained(data=BYTES, mask=WHOLE, chunk=_CHUNK)
     def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
-        """Undo `encode_rest`: return what the first filter made of a chunk, which must not be skipped."""
+        """Undo `encode_rest`: return the output of the first filter, which must not be skipped."""
         return self._undo(data, mask, chunk, 1)
 
     def _undo(self, data: Data, mask: int, chunk: ChunkType, end: int) -> Data:
@@ -284,7 +284,7 @@ class Pipeline:
         return error.at(f"filter {index + 1}, {stage.filter} ({stage.flag})", filter=stage.filter)
 
     def missing(self) -> tuple[str, ...]:
-        """Return for each filter that cannot be decoded here what is missing."""
+        """Return what is missing for each filter that cannot be decoded here."""
         reasons = []
         for candidate in dict.fromkeys(self.filters):
             if isinstance(candidate, UnknownFilter):
@@ -352,7 +352,7 @@ def _stage(value: object) -> Stage:
 
 
 def as_pipeline(value: object) -> Pipeline:
-    """Return a pipeline as it is, a filter or rounding as a pipeline of one, and tamis text parsed."""
+    """Return a pipeline unchanged, a filter or rounding as a pipeline of one, and tamis text parsed."""
     if isinstance(value, Pipeline):
         return value
     if isinstance(value, (Filter, Stage, Rounding)):

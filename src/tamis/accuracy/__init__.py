@@ -1,1 +1,1 @@
-"""How far values are from others: differences, statistics, and two arrays compared."""
+"""Accuracy of values: differences, statistics, and comparison of two arrays."""

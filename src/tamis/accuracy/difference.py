@@ -158,7 +158,7 @@ def _compare(expected: NDArray[Any], actual: NDArray[Any], marks: NDArray[Any]) 
 
 
 class PairSums(NamedTuple):
-    """What is added up about the pairs whose first value is not missing."""
+    """Sums over the pairs whose first value is not missing."""
 
     pair_count: int
     # The smallest and the largest value before, if there are pairs
@@ -186,7 +186,7 @@ class PairSums(NamedTuple):
 
 
 def _native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in native byte order, of floats the nearest of 32 and 64 bits."""
+    """Return the type in native byte order; for floats, the nearest of 32 and 64 bits."""
     if dtype.kind != "f":
         return dtype.newbyteorder("=")
     return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)

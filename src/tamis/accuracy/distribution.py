@@ -1,4 +1,4 @@
-"""Whether two sets of values may come from one distribution: the test of Kolmogorov and Smirnov."""
+"""Whether two sets of values may come from one distribution: the Kolmogorov-Smirnov test."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class _Window(NamedTuple):
 
     @classmethod
     def of(cls, low: np.generic, high: np.generic, *, equal: bool) -> _Window:
-        """Return the smallest bins that hold numbers from `low` to `high`, as few as allowed."""
+        """Return the smallest bins that cover numbers from `low` to `high`, as few as allowed."""
         ends = (_multiple(end) if equal else _ordered(end) for end in (low, high))
         return cls(equal, _LEAST_EXPONENT if equal else 0, *ends)._allowed()
 
     def coarser(self, steps: int) -> _Window:
-        """Return bins that hold those of a window, larger by so many steps."""
+        """Return bins that cover those of a window, coarser by a number of steps."""
         return self._replace(step=self.step + steps, first=self.first >> steps, last=self.last >> steps)
 
     def joined(self, other: _Window) -> _Window:
@@ -77,14 +77,14 @@ def _ordered(value: np.generic) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """How many values lie in each bin of a window."""
+    """How many values are in each bin of a window."""
 
     window: _Window
     table: NDArray[np.int64]  # A row for the values before, and one for those after
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], *, equal: bool, others: _Counts | None = None) -> _Counts:
-        """Return the counts of values, of a type that is counted, and of others that are counted already."""
+        """Return the counts of values of a countable type, plus counts of others."""
         window = _Window.of(before.min(), before.max(), equal=equal)
         window = window.joined(_Window.of(after.min(), after.max(), equal=equal))
         if others is None:
@@ -115,7 +115,7 @@ class _Counts:
 
     @property
     def most_apart(self) -> int:
-        """The largest difference of the numbers of values up to any number, or more."""
+        """The largest difference of the cumulative counts, or an upper bound of it."""
         before, after = self.table
         upper = np.cumsum(before - after)  # at the upper edges of bins
         if not (self.window.equal or self.window.step):  # each bin is a single number
@@ -165,12 +165,12 @@ class Changes:
         return Changes(counts=all_counts, apart=self.apart)
 
     def without_values(self) -> Changes:
-        """Return what takes no memory and tells the same; with other pairs, it may tell more than there is."""
+        """Return an equivalent without values; joined with other pairs, it may overestimate."""
         counts = self._counted().counts
         return Changes(apart=self.apart + min((each.most_apart for each in counts), default=0))
 
     def ks_statistic(self, count: int) -> float:
-        """Return the statistic of Kolmogorov and Smirnov of so many values, changed or not; never too small a number.
+        """Return the Kolmogorov-Smirnov statistic of so many values, changed or not; never too small.
 
         It is exact for integers of up to 19 bits.
         """
@@ -193,10 +193,10 @@ _CERTAIN = 0.2
 
 
 def ks_probability(statistic: float, count: int) -> float:
-    """Return how probable a distance of that size or more is between two sets of so many values of one distribution.
+    """Return the probability of this distance or more between two sets of `count` values of one distribution.
 
-    This is Kolmogorov's limit for large sets, as scipy's ``ks_2samp`` takes it for more than 10,000 values. The more
-    values there are, the smaller the distances that are improbable.
+    This is Kolmogorov's limit for large sets, which scipy's ``ks_2samp`` uses for more than 10,000 values. With more
+    values, smaller distances become improbable.
     """
     reach = statistic * math.sqrt(count / 2)
     if reach < _CERTAIN:

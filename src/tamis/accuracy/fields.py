@@ -89,7 +89,7 @@ class Spectra(NamedTuple):
     def difference(self) -> float | None:
         """The largest relative difference of power, of wavelengths from `SHORTEST` on; None without power.
 
-        It is infinite where there is power that was not there before.
+        It is infinite if there is power where there was none before.
         """
         least = _ROUNDING * self.before.sum()
         before, after = (np.where(power > least, power, 0.0) for power in self)
@@ -206,10 +206,10 @@ class BitPairs:
 
 
 def information_by_chance(pair_count: int, confidence: float = CONFIDENCE) -> float:
-    """Return the information in bits that independent bits of so many pairs stay below, with a probability.
+    """Return the information in bits below which independent bits of so many pairs stay, with a probability.
 
-    A bit that is random is 1 in a share of the values that differs from 1/2 by chance; the bound is how much less than
-    one bit of entropy such a share has.
+    A random bit is 1 in a share of the values that differs from 1/2 by chance; the bound is the resulting loss of
+    entropy.
     """
     share = min(1.0, 0.5 + NormalDist().inv_cdf((1 + confidence) / 2) / (2 * math.sqrt(pair_count)))
     return 1.0 + sum(part * math.log2(part) for part in (share, 1 - share) if part > 0)
@@ -229,7 +229,7 @@ def bit_pairs(values: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) 
 
 
 def keepbits(informations: Sequence[NDArray[np.float64]], itemsize: int, share: float) -> int:
-    """Return how many bits of the significand keep a share of the information along each axis."""
+    """Return the number of bits of the significand that keep a share of the information along each axis."""
     most = SIGNIFICAND_BITS[itemsize]
     needed = []
     for information in informations:

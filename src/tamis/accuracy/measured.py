@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
-        """Return what the measures with these words need of a part, whose missing values stayed the same."""
+        """Return what the measures with these words need from a part whose missing values stayed the same."""
         sums = PairSums.of(before, after, missing, moments="corr" in words)
         if not sums.pair_count:
             return cls()
@@ -65,7 +65,7 @@ class Measured(NamedTuple):
         return cls(Tally(count, low=number, high=number, compared=count), Moments(count, mean, mean))
 
     def plus(self, other: Measured) -> Measured:
-        """Return what is known of these parts and of others."""
+        """Return the combination with other parts."""
         return Measured(
             self.tally.plus(other.tally),
             self.moments.plus(other.moments),
@@ -91,7 +91,7 @@ class Measured(NamedTuple):
 
     @property
     def ks_probability(self) -> float | None:
-        """Probability by the test of Kolmogorov and Smirnov, or less; None if no value is valid."""
+        """Probability by the Kolmogorov-Smirnov test, or less; None if no value is valid."""
         count = self.tally.compared
         return ks_probability(self.changes.ks_statistic(count), count) if count else None
 

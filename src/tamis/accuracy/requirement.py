@@ -1,4 +1,4 @@
-"""What the values of a dataset must keep, however they are stored: ``abs=0.1,limits``."""
+"""Requirements on the values of a dataset, however they are stored: ``abs=0.1,limits``."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ VOCABULARY = Vocabulary("a requirement", {**EACH_VALUE, **WHOLE}, FLAGS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What must hold together after lossy compression. Missing values are no part of it: they never change.
+    """Requirements on values after lossy compression, all of which must hold. Missing values never change.
 
     Examples
     --------
@@ -184,12 +184,12 @@ class Requirement:
 
     @property
     def given(self) -> Limits:
-        """What is required, by word."""
+        """The requirements, by word."""
         values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
         return {name: value for name, value in values if value is not None and value is not False}
 
     def joined(self, other: Requirement) -> Requirement:
-        """Return what both require together; of a word that both have, the number of this one counts."""
+        """Return the requirements of both; if both have a word, this one's number is used."""
         return Requirement(**{**other.given, **self.given})  # type: ignore[arg-type]
 
     @property
@@ -199,7 +199,7 @@ class Requirement:
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """What is required of the whole dataset, by word."""
+        """The requirements on the whole dataset, by word."""
         return {name: value for name, value in self.given.items() if name in WHOLE}
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class Requirement:
 
 
 def as_requirement(value: object) -> Requirement:
-    """Return a requirement as it is, from its text, or from values by word."""
+    """Return a requirement from an object, its text, or values by word."""
     if isinstance(value, Requirement):
         return value
     if isinstance(value, str):

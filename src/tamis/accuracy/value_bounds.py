@@ -1,4 +1,4 @@
-"""What each value of an array must keep, in stored units, and whether decoded values do."""
+"""Limits on each value of an array, in stored units, and whether decoded values meet them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ class ArrayRounding:
     ) -> NDArray[Any]:
         """Return rounded values that keep the absolute bound from values before they were converted, too.
 
-        A conversion may move a value to the middle between two multiples, or beyond, from where the other one is the
-        nearest. Such a value gets the multiple on its own side; or stays as it is converted, if that means missing or
-        lies beyond a limit.
+        Conversion may move a value to or past the middle between two multiples, so that the wrong one is nearest. Such
+        a value gets the multiple on its own side, or stays as converted if that multiple is missing or beyond a limit.
         """
         bound = self.rounding.absolute_bound
         if bound is None or np.can_cast(given.dtype, converted.dtype, "safe"):
@@ -82,7 +81,7 @@ class ArrayRounding:
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Bounds of each valid value of an array, beside those that always hold: missing values and the valid range."""
+    """Bounds of each valid value of an array, besides those that always hold: missing values and the valid range."""
 
     absolute: float | None = None  # Largest absolute error; None without such a bound
     # Largest error relative to a value in units of the variable; None without such a bound
@@ -95,11 +94,11 @@ class ValueBounds:
 
     @property
     def needs_values(self) -> bool:
-        """True if the largest absolute error alone does not tell whether values keep the bounds."""
+        """True if the largest absolute error alone does not show whether values keep the bounds."""
         return self.relative is not None or self.sign or self.zeros
 
     def broken(self, before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-        """Return which bound values do not keep, in words; empty if they keep all."""
+        """Return in words which bound values break; empty if they keep all."""
         if not error:
             return ""
         if self.absolute is not None and not error <= self.absolute:

@@ -1,4 +1,4 @@
-"""Chunk shapes that let zfp store more values when missing values lie beside valid ones."""
+"""Chunk shapes that let zfp store more values when missing values are next to valid ones."""
 
 from __future__ import annotations
 

@@ -136,13 +136,13 @@ def better_for_zfp(chunking: Chunking) -> BetterChunks | None:
 
 
 def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
-    """Return the fraction of the values in all chunks that lie outside of the array, beyond its edges."""
+    """Return the fraction of the values in all chunks that are beyond the edges of the array."""
     inside = [extent / (-(-extent // step) * step) for extent, step in zip(shape, chunk, strict=True) if extent]
     return 1 - math.prod(inside)
 
 
 def padding_note(name: str, chunking: Chunking) -> str:
-    """Return a note that the filters get much padding, with a chunk shape that has less; empty if all is well."""
+    """Return a note that much of the filters' input is padding, with a better chunk shape; empty if all is well."""
     chunk = chunking.chunk.shape
     if chunking.chunk.nbytes > _LARGE_NBYTES and outside(chunking.shape, chunk) > _NEARLY_ALL:
         chunking = replace(chunking, growing=(False,) * len(chunk))

@@ -1,1 +1,1 @@
-"""Chunked arrays, whatever stores them: grids, selections, parallel maps, caches."""
+"""Chunked arrays in any storage: grids, selections, parallel maps, caches."""

@@ -47,9 +47,9 @@ class ChunkCache:
             self._nbytes += values.nbytes
 
     def decoded(self, key: Hashable, blocks: int) -> int:
-        """Count blocks of a chunk that were decoded alone; return their number since the chunk was last cached.
+        """Count blocks of a chunk that were decoded separately; return their number since the chunk was last cached.
 
-        Once they are as many as the chunk has, it is better to decode and cache it whole. So no sequence of selections
+        Once they add up to the whole chunk, it is better to decode and cache it whole. So no sequence of selections
         costs more than twice as much as necessary.
         """
         with self._lock:

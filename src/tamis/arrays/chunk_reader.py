@@ -77,7 +77,7 @@ class ZfpChunks:
         return room
 
     def touched(self, inside: Sequence[Any]) -> list[Run] | None:
-        """Return the blocks that a selection needs; None if decoding the whole chunk is as good; see `blocks`."""
+        """Return the blocks that a selection needs; None if decoding the whole chunk is as fast; see `blocks`."""
         longer = [index for index, extent in zip(inside, self._chunk.shape, strict=True) if extent > 1]
         return blocks.touched(longer, self._header.shape)
 
@@ -99,7 +99,7 @@ class ZfpChunks:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StoredChunks:
-    """Everything that is needed to decode the chunks of an array."""
+    """Everything needed to decode the chunks of an array."""
 
     # Path of the file, and name of the array in it
     path: str
@@ -142,7 +142,7 @@ class ChunkReader:
             yield origin, record._replace(mask=self._true_mask(origin, record.mask) & every)
 
     def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
-        """Yield bytes and filter mask of each chunk, None if it is not stored; read in one call if the file has all."""
+        """Yield bytes and filter mask of each chunk, None if it is not stored; all are read in one call if possible."""
         index, source = self.index, self._source
         rows = index.positions_of(as_array(parts.numbers))
         offsets, sizes = index.offsets[rows], index.sizes[rows]
@@ -157,8 +157,8 @@ class ChunkReader:
     def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and decode a whole chunk, including the part beyond the array; fill values if it is not stored.
 
-        `out` and the result are those of `ArrayReader.read`; the FileError of a damaged chunk names the filter that
-        noticed.
+        `out` and the result are as in `ArrayReader.read`; the FileError of a damaged chunk names the filter that
+        failed.
         """
         record = self.index.record_of(origin)
         if record is None:
@@ -179,7 +179,7 @@ class ChunkReader:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def _read_native(self, record: ChunkRecord, mask: int, out: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return a large chunk, read and decoded by one native call; None if that cannot be, or it is damaged."""
+        """Return a large chunk, read and decoded by one native call; None if that is impossible or it is damaged."""
         source, native = self._source, self._native_pipeline
         if native is None or not isinstance(source, FileSource) or (out is not None and out.dtype != self.chunk.dtype):
             return None
@@ -195,7 +195,7 @@ class ChunkReader:
         return native_pipeline_of_large(self.pipeline, self.chunk)
 
     def read_many(self, part: Region, out: NDArray[Any], threads: int = 1) -> bool:
-        """Read a part of the array in one native call, if it goes over many small chunks and `out` has their type."""
+        """Read a part of the array in one native call, if it covers many small chunks and `out` has their type."""
         source = self._source
         if not isinstance(source, FileSource) or out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk):
             return False
@@ -247,7 +247,7 @@ class ChunkReader:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def extents(self, origin: Origin) -> tuple[int, ...]:
-        """Return the shape of the part of a chunk that lies inside the array."""
+        """Return the shape of the part of a chunk that is inside the array."""
         steps = zip(origin, self.chunk.shape, self.shape, strict=True)
         return tuple([min(step, extent - start) for start, step, extent in steps])
 

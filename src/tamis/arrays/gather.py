@@ -32,8 +32,8 @@ def gathered_shape(
     """Return the shape of the parts in which an array goes from one grid of chunks to another.
 
     Each part is a whole number of chunks of the target. A piece of the source is read once for each part that it
-    overlaps, so that larger parts share fewer pieces. The result depends only on the arguments, so that work is always
-    done in the same order.
+    overlaps, so larger parts share fewer pieces. The result depends only on the arguments, so work always has the same
+    order.
     """
     axes = range(len(shape))
     counts = [1] * len(shape)
@@ -98,7 +98,7 @@ def intersection(part: Region, other: Region) -> Region:
 
 
 def pieces_read(extent: int, piece: int, part: int) -> int:
-    """Return how often pieces are read along an axis: each once, and once more for each border of parts inside it."""
+    """Return how often pieces are read along an axis: each once, plus once for each border of parts inside it."""
     return -(-extent // piece) + (extent - 1) // part - (extent - 1) // math.lcm(part, piece)
 
 
@@ -112,13 +112,13 @@ def _steps(extent: int, piece: int, chunk: int, count: int) -> list[int]:
 
 
 def block_shape(shape: Shape, grids: Sequence[Shape], most: int) -> Shape:
-    """Return the shape of blocks of an array that overlap as few chunks twice as possible."""
+    """Return the shape of blocks of an array that cut as few chunks as possible."""
     block = gathered_shape(shape, grids[0], grids[-1], 1, most) if grids else (1,) * len(shape)
     return tuple(map(min, several_chunks(shape, tuple(map(min, block, shape)), most), shape))
 
 
 def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
-    """Return the shape of several chunks that follow each other in the order of an array, if one has few values."""
+    """Return the shape of several consecutive chunks of an array, if one chunk has few values."""
     steps = list(chunk_shape)
     for axis in reversed(range(len(shape))):
         count = -(-shape[axis] // chunk_shape[axis])
@@ -156,8 +156,8 @@ def over_chunks(
 ) -> Generator[R, None, None]:
     """Call a function on the values of all chunks, some at a time, and yield the results of each in order.
 
-    The order depends only on shapes and types. Each chunk of the source is decoded once if parts of 32 MiB allow that,
-    and otherwise as rarely as possible.
+    The order depends only on shapes and types. Each chunk of the source is decoded once if parts of 32 MiB allow that;
+    otherwise as rarely as possible.
     """
     shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape
     pieces, nbytes = _pieces(source), math.prod(chunk_shape) * dtype.itemsize
@@ -228,7 +228,7 @@ def bounded_threads(nbytes: int, threads: int) -> int:
 def chunks_at_once(nbytes: int) -> int:
     """Return the number of chunks of so many bytes in one task.
 
-    Small chunks share a task, because threads that pass on the interpreter's lock after each chunk mostly wait for it.
+    Small chunks share a task, because threads that exchange the interpreter's lock after each chunk mostly wait for it.
     """
     return max(1, _TASK_NBYTES // nbytes)
 
@@ -241,7 +241,7 @@ def _pieces(source: ArrayReader) -> tuple[int, ...]:
 class _Box:
     """A part of the array that is assembled from pieces, and then used chunk by chunk.
 
-    Threads take tasks in order, so that a thread that waits for pieces or memory waits for a thread that works.
+    Threads take tasks in order, so a thread that waits for pieces or memory waits for a thread that works.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class _Box:
         return []
 
     def use(self, parts: Parts, function: PartsFunction[R]) -> list[R]:
-        """Call the function on chunks when the box is full; not after a failure, which `fill` has raised already."""
+        """Call the function on chunks when the box is full; not after a failure, which `fill` has already raised."""
         self._full.wait()
         try:
             if self._failed:
@@ -311,10 +311,10 @@ def _room(earlier: _Box | None, nbytes: int) -> NDArray[np.uint8]:
 def _uses(
     box: _Box | None, function: PartsFunction[R], following: _Box | None = None
 ) -> Iterator[Callable[[], list[R]]]:
-    """Yield tasks that use a box and also fill the following one, so that all tasks take about as long.
+    """Yield tasks that use one box and also fill the next, so that all tasks take about the same time.
 
-    With separate tasks, a thread that filled a piece would then wait for threads with chunks, because results are taken
-    in order.
+    With separate tasks, a thread that filled a piece would wait for threads with chunks, because results are taken in
+    order.
     """
     pieces = following.pieces if following else []
     if box is None:

@@ -167,7 +167,7 @@ def _without_padding(extents: list[int], itemsize: int) -> list[int]:
 
 
 def _fitting(extent: int, others_nbytes: int, least: int) -> int:
-    """Return the extent along an axis with which a chunk has at most 1 MiB, but not below `least`."""
+    """Return the extent along an axis that gives a chunk at most 1 MiB, but at least `least`."""
     most = _CHUNK_NBYTES // others_nbytes
     if most >= extent:
         return extent
@@ -175,7 +175,7 @@ def _fitting(extent: int, others_nbytes: int, least: int) -> int:
 
 
 def _even_step(extent: int, most: int) -> int:
-    """Return the extent, in whole blocks of `most` / 2 to `most`, with which chunks reach least beyond the array."""
+    """Return the extent, in whole blocks of `most` / 2 to `most`, for which chunks reach least beyond the array."""
     count = -(-extent // most)
     if count > _EVEN_COUNT:
         return most

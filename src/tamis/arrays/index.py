@@ -157,7 +157,7 @@ class Parts(Sequence[Region]):
 
 
 def joined(first: Parts, second: Parts) -> Parts:
-    """Return the union of two sets of parts of one grid."""
+    """Return the union of two sets of parts of the same grid."""
     if first.are_all or not len(second):
         return first
     if second.are_all or not len(first):
@@ -200,7 +200,7 @@ def _origins_of_all(grid: Grid) -> NDArray[np.int64]:
 
 
 class UnsureIndexError(FileError):
-    """An index whose chunks HDF5 lists otherwise than it finds them: only its own reading, by lookup, is right."""
+    """An index that lists other chunks than HDF5 finds by lookup: only reading through HDF5 is right."""
 
 
 class ChunkRecord(NamedTuple):

@@ -52,7 +52,7 @@ def native_pipeline(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeli
 def native_pipeline_of_large(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeline | None:
     """Return the native twin of a pipeline for chunks that are read one at a time.
 
-    Its threads keep their memory: fresh pages for each step of each chunk cost as much as decoding.
+    Its threads reuse their memory, because fresh pages for each step of each chunk cost as much as decoding.
     """
     native = native_pipeline(pipeline, chunk) if SMALL_NBYTES < chunk.nbytes <= _LARGEST_NBYTES else None
     return None if native is None or native.foreign or not pipeline.stages else native
@@ -86,7 +86,7 @@ class ManyChunks:
     def _read(
         self, file: int, rows: NDArray[np.int64], start: NDArray[np.int64], out: NDArray[Any], threads: int
     ) -> list[int]:
-        """Read chunks, and return the numbers of those that are left to the caller."""
+        """Read chunks, and return the numbers of those left to the caller."""
         index = self._index
         numbers, masks = rows if isinstance(index.numbers, range) else index.numbers[rows], index.masks[rows]
         origins = Parts(index.grid, numbers).origin_table()

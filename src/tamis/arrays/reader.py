@@ -1,4 +1,4 @@
-"""The protocol of arrays that are read part by part, however they are stored."""
+"""The protocol of arrays that are read part by part, in any storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ArrayReader(Protocol):
         """Read a part of the array."""
 
     def close(self) -> None:
-        """Close what was opened to read; the array itself belongs to its owner, who closes it."""
+        """Close everything opened for reading; the array itself belongs to its owner, who closes it."""
 
 
 def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
@@ -116,7 +116,7 @@ class ConvertedReader:
 
 
 def viewed(reader: ArrayReader, dtype: np.dtype[Any] | None) -> ArrayReader:
-    """Return a reader whose bytes are taken for values of a type; the reader itself if it has no bytes."""
+    """Return a reader that treats bytes as values of a type; the reader itself if it has no bytes."""
     if dtype is None or reader.dtype.kind != "V" or reader.dtype == dtype:
         return reader
     return ConvertedReader(reader, dtype, lambda raw: np.ascontiguousarray(raw).reshape(raw.shape).view(dtype))

@@ -22,7 +22,7 @@ Index = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The part of a selection that lies in one chunk."""
+    """The part of a selection that is in one chunk."""
 
     origin: tuple[int, ...]  # Origin of the chunk
     # Index into the chunk: slices with start, stop and step, and arrays. A single array selects along its axis; one

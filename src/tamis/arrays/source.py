@@ -14,7 +14,7 @@ from tamis import _native
 
 
 class ByteSource(Protocol):
-    """Bytes by offset. Threads may share it."""
+    """Bytes by offset. Threads may share a source."""
 
     @property
     def nbytes(self) -> int:
@@ -69,7 +69,7 @@ class FileSource:
 
 
 def close_handle(handle: int) -> None:
-    """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
+    """Close a descriptor and ignore errors: for files that were only read, or are already durable."""
     with suppress(OSError):
         os.close(handle)
 

@@ -62,14 +62,14 @@ def checked_threads(threads: int | None) -> int:
 
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | Executor) -> Generator[R, None, None]:
-    """Call a function on items in threads, and yield its results in the order of the items.
+    """Call a function on items in threads, and yield the results in the order of the items.
 
-    At most two results of each thread are in work or wait to be taken, so that memory is bounded whatever the number of
-    items. An error of the function is raised in its turn, and ends the map; so does closing the iterator. Calls that
-    have not begun then do not begin, the others are waited for: no thread runs on.
+    At most two results per thread are in progress or waiting, so memory is bounded for any number of items. An error of
+    the function is raised in order, and ends the map; so does closing the iterator. Then no more calls begin, and the
+    map waits for running ones: no thread is left running.
 
-    If the loop over the results may end early, by an error or Ctrl-C, close the iterator: otherwise the traceback of
-    the error keeps it alive, and its threads wait::
+    If the loop over the results may end early, through an error or Ctrl-C, close the iterator. Otherwise the traceback
+    of the error keeps it alive, and its threads wait::
 
         with contextlib.closing(ordered_map(decode, items, threads)) as results:
             for result in results:

@@ -51,7 +51,7 @@ class Commands(click.Group):
     """A group of commands that end as this module describes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Record whether JSON is asked for, before a command's own arguments are checked."""
+        """Record whether JSON is requested, before a command's own arguments are checked."""
         ctx.meta[_JSON] = "--json" in args
         return super().parse_args(ctx, args)
 
@@ -87,9 +87,9 @@ class Commands(click.Group):
 def ended_by_signals() -> Iterator[Callable[[], None]]:
     """Raise an exception at Ctrl-C and at the signals of batch systems, so that the block inside cleans up.
 
-    Python drops exceptions of signal handlers in some places, such as callbacks of weak references, and tamis where
-    HDF5 calls it. The yielded function raises a dropped exception again: call it now and then. Signals that the process
-    was started to ignore, as by nohup, stay ignored.
+    Exceptions of signal handlers get lost in some places: Python drops them in callbacks of weak references, and tamis
+    where HDF5 calls it. The yielded function raises a lost exception again: call it now and then. Signals that were
+    ignored at the start, as by nohup, stay ignored.
     """
     raised: list[BaseException] = []
 

@@ -23,7 +23,7 @@ _JOBS = ("copy", "export", "inspect", "repack", "verify")
 
 
 def preload(arguments: Sequence[str]) -> None:
-    """Import what a command line needs, so that the command itself imports little."""
+    """Import the modules that a command line needs, so that the command itself imports little."""
     if arguments and arguments[0] in _JOBS and not {"-h", "--help"} & set(arguments):
         import_module(f"tamis.jobs.{arguments[0]}")
 

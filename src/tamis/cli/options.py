@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """The name of a file or folder; ``-``, which other programs take for standard input and output, is none."""
+    """The name of a file or folder; ``-``, which means standard input or output elsewhere, is refused."""
 
     name = "path"
 
@@ -58,7 +58,7 @@ log_option = click.option(
 
 
 def output_options(command: Command) -> Command:
-    """Add the options of a job that takes long: what it prints, and where to."""
+    """Add the output options of a long job."""
     return quiet_option(log_option(json_option(command)))
 
 

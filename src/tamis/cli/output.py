@@ -187,7 +187,7 @@ def output_of_two_files(
 
 
 def show_stored(output: Output, target: str, resume: bool, run: Callable[..., RepackResult]) -> None:
-    """Run a job that stores a file, which signals interrupt, and print its result and what it leaves behind."""
+    """Run a job that stores a file and can be interrupted by signals; print its result and leftover files."""
     from tamis.jobs.repack.resuming import interrupted, naming_leftovers
 
     for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):

@@ -58,7 +58,7 @@ class Log:
             raise FileError(f"{path}: the log cannot be opened: {text}").at(path=path) from error
 
     def write(self, text: str) -> None:
-        """Append each line of a text with the time; if the log cannot be written it ends, but the command continues."""
+        """Append each line of a text with the time; a log that cannot be written ends, but the command continues."""
         if self._stream is None:
             return
         timestamp = datetime.now().astimezone().isoformat(timespec="seconds")

@@ -40,7 +40,7 @@ def filter_class() -> int:
 
 
 def has_nczarr_codec() -> bool:
-    """Return whether NCZarr can use the plugin, too."""
+    """Return whether NCZarr can also use the plugin."""
     return hasattr(_library(), "NCZ_get_codec_info")
 
 
@@ -59,7 +59,7 @@ _ENDING_SECONDS = 5.0  # until a process that closed its pipe has ended
 
 
 class _EndedError(Exception):
-    """The process ended over a request; the text says how."""
+    """The process ended during a request; the text says how."""
 
 
 class _Request(NamedTuple):
@@ -74,7 +74,7 @@ class _Request(NamedTuple):
 
 
 class _Worker:
-    """The process; it starts on first use, again after it dies or we fork, and takes one request at a time."""
+    """The process; it starts on first use, and again after it dies or we fork, and takes one request at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,7 +82,7 @@ class _Worker:
         self._owner = 0
 
     def answer(self, request: _Request) -> bytes:
-        """Return the result; raises _EndedError if the process ends over it, or takes too long."""
+        """Return the result; raises _EndedError if the process ends or takes too long."""
         with self._lock:
             process = self._running()
             try:
@@ -163,7 +163,7 @@ def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _ending(process: subprocess.Popen[bytes], seconds: float) -> str:
-    """Return how a process ended, or why it is to be ended."""
+    """Return how a process ended, or why it must be ended."""
     if not _answers(process, 0):
         return f"did not answer within {seconds:.0f} s"
     try:
@@ -197,7 +197,7 @@ os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a 
 
 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
-    """Decode a chunk by one of hdf5plugin's filters, in a separate process."""
+    """Decode a chunk with one of hdf5plugin's filters, in a separate process."""
     request = _Request(DECODE, _hdf5plugin_file(plugin), cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
     try:
         answer = _WORKER.answer(request)
@@ -211,7 +211,7 @@ def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> 
 
 
 def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> bytes:
-    """Encode a chunk by one of hdf5plugin's filters, in a separate process."""
+    """Encode a chunk with one of hdf5plugin's filters, in a separate process."""
     request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_TRIAL_SECONDS, most))
     try:
         answer = _WORKER.answer(request)
@@ -248,7 +248,7 @@ class Plugin(NamedTuple):
         return cls(code, *json.loads(answer)) if answer else None
 
     def filtered(self, data: Data, cd_values: tuple[int, ...], *, encodes: bool) -> bytes:
-        """Return what the filter makes of a chunk."""
+        """Return the output of the filter for a chunk."""
         task, verb = (ENCODE, "encode") if encodes else (DECODE, "decode")
         answer = self._answer(_Request(task, self.path, cd_values, data, _MOST_NBYTES, _FOREIGN_SECONDS), f"{verb}s")
         if not answer:

@@ -1,7 +1,7 @@
 """A process that runs HDF5 filters of other packages on chunks, which may end it: ``python _plugin_worker.py``.
 
 `tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis for chunks. It calls the
-plugins directly, so that they get the parameters exactly as they stand in a file.
+plugins directly, so they get the parameters exactly as in a file.
 
 ::
 
@@ -87,7 +87,7 @@ _loaded: dict[str, FilterClass] = {}
 
 
 def load_class(path: str) -> FilterClass:
-    """Return what a plugin tells of its filter; raises OSError or AttributeError if it is no plugin for filters."""
+    """Return a plugin's description of its filter; raises OSError or AttributeError if it is not a filter plugin."""
     if path not in _loaded:
         # Symbols are found when they are called, as HDF5 does it: some plugins lack those of HDF5.
         handle = LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY)
@@ -120,7 +120,7 @@ def _find(question: bytes) -> bytes:
 
 
 def _call(request: bytes) -> bytes:
-    """Call a function by its module and name; the process that asks says where modules are."""
+    """Call a function by its module and name; the requesting process says where modules are."""
     import json
 
     sys.path[:], module, name, arguments = json.loads(request)
@@ -141,7 +141,7 @@ def _filtered(call: Any, flags: int, cd_values: tuple[int, ...], data: bytes, mo
 
 
 class _Limits:
-    """Ends the process when it takes more memory than a chunk can need, which damaged chunks make decoders do."""
+    """Ends the process when it takes more memory than a chunk can need, as decoders of damaged chunks do."""
 
     def __init__(self) -> None:
         self._most = _RESIDENT

@@ -155,7 +155,7 @@ def number(about: str, low: int, high: int, default: int | None = None) -> Any:
 
 @explained(low=NUMBER, high=NUMBER)
 def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
-    """Return a dataclass field for a number with a fraction, bounds included; `bounds` says them in words."""
+    """Return a dataclass field for a number with a fraction, bounds included; `bounds` describes them."""
     text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
     metadata = {"parameter": Parameter(about, low, high, bounds=text, real=True)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
@@ -224,7 +224,7 @@ class Filter(Parameterized, ABC):
     decode_only
         Whether tamis can only read it.
     may_crash
-        Whether the library that runs it may end the process, so that a process of its own runs it for HDF5, too.
+        Whether its library may end the process, so that a separate process also runs it for HDF5.
     needs
         Modules that encoding and decoding import.
     install
@@ -258,13 +258,13 @@ class Filter(Parameterized, ABC):
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters, of any version of the filter.
 
-        A parameter that decoding does not need is replaced by the nearest allowed value, and surplus words are
-        ignored, so that the chunks stay readable.
+        A parameter that decoding does not need is replaced by the nearest allowed value, and surplus words are ignored,
+        so the chunks stay readable.
 
         Raises
         ------
         ParameterError, StreamError
-            If the words are no parameters of this filter.
+            If the words are not parameters of this filter.
         """
 
     @classmethod
@@ -386,7 +386,7 @@ class Wordless(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Return the filter, whatever the values."""
+        """Return the filter, ignoring the values."""
         return cls()
 
     @property
@@ -396,7 +396,7 @@ class Wordless(Filter):
 
 
 class OneNumber(Filter):
-    """A filter whose one parameter, the first word, is not needed for decoding; the default if there is no word.
+    """A filter with one parameter, the first word, which decoding does not need; the default if there is no word.
 
     Attributes
     ----------

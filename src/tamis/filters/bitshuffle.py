@@ -1,4 +1,4 @@
-"""Filter 32008: groups bits of equal significance block by block, then compresses the blocks if asked to.
+"""Filter 32008: groups bits of equal significance block by block, and optionally compresses the blocks.
 
 ::
 

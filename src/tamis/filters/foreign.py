@@ -42,7 +42,7 @@ class Foreign(Filter):
         raise MissingFilterError(self.unencodable())
 
     def trial(self, data: Data, chunk: ChunkType) -> bytes:
-        """Return a chunk as hdf5plugin encodes it, for comparisons: nothing of it is proven.
+        """Return a chunk as hdf5plugin encodes it, for comparisons; nothing is proven.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Sz3(Foreign):
         return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decode by hdf5plugin, in a separate process."""
+        """Decode with hdf5plugin, in a separate process."""
         rank, code, *extents = _sz3_head(stored)
         shape = (extents[0] << 32 | extents[1],) if rank == 1 else tuple(extents)
         _check_nbytes(self.name, shape, int(_SZ3_TYPES[code][1]), chunk)
@@ -259,7 +259,7 @@ class Sperr(Foreign):
         return (_SPERR_VERSION | missing << 6 | kind | len(shape), word, *shape)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decode by hdf5plugin, in a separate process."""
+        """Decode with hdf5plugin, in a separate process."""
         rank = stored[0] & 15 if stored else 0
         if rank not in (2, 3) or len(stored) != 2 + rank:
             raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")

@@ -63,7 +63,7 @@ class Scaleoffset(Filter):
     def error_bound(self) -> float | None:
         """One unit of the last decimal digit, which leaves room for rounding; 0 for integers.
 
-        Integers that do not fit into the requested bits come back as unrelated values: a comparison has to find them.
+        Integers that do not fit into the requested bits come back as unrelated values: a comparison must find them.
         """
         return 0.0 if self.kind == "integer" else 10.0 ** -max(self.factor, -300)
 

@@ -47,7 +47,7 @@ class Deflate(OneNumber):
         return cls.from_values(values)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress by libdeflate; docs/design/2026-11-21-codecs-by-measurement.md has the reasons."""
+        """Compress with libdeflate; docs/design/2026-11-21-codecs-by-measurement.md has the reasons."""
         return deflate.zlib_compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:

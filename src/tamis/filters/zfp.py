@@ -37,7 +37,7 @@ class Bound:
         object.__setattr__(self, "bound", bound)
 
     def refuse(self) -> NoReturn:
-        """Raise ParameterError: this is no mode of the codec, and nothing but a search on values makes it one."""
+        """Raise ParameterError: this is not a mode of the codec, and only a search on values turns it into one."""
         raise ParameterError(
             f"expected a mode that a file can record, got zfp({self}), but only tamis.repack, ds.tamis.to_netcdf, and "
             f"write and create_appender of tamis.hdf5 find its tolerance from the values: use one of these, or"
@@ -49,7 +49,7 @@ class Bound:
 
 
 def mode_or_bound(bound: float | None, **modes: Any) -> zfp.Mode | Bound:
-    """Return the mode that the arguments of `tamis.zfp.mode` name, or the bound, if it is given alone."""
+    """Return the mode for the arguments of `tamis.zfp.mode`, or the bound if it is given alone."""
     if bound is None:
         return zfp.mode(**modes)
     if others := [name for name, value in modes.items() if value is not None and value is not False]:
@@ -110,14 +110,15 @@ class Zfp(Filter, Mapping[str, Any]):
     accuracy
         Largest absolute error, in units of the data, above 0.
     bound
-        The same promise, kept by the loosest accuracy that the values allow: `tamis.repack` and `tamis.hdf5.write`
-        find it, and functions without the values refuse it.
+        The same promise, with the loosest accuracy that the values allow: `tamis.repack` and `tamis.hdf5.write` find
+        it, and functions without the values refuse it.
     reversible
         True keeps every bit.
     minbits, maxbits, maxprec, minexp
         Expert mode, all four numbers of the codec; see `tamis.zfp.Expert`.
     mode
-        The mode once more by its name, such as ``"accuracy"``, as the HDF Group writes filters; checked.
+        The name of the mode, such as ``"accuracy"``, as in the HDF Group's notation; checked against the other
+        arguments.
 
     Raises
     ------
@@ -191,7 +192,7 @@ class Zfp(Filter, Mapping[str, Any]):
         Raises
         ------
         ParameterError
-            If the words are no parameters of ZFP, too few, or out of range.
+            If the words are not parameters of ZFP, too few, or out of range.
         """
         needed = {1: 4, 2: 3, 3: 4, 4: 6, 5: 1}
         if not values:
@@ -214,14 +215,14 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @property
     def mode(self) -> zfp.Mode:
-        """The one mode; raises ParameterError for a bound, which is none."""
+        """The mode; raises ParameterError for a bound, which is not one."""
         if isinstance(self._mode, Bound):
             self._mode.refuse()
         return self._mode
 
     @property
     def bound(self) -> float | None:
-        """The bound for which an accuracy is to be found; None for a mode."""
+        """The bound for which an accuracy must be found; None for a mode."""
         return self._mode.bound if isinstance(self._mode, Bound) else None
 
     @property
@@ -370,8 +371,7 @@ class StoredZfp:
     version_word
         The first parameter.
     proven
-        Whether the writer compared chunks of accuracy mode before writing them; False if it was told to behave as
-        H5Z-ZFP.
+        Whether the writer compared chunks in accuracy mode before writing them; False if told to behave like H5Z-ZFP.
     fill_bits
         Bits of the fill value, if an error within the tolerance could change it; None if there is no such fill value
         or none was recorded.

@@ -1,1 +1,1 @@
-"""The job `tamis.repair`: metadata of Zarr stores that other readers read wrong."""
+"""The job `tamis.repair`: metadata of Zarr stores that other readers read incorrectly."""

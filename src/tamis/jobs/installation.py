@@ -1,4 +1,4 @@
-"""A folder laid out as H5Z-ZFP installs it, with the files of this package, for builds that look for such a folder."""
+"""A folder with H5Z-ZFP's layout and the files of this package, for builds that look for such a folder."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def install_interface(
     overwrite: bool = False,
     preview: bool = False,
 ) -> Installation:
-    """Write a folder as H5Z-ZFP installs it: ``include``, ``lib``, ``plugin``, and packages for CMake and pkg-config.
+    """Write a folder with H5Z-ZFP's layout: ``include``, ``lib``, ``plugin``, and packages for CMake and pkg-config.
 
-    All files are copies that find each other by relative paths, so that the folder can be moved. After an error, the
-    folder is as it was.
+    All files are copies that find each other by relative paths, so the folder can be moved. After an error, the folder
+    is unchanged.
     """
     if not os.fspath(prefix):
         raise ParameterError("expected the name of a folder to install to, got ''")
@@ -156,7 +156,7 @@ def _is_inside(name: str) -> bool:
 def _check_replaceable(
     folder: Path, digests: Mapping[str, str | None], earlier: Mapping[str, str], *, overwrite: bool
 ) -> None:
-    """Refuse folders that cannot be written, and to replace files that are not of an earlier installation."""
+    """Refuse folders that cannot be written, and to replace files that no earlier installation wrote."""
     for target in (folder / name for name in digests):
         with _write_errors(target):
             if target.is_dir():
@@ -178,7 +178,7 @@ def _check_replaceable(
 
 
 def _write(folder: Path, files: Mapping[str, Path], removed: Sequence[str]) -> None:
-    """Copy files into a folder under their names, and remove others: all of it, or nothing after an error."""
+    """Copy files into a folder under their names, and remove others; after an error, nothing has changed."""
     replaced = []
     with ExitStack() as undo:
         copies = {folder / name: _copy_beside(folder / name, source, undo) for name, source in files.items()}
@@ -196,7 +196,7 @@ def _write(folder: Path, files: Mapping[str, Path], removed: Sequence[str]) -> N
 
 
 def _copy_beside(target: Path, source: Path, undo: ExitStack) -> Path:
-    """Copy a file to a temporary name beside its target, in folders that are made for it; return its path."""
+    """Copy a file to a temporary name next to its target, creating folders as needed; return its path."""
     with _write_errors(target):
         for folder in reversed(target.parents):
             if not folder.exists():

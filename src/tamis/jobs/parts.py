@@ -104,7 +104,7 @@ def _lines_of(
 def _narrowed(
     rows: Sequence[Sequence[str]], natural: Sequence[int], width: int, folded: Sequence[int]
 ) -> tuple[list[int], int]:
-    """Return widths of columns, and the gap between them, that exceed `width` as little as possible."""
+    """Return column widths, and the gap between them, that exceed `width` as little as possible."""
     widths = _widths([rows[0], *([cell.replace("\n", "|\n") for cell in cells] for cells in rows[1:])])
     gap = _GAP if _total(widths, _GAP) <= width else _NARROW_GAP
     widths[0] = max(min(widths[0], _LEAST), widths[0] - max(_total(widths, gap) - width, 0))
@@ -170,7 +170,7 @@ def _padded(cell: str, width: int, *, left: bool) -> str:
 
 
 def _cell_len(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     from rich.cells import cell_len  # late: a result that is not printed needs no terminal
 
     return cell_len(text)

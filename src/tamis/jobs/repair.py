@@ -1,4 +1,4 @@
-"""Repair Zarr stores of netCDF-C that other readers of Zarr read wrong."""
+"""Repair Zarr stores of netCDF-C that other readers of Zarr read incorrectly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RepairResult(DatasetsResult[RepairedArray]):
     dry_run
         Whether nothing was written.
     datasets
-        Arrays that were wrong; none if there was nothing to repair.
+        Repaired arrays; none if there was nothing to repair.
     """
 
     store: str
@@ -64,18 +64,18 @@ class RepairResult(DatasetsResult[RepairedArray]):
 
 @checked(path=PATH, dry_run=FLAG)
 def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResult:
-    """Repair the metadata of a Zarr store that netCDF-C wrote, which other readers of Zarr read wrong (D22).
+    """Repair the metadata of a Zarr store of netCDF-C that other readers of Zarr read incorrectly (D22).
 
-    netCDF-C stores shuffle with elements of 0 bytes, for which numcodecs does nothing: zarr-python and xarray return
-    wrong values without a word. The metadata get the size of the values; chunks stay as they are. Some chunks of each
-    array are decoded by numcodecs first, and compared. All files are replaced, or none.
+    netCDF-C stores shuffle with elements of 0 bytes, which numcodecs ignores: zarr-python and xarray silently return
+    wrong values. The metadata get the size of the values; chunks stay unchanged. First, numcodecs decodes some chunks
+    of each array, and the values are compared. All files are replaced, or none.
 
     Parameters
     ----------
     path
         Path of the store.
     dry_run
-        Only return what would be done.
+        Only return the arrays that would be repaired.
 
     Returns
     -------
@@ -85,7 +85,8 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
     Raises
     ------
     FileError
-        If it is no Zarr store of netCDF-C, metadata are damaged, or a file cannot be written: then nothing has changed.
+        If it is not a Zarr store of netCDF-C, metadata are damaged, or a file cannot be written; nothing has changed
+        then.
     MissingFilterError
         If zarr is not installed.
     """

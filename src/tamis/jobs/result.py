@@ -34,9 +34,9 @@ def json_text(document: object, *, indent: int | None = None) -> str:
 def json_value(value: object) -> Any:
     """Return a value in types of JSON.
 
-    Numbers that are not finite become the texts ``inf``, ``-inf`` and ``nan``, numpy's scalars and arrays Python's
-    numbers and lists, paths text, dataclasses what their ``to_dict`` returns or else their fields, and anything else
-    its ``str``. A byte of a name that is not UTF-8 is a lone surrogate, as in Python.
+    Numbers that are not finite become the texts ``inf``, ``-inf`` and ``nan``; numpy's scalars and arrays become
+    Python's numbers and lists; paths become text; dataclasses become the result of ``to_dict``, or else their fields;
+    and anything else becomes its ``str``. A byte of a name that is not UTF-8 is a lone surrogate, as in Python.
     """
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
@@ -95,7 +95,7 @@ class Result(ABC):
 
     @abstractmethod
     def _parts(self) -> Iterable[Part]:
-        """Return the parts that people see."""
+        """Return the visible parts."""
 
     @checked(indent=_SPACES)
     def to_json(self, *, indent: int | None = None) -> str:

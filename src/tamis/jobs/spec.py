@@ -179,7 +179,7 @@ def spec(
     chunks
         Shape of a chunk; by default the shape in the text, if there is one.
     dtype
-        Type of the values. With type and chunks, the result has the parameters that the filters leave in a file.
+        Type of the values. With type and chunks, the result has the parameters that the filters store in a file.
     notation
         Notation of the text: tamis, netcdf, h5repack, h5py, cdl or zarr; by default it is recognized from the text.
     compat

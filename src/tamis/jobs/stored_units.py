@@ -17,7 +17,7 @@ from tamis.zfp import Accuracy
 
 
 def attributes_of(variable: Any) -> dict[str, Any]:
-    """Return those attributes a variable will have in a file that `tamis.cf` knows."""
+    """Return the attributes known to `tamis.cf` that a variable will have in a file."""
     both = {**variable.encoding, **variable.attrs}
     return {name: value for name, value in both.items() if meaning.is_known(str(name)) and value is not None}
 
@@ -67,7 +67,7 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
 
 
 def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None:
-    """Raise DataError if netCDF, which protects ``_FillValue`` only, would spoil values. All values are read."""
+    """Raise DataError if netCDF, which only protects ``_FillValue``, would spoil values. All values are read."""
     attributes, dtype = attributes_of(array.variable), dtype.newbyteorder("=")
     packing = (
         meaning.packing_of(attributes) if "scale_factor" in array.encoding or "add_offset" in array.encoding else None
@@ -92,7 +92,7 @@ def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None
 
 
 def _alone(rounding: Rounding, value: Any) -> NDArray[Any]:
-    """Return what netCDF makes of a value that it does not protect, at even and odd indices."""
+    """Return netCDF's rounding of an unprotected value, at even and odd indices."""
     if np.isinf(value):  # granular makes 0 of it, and bitgroom NaN at an odd index
         return np.array(
             [0 if isinstance(rounding, Granular) else value, np.nan if isinstance(rounding, BitGroom) else value]
@@ -135,7 +135,7 @@ def units_note(requested: Pipeline, stored: Pipeline, packing: meaning.Packing |
 
 
 def stored_bound(packing: meaning.Packing, bound: float, setting: str) -> float:
-    """Return an error in units of the variable, which a setting asks for, in stored units."""
+    """Convert the error of a setting from units of the variable to stored units."""
     try:
         return packing.stored_bound(bound)
     except OverflowError as error:

@@ -1,4 +1,4 @@
-"""What attributes say of values: roles, packing, valid ranges, missing values, by the CF and netCDF conventions."""
+"""What attributes mean for values in the CF and netCDF conventions: roles, packing, valid ranges, missing values."""
 
 from __future__ import annotations
 

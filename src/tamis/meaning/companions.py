@@ -36,7 +36,7 @@ SHARED = ("coordinates", "grid_mapping")
 
 
 def companion_names(path: str) -> Iterator[str]:
-    """Yield names or paths for the companion of an array, by its own; the first that is free is taken."""
+    """Yield names or paths for the companion of an array, from its own; the first free one is used."""
     yield f"{path}{COMPANION_ENDING}"
     yield from (f"{path}{COMPANION_ENDING}{number}" for number in itertools.count(2))
 
@@ -47,7 +47,7 @@ def companion_paths(variable: str, marked: str) -> tuple[str, str]:
 
 
 def description(name: str, flags: Flags) -> dict[str, Any]:
-    """Return the attributes of a companion that people and CF's readers look for, by the name of its variable."""
+    """Return the attributes of a companion for people and CF readers, from the name of its variable."""
     meanings = flags.words()
     return {
         "long_name": f"where {name} is missing",
@@ -64,7 +64,7 @@ def other_ancillary(ancillary: str, marked: str) -> list[str]:
 
 
 def without_companion(attributes: Mapping[str, Any], others: Iterable[str]) -> dict[str, Any]:
-    """Return the attributes of an array without what they say about its companion; `others` as `other_ancillary`."""
+    """Return the attributes of an array without references to its companion; `others` as in `other_ancillary`."""
     changed = {MARK: "", ANCILLARY: " ".join(others)}
     return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
 
@@ -86,9 +86,9 @@ def fill_gaps(values: NDArray[Any], gaps: NDArray[np.bool_], chunk: tuple[int, .
     """Return values whose gaps are filled.
 
     In a block of 4^d with valid values, each gap gets the nearest of them along the second axis, then the third, …, and
-    last along the slowest, which is mostly time: coasts do not move. Blocks without valid values get one value of the
-    chunk, so that they take almost no space, or 0 if the chunk has none. Values are only copied, never computed, so
-    that any type works.
+    last along the slowest, which is usually time, because coasts do not move. Blocks without valid values get one value
+    of the chunk, which takes almost no space, or 0 if the chunk has none. Values are only copied, never computed, so
+    any type works.
     """
     if not gaps.any():
         return values
@@ -161,7 +161,7 @@ class CompanionFlags:
         return flags
 
     def other_shape(self, shape: tuple[int, ...] | None) -> str:
-        """Return a text if the companion has another shape than the variable; empty if not."""
+        """Return a text if the companion and the variable have different shapes; empty if not."""
         if self.shape == shape:
             return ""
         return f"its companion {self.path} has shape {self.shape}, not {shape}: values beyond it are read as stored"

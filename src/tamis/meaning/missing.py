@@ -50,7 +50,7 @@ class Missing:
         return mask
 
     def survey(self, data: NDArray[Any]) -> Survey:
-        """Return how large values are, and how many of them are missing."""
+        """Return the range of values, and the number of missing ones."""
         if has_native(data.dtype):
             return Survey(*_native.survey(contiguous(data), self.marks(data.dtype)))
         mask = self.find(data)
@@ -93,7 +93,7 @@ _SIZES = (1, 2, 4, 8)
 class Flags:
     """Flags of missing values: 0 is a valid value, k has the bits of item k − 1 of a table.
 
-    Floats have one more, `stored_flag`, for NaN of any other bits, which stay in the variable.
+    Floats have one more, `stored_flag`, for NaN with other bits, which stay in the variable.
     """
 
     values: NDArray[Any]  # The table, of the type of the data; no two items have the same bits

@@ -1,4 +1,4 @@
-"""The role of each variable of a file, from its attributes and dimensions, and from variables that name it."""
+"""The role of each variable of a file, from its attributes and dimensions, and from variables that refer to it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Role:
 
     @property
     def is_exact(self) -> bool:
-        """True if values must stay exact unless the variable is named: here errors harm more than they save."""
+        """True if values must stay exact unless the variable is named: errors would harm more than they save."""
         return self.kind not in ("data", "ancillary variable")
 
 
@@ -98,7 +98,7 @@ def roles_of(variables: Iterable[Variable], groups: Mapping[str, Attributes] | N
     variables
         All variables of a file or dataset; absent variables neither get nor give a role.
     groups
-        Attributes of groups, by path; ``coordinates`` of a group names coordinates, too.
+        Attributes of groups, by path; ``coordinates`` of a group also names coordinates.
 
     Returns
     -------
@@ -201,7 +201,7 @@ class _Lookup:
         self._paths = frozenset(paths)
 
     def find(self, name: str, group: str) -> str | None:
-        """Return the path of a variable, by an absolute or relative path, or by a name in this group or one above."""
+        """Return the path of a variable, from an absolute or relative path, or a name in this group or one above."""
         if "/" in name:
             path = posixpath.normpath(posixpath.join(group, name))
             return path if path in self._paths else None

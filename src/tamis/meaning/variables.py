@@ -1,4 +1,4 @@
-"""A variable as the conventions see it, and its attributes as text or numbers, whatever their types."""
+"""A variable in terms of the conventions, and its attributes as text or numbers, whatever their types."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
 
 @explained(attributes=ATTRIBUTES)
 def is_unsigned(attributes: Attributes) -> bool:
-    """Return whether the attribute ``_Unsigned`` says that signed integers mean unsigned ones."""
+    """Return whether the attribute ``_Unsigned`` makes signed integers unsigned."""
     return text(attributes, "_Unsigned").strip().lower() == "true"
 
 
@@ -171,7 +171,7 @@ _MOST = 60000  # characters; HDF5 stores no larger attributes in the oldest of i
 
 
 def with_line(attributes: Attributes, line: str) -> str:
-    """Return the history of a file after one more program, by the attributes of its root group."""
+    """Return the history of a file with an additional line, from the attributes of its root group."""
     before = text(attributes, HISTORY)
     if not line or not (before if HISTORY in attributes else "Conventions" in attributes):
         return ""
@@ -180,7 +180,7 @@ def with_line(attributes: Attributes, line: str) -> str:
 
 
 def added_line(before: str, after: str) -> str:
-    """Return the lines that tamis put in front of a history; empty if anything else happened to it."""
+    """Return the lines that tamis added before a history; empty if it changed in any other way."""
     line = after.removesuffix(f"\n{before}")
     is_own = before and line != after and all(each.startswith(_OWN) for each in line.split("\n"))
     return line if is_own else ""

@@ -1,7 +1,7 @@
-"""netCDF-C's filter functions for variables of netCDF4-python, through the libnetcdf that it carries.
+"""netCDF-C's filter functions for variables of netCDF4-python, through the libnetcdf inside it.
 
-Names and semantics are those of netCDF-C; typed filters go in and come out; what netCDF-C silently does not do is an
-error. netCDF4 is imported when a function is first used: ``pip install 'tamis[netcdf]'``.
+Names and semantics are those of netCDF-C, with typed filters as arguments and results. Anything that netCDF-C silently
+skips is an error. netCDF4 is imported when a function is first used: ``pip install 'tamis[netcdf]'``.
 """
 
 from __future__ import annotations

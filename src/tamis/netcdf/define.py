@@ -1,8 +1,8 @@
-"""Define filters of a new variable, as netCDF-C's ``nc_def_var_`` functions do, and nothing silently not.
+"""Define filters of a new variable, like netCDF-C's ``nc_def_var_`` functions, but never silently skip one.
 
 Names, order and redefinition are those of netCDF-C: filters run in the order of the calls, but fletcher32 and then
 shuffle run first; a filter that is defined again keeps its place and gets the new parameters; none can be removed. Each
-function raises `NetcdfError` with the code of netCDF-C, also where netCDF-C returns NC_NOERR and drops the filter.
+function raises `NetcdfError` with the code of netCDF-C, even if netCDF-C returns NC_NOERR and drops the filter.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def run_order(listed: Sequence[Request], requests: Sequence[Request], *, zarr: b
 
 
 def check_order(name: str, listed: Sequence[Request], requests: Sequence[Request], *, zarr: bool) -> None:
-    """Raise ParameterError if netCDF would run filters in another order, or zfp on something else than values."""
+    """Raise ParameterError if netCDF would run filters in another order, or zfp on anything but values."""
     ids = [request.id for request in requests]
     final = run_order(listed, requests, zarr=zarr)
     if Zfp.id in (request.id for request in final[1:]):
@@ -129,8 +129,8 @@ def completed(
 ) -> list[Request]:
     """Return filters to define with parameters that netCDF does not complete itself.
 
-    If netCDF lists shuffle or fletcher32 before zfp, the plugin puts them back behind it, but only where the parameters
-    of zfp are stored ones. NCZarr records the size of values for shuffle, and does not look it up itself.
+    If netCDF lists shuffle or fletcher32 before zfp, the plugin moves them back after it, but only if the parameters of
+    zfp are stored ones. NCZarr records the size of values for shuffle, but does not look it up itself.
     """
     if chunk is None:
         return list(requests)
@@ -167,10 +167,10 @@ def def_var_filter(variable: Any, filters: object, values: Sequence[int] | None 
     variable
         A netCDF4 variable that is not yet in the file: define filters right after ``createVariable``.
     filters
-        A filter such as ``tamis.Zfp(accuracy=0.1)``; a `Pipeline`; text of either, as ``"shuffle|deflate(4)"`` or
+        A filter such as ``tamis.Zfp(accuracy=0.1)``; a `Pipeline`; text of either, such as ``"shuffle|deflate(4)"`` or
         netCDF's ``"32013,3,0,0.1d|3"``; or, with `values`, the id of a filter.
     values
-        Parameters as netCDF-C takes them, 32-bit words; they are not checked further than netCDF-C does.
+        Parameters as in netCDF-C, 32-bit words; they are not checked further than in netCDF-C.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, 
 
 @explained(shuffle=FLAG)
 def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
-    """Define shuffle alone, for which netCDF-C has no function; False is refused where shuffle is defined already."""
+    """Define only shuffle, for which netCDF-C has no function; False is refused if shuffle is already defined."""
     handle = variable_handle(variable)
     if shuffle:
         define(handle, requested_filters(Shuffle()))
@@ -230,7 +230,7 @@ def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
 
 @explained(fletcher32=FLAG)
 def def_var_fletcher32(variable: Any, fletcher32: bool = True) -> None:
-    """Define fletcher32; False is refused where fletcher32 is defined already, because netCDF cannot remove it."""
+    """Define fletcher32; False is refused if fletcher32 is already defined, because netCDF cannot remove it."""
     if not fletcher32:
         _refuse_removal(variable_handle(variable), Fletcher32.id)
     _define_by("nc_def_var_fletcher32", variable, [Fletcher32.id] * bool(fletcher32), bool(fletcher32))
@@ -285,7 +285,7 @@ def def_var_blosc(
 
 
 def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
-    """Define netCDF-C's own quantization of floats, which is recorded in an attribute and is no filter.
+    """Define netCDF-C's own quantization of floats, which is recorded in an attribute and is not a filter.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def _set_filter(handle: VariableHandle, request: Request) -> None:
 
 
 def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
-    """Raise NetcdfError where netCDF-C drops filters without a word, or would define a part of them.
+    """Raise NetcdfError if netCDF-C would silently drop filters, or define only some of them.
 
     It drops filters of strings, and in NCZarr those whose plugin has no codec.
     """

@@ -1,4 +1,4 @@
-"""Filters of a variable as netCDF-C lists them, which is not always how HDF5 runs them: see `filters` for that."""
+"""Filters of a variable as netCDF-C lists them; `filters` returns them as HDF5 runs them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tamis.pipeline import Pipeline
 def filters(variable: Any) -> Pipeline:
     """Return the pipeline of a variable as stored: order, flags, duplicates, unknown filters, stored parameters.
 
-    netCDF-C itself lists fletcher32 and shuffle first, and each filter once, whatever the file has. The file may be
+    netCDF-C itself always lists fletcher32 and shuffle first, and each filter once. The file may be
     open for writing: the list comes from netCDF's own HDF5 library.
 
     Parameters
     ----------
     variable
-        A netCDF4 variable. If it is not in the file yet, because nothing was written or synchronized, its filters are
-        those defined so far, without stored parameters.
+        A netCDF4 variable. If it is not in the file yet, because nothing was written or synchronized, the result has
+        the filters defined so far, without stored parameters.
 
     Raises
     ------
@@ -232,8 +232,8 @@ def filterspec_parse(text: str, *, compat: Compat | None = None) -> Request:
     text
         The filter.
     compat
-        None for texts with one meaning; ``"netcdf-c"`` for what netCDF-C reads; ``"doc"`` for what its documentation
-        says.
+        None for texts with only one meaning; ``"netcdf-c"`` to read like netCDF-C; ``"doc"`` to read like its
+        documentation.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The libnetcdf that netCDF4-python carries, and the libhdf5 below it, through ctypes.
+"""The libnetcdf inside netCDF4-python, and its libhdf5, through ctypes.
 
-Symbols are searched in the extension module of netCDF4 and in the libraries that it needs, so that there is no second
-copy of either. Calls keep the GIL: netCDF-C may not be called by two threads at once.
+Symbols are looked up in the extension module of netCDF4 and the libraries it needs, so there is no second copy of
+either. Calls keep the GIL: netCDF-C may not be called by two threads at once.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class NetcdfParameterError(NetcdfError, ParameterError):
 
 
 class NetcdfFilterError(NetcdfError, MissingFilterError):  # type: ignore[override,misc]  # ImportError has them too
-    """A status that blames a filter that is not there."""
+    """A status that blames an absent filter."""
 
 
 class NetcdfFileError(NetcdfError, FileError):

@@ -50,8 +50,8 @@ def create_variable(
     name, dtype, dimensions, fill_value, endian
         As for netCDF4's ``createVariable``.
     filters
-        A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``. netCDF-C itself rounds by
-        the rounding of ``"bitround(keepbits=7)|shuffle|deflate(4)"``, and protects ``_FillValue`` only.
+        A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``. netCDF-C itself applies
+        the rounding of ``"bitround(keepbits=7)|shuffle|deflate(4)"``, and only protects ``_FillValue``.
     chunksizes
         Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if a dimension is
         unlimited.
@@ -65,7 +65,7 @@ def create_variable(
     ParameterError
         If the text is wrong, a filter cannot encode such chunks, or netCDF would run the filters in another order.
     NetcdfError
-        With the status that netCDF-C has for it: NC_EPERM, NC_ENOTNC4, NC_ENOFILTER, NC_EFILTER, NC_EINVAL.
+        With the status of netCDF-C: NC_EPERM, NC_ENOTNC4, NC_ENOFILTER, NC_EFILTER, NC_EINVAL.
     """
     group = group_handle(dataset)
     label = f"{group.path}: {name}"
@@ -158,7 +158,7 @@ class _NewVariable:
 
 
 class _InDefineMode:
-    """A dataset of the classic model that netCDF4's Variable takes for one without define mode."""
+    """A dataset of the classic model that netCDF4's Variable treats as one without define mode."""
 
     data_model = "NETCDF4"
     keepweakref = False
@@ -206,7 +206,7 @@ def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkTy
 
 
 def _dimensions(dataset: Any, name: str, dimensions: Sequence[Any] | str) -> tuple[Any, ...]:
-    """Return dimensions by their names, in the variable's group and those around it."""
+    """Return dimensions by their names, in the variable's group and enclosing ones."""
     module = netcdf4()
     kinds = (str, module.Dimension)
     wanted = (dimensions,) if isinstance(dimensions, kinds) or not np.iterable(dimensions) else tuple(dimensions)

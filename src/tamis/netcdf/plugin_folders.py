@@ -1,7 +1,7 @@
-"""Folders in which netCDF-C searches plugins, for HDF5 and NCZarr: ``nc_plugin_path_…``, from netcdf-c 4.9.3 on.
+"""Folders that netCDF-C searches for plugins, for HDF5 and NCZarr: ``nc_plugin_path_…``, from netcdf-c 4.9.3 on.
 
-HDF5 searches a folder when it first needs a filter, so that folders can be added at any time; NCZarr loads all plugins
-once, when it first needs one.
+HDF5 searches a folder when it first needs a filter, so folders can be added at any time; NCZarr loads all plugins once,
+when it first needs one.
 """
 
 from __future__ import annotations

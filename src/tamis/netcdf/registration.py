@@ -1,4 +1,4 @@
-"""Give the plugin to netCDF4's libhdf5 and NCZarr, whether netCDF4 was imported already or will be."""
+"""Give the plugin to netCDF4's libhdf5 and NCZarr, whether netCDF4 is already imported or will be."""
 
 from __future__ import annotations
 

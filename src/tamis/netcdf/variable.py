@@ -1,4 +1,4 @@
-"""A netCDF4 variable as netCDF-C knows it: ids, place, format, type, chunks."""
+"""A netCDF4 variable in terms of netCDF-C: ids, place, format, type, chunks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Group:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether HDF5 opened the file for reading only; False where that is not known."""
+        """Whether HDF5 opened the file for reading only; False if unknown."""
         return self.format == HDF5 and is_read_only(self.path)
 
     def error(self, error: NetcdfError, variable: str = "") -> NetcdfError:

@@ -10,7 +10,7 @@ These keys describe how values are stored; others, such as ``units``, are ignore
 "contiguous", "compact"), ``_ChunkSizes``, ``_Fletcher32`` and ``_Shuffle`` ("true", "false"), ``_DeflateLevel``,
 ``_Filter`` (netCDF filter text), ``_Endianness`` ("little", "big", "native"), and one of the attributes that record a
 rounding. For BitRound, files and ncdump have ``_QuantizeBitRoundNumberOfSignificantBits``, which ncgen copies without
-rounding anything; it rounds by ``_QuantizeBitRoundNumberOfSignificantDigits``, a number of bits all the same.
+rounding anything; it rounds with ``_QuantizeBitRoundNumberOfSignificantDigits``, which is also a number of bits.
 
 Whatever the order of the attributes, ncgen defines fletcher32, deflate and shuffle, then ``_Filter``. netCDF runs
 fletcher32 first and shuffle second.

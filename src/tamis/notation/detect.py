@@ -10,8 +10,8 @@ netcdf      begins with a number or ``[`` and a number; with ``nccopy``, ``-F``,
 tamis       begins with a letter otherwise
 =========== ==================================================================================================
 
-``none`` is tamis text. A text to which no rule applies is read as tamis text, and the error lists what the other
-notations expected.
+``none`` is tamis text. If no rule applies, a text is read as tamis text, and the error lists what the other notations
+expected.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def code(chain: Chain, chunk_shape: Sequence[int] | None = None, name: str = "TS
 
 
 def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str | None = None) -> Keywords:
-    """Read keywords of create_dataset, or lines as `code` writes them."""
+    """Read keywords of create_dataset, or the lines of `code`."""
     kind = None if dtype is None else np.dtype(dtype).kind
     if isinstance(text, str):
         return _parsed_text(text, kind)

@@ -146,10 +146,10 @@ def in_netcdf_order(requests: Iterable[Request]) -> list[Request]:
 
 
 def in_plugin_order(requests: Iterable[Request]) -> list[Request]:
-    """Return filters in the order in which they run where tamis' plugin is filter 32013.
+    """Return filters in the order in which they run if tamis' plugin is filter 32013.
 
-    The plugin puts shuffle and fletcher32, which netCDF puts first, back behind zfp, if the parameters of zfp are
-    stored ones, and only filters follow that need no preparation.
+    The plugin moves shuffle and fletcher32, which netCDF puts first, back after zfp, if the parameters of zfp are
+    stored ones and only filters without preparation follow.
     """
     listed = list(requests)
     ids = [request.id for request in listed]

@@ -61,7 +61,7 @@ def parse_argument(text: str, *, compat: Compat | None = None) -> NccopyArgument
 
 
 def _names(text: str, *, loose: bool) -> tuple[tuple[str, ...], int]:
-    """Return the paths before the comma or the end, and the position of that."""
+    """Return the paths before the comma or the end, and its position."""
     variables: list[str] = []
     start = 0
     while True:
@@ -104,7 +104,7 @@ def argument_text(
     *,
     doubles: Mapping[int, Collection[int]] | None = None,
 ) -> str:
-    """Write an argument of nccopy's ``-F``; it still has to be quoted for a shell."""
+    """Write an argument of nccopy's ``-F``, not yet quoted for a shell."""
     paths = [variables] if isinstance(variables, str) else variables
     names = "&".join(ALL if path == ALL else _escaped(path) for path in paths)
     if not names:

@@ -1,4 +1,4 @@
-"""Numbers of netCDF filter text with one meaning, and what to write instead of ambiguous ones.
+"""Numbers of netCDF filter text with only one meaning, and what to write instead of ambiguous ones.
 
 ::
 
@@ -144,7 +144,7 @@ def _float(text: str, start: int, match: re.Match[str]) -> tuple[int, ...]:
 
 
 def _instead(piece: str) -> str:
-    """Return what to write instead of a text that is no number."""
+    """Return what to write instead of a text that is not a number."""
     if not piece:
         return "a parameter"
     if match := _FLOAT.fullmatch(piece):

@@ -156,7 +156,7 @@ def double_words(value: float, byteorder: ByteOrder = "little") -> tuple[int, in
 
 
 def words_double(words: tuple[int, int], byteorder: ByteOrder = "little") -> float:
-    """Return the double that two words stand for in memory."""
+    """Return the double that two words in memory represent."""
     if not all(0 <= word <= _WORD for word in words):
         raise ParameterError(f"expected two words of 0 to {_WORD}, got {words}")
     low, high = words if byteorder == "little" else words[::-1]

@@ -32,7 +32,7 @@ _SHOWN = 200  # characters of a long line
 
 
 def malformed(text: str, start: int, expected: str) -> ParameterError:
-    """Return the error for a malformed text: what is expected, what is there, and the marked position."""
+    """Return the error for a malformed text: what was expected, what was found, and the marked position."""
     line, column, _ = _line(text, start)
     rest = line[column:]
     actual = repr(rest.split("|")[0][:20] or "|") if rest else "the end"
@@ -60,7 +60,7 @@ Chain: TypeAlias = Sequence[Stage]
 
 
 def refuse_other_flags(chain: Chain, notation: str) -> None:
-    """Raise ParameterError if a filter has another flag than HDF5's own calls give it."""
+    """Raise ParameterError if a filter's flag differs from that of HDF5's own calls."""
     for stage in chain:
         if stage.optional != stage.filter.optional:
             usual = Stage.of(stage.filter).flag
@@ -111,7 +111,7 @@ class _Reader:
 
 
 def parse_filters(text: str) -> list[Stage | Rounding]:
-    """Read a chain of filters, perhaps with a rounding."""
+    """Read a chain of filters, possibly with a rounding."""
     if text.strip() == NONE:
         return []
     reader = _Reader(text)

@@ -1,6 +1,6 @@
 """Filters in the ``encoding`` of xarray's ``to_netcdf``, which depends on the engine.
 
-Each engine has a fixed place for fletcher32, wherever a pipeline has it: h5netcdf last, netcdf4 first.
+Each engine has a fixed place for fletcher32, whatever the pipeline: h5netcdf last, netcdf4 first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
 
 
 def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = None) -> dict[str, Any]:
-    """Write a pipeline as the encoding of a variable; filters that it does not have are turned off."""
+    """Write a pipeline as the encoding of a variable; other filters are turned off."""
     stages = tuple(chain)
     if rounding is not None and not (engine == "netcdf4" and rounding.quantize_mode):
         other = "engine='netcdf4' can; or " if rounding.quantize_mode else ""

@@ -55,7 +55,7 @@ def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
 
 
 def _refuse_late_shuffle(chain: Chain) -> None:
-    """Raise ParameterError for shuffle behind other filters: numcodecs' takes whole values only."""
+    """Raise ParameterError for shuffle after other filters: numcodecs' takes whole values only."""
     if late := next((stage for stage in chain[1:] if isinstance(stage.filter, Shuffle)), None):
         raise ParameterError(
             f"expected {late.filter} first, got it after {chain[0].filter}: Zarr's shuffle takes whole values only;"
@@ -201,7 +201,7 @@ def _name(config: object) -> object:
 
 
 def _pipeline_stages(config: Json, text: str) -> tuple[Stage, ...]:
-    """Return the filters of a codec ``tamis.pipeline``; its mask belongs to chunks that are there already."""
+    """Return the filters of a codec ``tamis.pipeline``; its mask belongs to existing chunks."""
     configuration = config.get("configuration", config)
     filters = configuration.get("filters") if isinstance(configuration, dict) else None
     if not isinstance(filters, str):

@@ -1,4 +1,4 @@
-"""A store as `tamis.open` returns it: groups and arrays by path. HDF5 files have their own."""
+"""A store as returned by `tamis.open`: groups and arrays by path. HDF5 files have their own classes."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class GroupedStore(Store, Protocol):
 
 
 class PathMapping(Mapping[str, Any]):
-    """What groups of all formats share: a mapping from paths to arrays and groups, which is equal to itself alone."""
+    """The base of groups of all formats: a mapping from paths to arrays and groups, equal only to itself."""
 
     name: str
 
     @property
     @abstractmethod
     def _file(self) -> Any:
-        """What `tamis.open` returned."""
+        """The result of `tamis.open`."""
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -83,7 +83,7 @@ class PathMapping(Mapping[str, Any]):
 
 
 class OpenedFile:
-    """What `tamis.open` returns for all formats: it is closed once, with the sources of its chunks."""
+    """The result of `tamis.open` for all formats; it is closed once, with the sources of its chunks."""
 
     path: str
     cache: ChunkCache
@@ -194,7 +194,7 @@ class OpenedStore(OpenedFile, OpenedGroup):
     cache
         Cache of decoded chunks, shared by all arrays.
     identity
-        Path, size and time of the last change of a file; for a folder, which does not tell changes, time of opening.
+        Path, size and modification time of a file; for a folder, which does not record changes, the time of opening.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class OpenedArray(SlicedArray):
 
     @property
     def _room_type(self) -> np.dtype[Any]:
-        """Type in which values are read: numbers and objects as they are, others as bytes."""
+        """Type in which values are read: numbers and objects unchanged, others as bytes."""
         is_bytes = self.dtype.kind not in "iufOT"
         return np.dtype(f"V{self.dtype.itemsize}") if is_bytes else self.dtype
 

@@ -1,4 +1,4 @@
-"""What the arrays of `tamis.open` have in common, whatever the format of their file."""
+"""The base of `tamis.open`'s arrays, for all formats."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TASK_NBYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class SelectedChunks:
-    """The chunks of an array, read as far as selections need them.
+    """The chunks of an array, read as selections need them.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SelectedChunks:
     cache
         Decoded chunks that may be needed again.
     change
-        Called with each piece and the whole result when the values are there, to change them; None for nothing.
+        Called with each piece and the whole result once the values are read, to change them; None for no change.
     """
 
     source: ChunkReader
@@ -83,7 +83,7 @@ class SelectedChunks:
                 pass
 
     def _stored_pieces(self, part: Region) -> Iterator[Piece]:
-        """Yield the pieces of a region in chunks that are stored, few of many."""
+        """Yield the pieces of a region in stored chunks, if few of many are stored."""
         origins, steps = self.source.index.parts.origin_table(), self.source.chunk.shape
         begin, end = [axis.start for axis in part], [axis.stop for axis in part]
         touched = ((origins < end) & (origins + steps > begin)).all(axis=1)
@@ -102,7 +102,7 @@ class SelectedChunks:
             self._place_decoded(piece, out)
 
     def _place_light(self, piece: Piece, out: NDArray[Any]) -> bool:
-        """Fill in a piece if its chunk is cached, or only blocks of it need decoding; else return False."""
+        """Fill in a piece if its chunk is cached, or only some blocks need decoding; otherwise return False."""
         source, key = self.source, (self.name, piece.origin)
         values = self.cache.get(key)
         if values is None and not piece.covers(source.extents(piece.origin)):
@@ -146,7 +146,7 @@ class OpenFile(Protocol):
     threads
         Number of threads that decode the chunks of a selection.
     identity
-        What identifies the content, as long as nobody writes to it.
+        Identity of the content, as long as nobody writes to it.
     """
 
     path: str
@@ -211,7 +211,7 @@ class SlicedArray:
         Parameters
         ----------
         out
-            Array to fill: of the same shape, with any strides, and of the same type or one that NumPy casts to safely.
+            Array to fill, of the same shape, with any strides, and of the same type or one that NumPy casts to safely.
             None for a new array.
 
         Returns
@@ -258,5 +258,5 @@ class SlicedArray:
 
 
 def reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
-    """Return an array or a group by the reduced form of its file, and its path."""
+    """Return an array or a group from the reduced form of its file, and its path."""
     return file[0](*file[1])[name]

@@ -50,10 +50,10 @@ def command(
     overwrite: bool,
     dry_run: bool,
 ) -> None:
-    """Print what a build in C, C++ or Fortran needs, on one line; all of it without options.
+    """Print what a build in C, C++ or Fortran needs, on one line; without options, print everything.
 
     With --install, write it to a folder instead, for builds that look for H5Z-ZFP. The folder holds copies, needs no
-    Python and can be moved. Files that are there already, and were not written by --install, are not replaced.
+    Python and can be moved. Existing files are only replaced if --install wrote them.
 
     \b
     h5cc write.c $(tamis config --cflags --libs) -o write
@@ -91,7 +91,7 @@ def command(
 
 
 def _install(prefix: str, fc: str | None, *, overwrite: bool, dry_run: bool) -> None:
-    """Install to a folder, and print what was written and how it is used."""
+    """Install to a folder, and print what was written and how to use it."""
     from tamis.jobs.installation import install_interface
 
     with Output("config").failures():

@@ -135,7 +135,7 @@ def command(
     log: str | None,
     as_json: bool,
 ) -> None:
-    """Copy IN to OUT by the options of nccopy, and prove what is written as tamis repack does.
+    """Copy IN to OUT with the options of nccopy, and prove the result like tamis repack.
 
     \b
     NAMES is * for all variables, or paths with & between them, without patterns;
@@ -151,9 +151,9 @@ def command(
     tamis copy in.nc out.nc -F 'TS&PS,32013,3,0,0.1d|2|1,4' -c time/10,lat/96,lon/
     tamis copy in.nc out.nc -d 4 -s --dry-run
 
-    A variable gets the filters of -F that name it, also if it has others in IN; else those of -F '*,…'; else those of
-    -d and -s; else none after -F none; else its own. Every name must lead to a variable. Variables without a name that
-    cannot take filters are kept and listed, and so are, with lossy filters, coordinates, bounds, flags and integers.
+    A variable gets the filters of each -F that names it, even if it has others in IN; else those of -F '*,…'; else
+    those of -d and -s; else none after -F none; else its own. Every name must be that of a variable. Unnamed variables
+    that cannot take filters are kept and listed; with lossy filters, so are coordinates, bounds, flags and integers.
 
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """

@@ -35,10 +35,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Let Zarr read FILES, HDF5 or netCDF-4, as they are: write references to their chunks, without copying values.
+    """Let Zarr read existing HDF5 or netCDF-4 FILES: write references to their chunks, without copying values.
 
-    All filters of tamis can be referenced, zfp included. Chunks that skip filters are decoded right. A dataset that
-    cannot be referenced is an error: leave it out with --drop.
+    This works with all filters of tamis, including zfp, and with chunks that skip filters. A dataset that cannot be
+    referenced is an error: leave it out with --drop.
 
     \b
     tamis export climate.nc --to kerchunk -o climate.json

@@ -12,14 +12,14 @@ from tamis.cli.output import Output
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """List the filters that tamis knows, and whether they are installed here; with NAME also their parameters.
+    """List the filters that tamis knows, and whether they are installed here; with NAME, also list parameters.
 
     \b
     tamis filters
     tamis filters zfp blosc
 
-    Other filters are kept as they are, and written filter(ID,PARAMETER,…). A Python package can add filters by the
-    entry-point group tamis.filters. What rounds values before filters is no filter: bitround(keepbits=7),
+    Other filters are kept unchanged, and written filter(ID,PARAMETER,…). A Python package can add filters through the
+    entry-point group tamis.filters. Roundings come before filters, and are not filters: bitround(keepbits=7),
     granular(digits=3), bitgroom(digits=3).
     """
     from tamis.filters.registry import catalogue

@@ -42,7 +42,7 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     tamis inspect climate.nc --cdl
     tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
 
-    Exit codes: 0 done, 1 a file, dataset or group could not be read right, 2 wrong usage.
+    Exit codes: 0 done, 1 a file, dataset or group could not be read correctly, 2 wrong usage.
     """
     if as_json and notation:
         raise click.UsageError("expected --json or --as, got both")

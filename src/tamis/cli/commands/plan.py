@@ -116,23 +116,23 @@ def command(
     log: str | None,
     as_json: bool,
 ) -> None:
-    """Measure which filters keep what is wanted of FILES, and print them as options of `tamis repack`.
+    """Measure which filters preserve what you want of FILES, and print them as options of `tamis repack`.
 
-    Nothing is written but the recipe, with -o. The numbers are predictions from a sample of each variable; repack
-    proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay lossless unless
-    they are named, and several files get the same filters.
+    Only the recipe is written, with -o. The numbers are predictions from a sample of each variable; repack proves the
+    bound of the filters, value by value. Coordinates, bounds, flags and integers stay lossless unless they are named,
+    and several files get the same filters.
 
     \b
-    WANT is one limit or several, which hold together:
+    WANT is one limit or several, all of which must hold:
       abs=0.1            largest absolute error, in units of the variable
       range=1e-4         the same, relative to the range of the values; also std=0.01
       rel=0.001          largest error relative to a value; also digits=3, bits=9
       information=0.99   share of the real information of the bits
       rmse=0.02,psnr=80,corr=0.99999,dssim=0.9995,ks=0.05,spectrum=0.01
                          of all values of the sample
-      limits,sign,zeros  values stay inside of valid_min and valid_max, keep signs, and zeros
+      limits,sign,zeros  values stay within valid_min and valid_max, keep signs and zeros
       lossless           no bit changes
-      recommended        what the package compression-recommendations has for such variables
+      recommended        what the package compression-recommendations lists for such variables
 
     \b
     tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml

@@ -147,11 +147,11 @@ def command(
     log: str | None,
     as_json: bool,
 ) -> None:
-    """Copy IN to OUT with other filters on some datasets, and prove the bound.
+    """Copy IN to OUT with new filters on some datasets, and prove the bound.
 
-    Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
-    decoded again and compared with IN, value by value, before OUT gets its name. An OUT that ends in .zarr becomes a
-    Zarr store. Without -f and -c all datasets keep their filters where OUT has them.
+    Everything else is copied unchanged, including chunks that already have the filters. Each encoded chunk is decoded
+    again and compared with IN, value by value, before OUT gets its name. An OUT that ends in .zarr becomes a Zarr
+    store. Without -f and -c, all filters that OUT's format supports are kept.
 
     \b
     FILTERS is a chain such as
@@ -165,7 +165,7 @@ def command(
     \b
     WORDS of --require are, for each value,
       abs=0.1 rel=0.001 range=1e-4 std=0.01 digits=3 bits=9 limits sign zeros
-    and for a whole dataset, where OUT is not written if one is missed (exit 3),
+    and for a whole dataset (if one is missed, OUT is not written, exit 3),
       rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995 ks=0.05
       spectrum=0.01
 
@@ -209,7 +209,7 @@ def command(
 
 @contextmanager
 def drops_to_paste() -> Iterator[None]:
-    """Add the command that leaves them out to an error about datasets that the target cannot have."""
+    """Add to an error about datasets that the target does not support the command that leaves them out."""
     from tamis.rewrite.transfer import UnstorableError
 
     try:

@@ -15,10 +15,10 @@ from tamis.cli.output import Output
 @quiet_option
 @json_option
 def command(store: str, dry_run: bool, quiet: bool, as_json: bool) -> None:
-    """Repair a Zarr store of netCDF-C whose shuffle other readers of Zarr undo wrong, without a word.
+    """Repair a Zarr store of netCDF-C whose shuffle makes other readers return wrong values silently.
 
-    Only metadata change, all or none of them; chunks stay as they are. Some chunks of each array are decoded by
-    numcodecs first, and compared with what tamis reads.
+    Only metadata change, all or none of them; chunks stay unchanged. First, numcodecs decodes some chunks of each
+    array, and the values are compared with those that tamis reads.
 
     \b
     tamis repair /data/a.zarr --dry-run

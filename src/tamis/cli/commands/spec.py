@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Write the filters of TEXT in every notation, ready to paste.
 
-    TEXT is in any of them, as one word or as it stands in a shell. With --chunks and --dtype also the parameters that
-    the filters leave in a file are shown.
+    TEXT is in any of them, as one argument or as typed in a shell. --chunks and --dtype also show the parameters that
+    the filters store in a file.
 
     \b
     tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'

@@ -44,16 +44,16 @@ def command(
     log: str | None,
     as_json: bool,
 ) -> None:
-    """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
+    """Compare DST with its source SRC: values, missing values, attributes, links.
 
-    What SRC has must be in DST as it was; how it is stored makes no difference. Values must have the same bits, or be
-    within their bound where one is given: the largest errors of each dataset are shown. Missing values, which are NaN,
-    infinities and fill values, must keep their bits in any case; those in a companion are put back first.
+    Everything in SRC must be in DST, unchanged; how it is stored makes no difference. Values must have the same bits,
+    or be within their bound if there is one; the largest errors of each dataset are shown. Missing values (NaN,
+    infinities and fill values) must always keep their bits; those in a companion are restored first.
 
     \b
     tamis verify climate.nc copy.nc                       # must be equal
     tamis verify climate.nc small.nc --bound TS:0.1
-    tamis verify climate.nc small.nc --bound recorded  # as its filters say
+    tamis verify climate.nc small.nc --bound recorded  # as its filters record
     tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.

@@ -183,7 +183,7 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
 
     @property
     def layout(self) -> str:
-        """``records`` if the values of a record lie between those of other variables, otherwise ``contiguous``."""
+        """``records`` if the values of a record are between those of other variables, otherwise ``contiguous``."""
         return "contiguous" if self.variable.record_stride is None else "records"
 
     @property
@@ -222,7 +222,7 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
         return self.fill_value
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return roughly how many bytes a chunk index and a list of filters take in the file that is made of this."""
+        """Return roughly how many bytes a chunk index and a list of filters take in a file made from this one."""
         if chunk_shape is None:
             return 0
         return _FILTER_NBYTES * len(pipeline.stages) + _RECORD_NBYTES * Grid(self.shape, chunk_shape).chunk_count

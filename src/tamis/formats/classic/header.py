@@ -1,7 +1,7 @@
 """The header of a netCDF classic file (CDF-1, 64-bit offset, CDF-5): dimensions, attributes, variables.
 
 The format: https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html. Every count is checked
-against the bytes that are there before it is used.
+against the available bytes before it is used.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ClassicVariable:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind the last value."""
+        """Offset of the first byte after the last value."""
         if self.record_stride is None or not self.shape[0]:
             return self.offset + math.prod(self.shape) * self.dtype.itemsize
         return self.offset + (self.shape[0] - 1) * self.record_stride + _run_nbytes(self.shape[1:], self.dtype)
@@ -158,7 +158,7 @@ def _strides(entries: Mapping[str, _Entry], dimensions: Mapping[str, int], curso
 def _records_there(
     entries: Mapping[str, _Entry], dimensions: Mapping[str, int], strides: Mapping[str, int | None], nbytes: int
 ) -> int:
-    """Return how many whole records a file has whose writer did not count them."""
+    """Return the number of whole records in a file whose writer did not count them."""
     first = min((entry.offset for name, entry in entries.items() if strides[name] is not None), default=nbytes)
     stride = next((stride for stride in strides.values() if stride), 0)
     return max(nbytes - first, 0) // stride if stride else 0
@@ -182,7 +182,7 @@ class _Cursor:
 
     @property
     def streaming(self) -> int:
-        """The count of records that means: as many as there are."""
+        """The count of records that means "as many as there are"."""
         return (1 << 8 * self._count_nbytes) - 1
 
     def damaged(self, text: str) -> FileError:
@@ -210,7 +210,7 @@ class _Cursor:
         return int.from_bytes(self.take(nbytes), "big")
 
     def count(self) -> int:
-        """Return a count or size: 32 bits have no sign in netCDF-C, so that a dimension may have 3 billion places."""
+        """Return a count or size: 32 bits are unsigned in netCDF-C, so a dimension may have 3 billion elements."""
         count = self._number(self._count_nbytes)
         if count >> 63 and count != self.streaming:
             raise self.damaged(f"expected a count of 0 or more before byte {self._at}, found a negative one")
@@ -256,7 +256,7 @@ class _Cursor:
         return TYPES[number]
 
     def attribute(self) -> Any:
-        """Return the value of an attribute: text, bytes that are no UTF-8, a number, or an array of numbers."""
+        """Return the value of an attribute: text, bytes that are not UTF-8, a number, or an array of numbers."""
         dtype = self._type()
         data = self._bytes(self._few("an attribute", dtype.itemsize) * dtype.itemsize)
         if dtype == CHAR:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ClassicStore(ListedStore[ClassicArray]):
-    """A file for reading. It is opened by one descriptor, which threads share."""
+    """A file for reading. Threads share its one descriptor."""
 
     is_loose = False
     reader_words = "any netCDF"

@@ -25,7 +25,7 @@ DATASET = Kind("an h5py dataset", lambda value: isinstance(value, h5py.Dataset))
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of a dataset as stored, including order, flags, duplicates and unknown filters.
 
-    Decode its chunks by ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
+    To decode its chunks, use ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
     """
     return Hdf5Array.of(dataset).pipeline
 
@@ -41,7 +41,7 @@ def chunk_type(dataset: h5py.Dataset) -> ChunkType:
 
 @checked(dataset=DATASET)
 def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
-    """Read one chunk and decode it by tamis, whatever filters libhdf5 has.
+    """Read one chunk and decode it with tamis, whatever filters libhdf5 has.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Companions: datasets that record missing values of another one, so that zfp does not have to encode them.
+"""Companions: datasets that record missing values of another dataset, so that zfp need not encode them.
 
 A variable names its companion in the attribute `MARK`, and for people and CF's readers in ``ancillary_variables``. The
 companion has a flag for each value, and in the attribute `TABLE` the missing value of each flag, in the type of the
@@ -24,7 +24,7 @@ from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 
 
 def has_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset names a companion, so that some of its values only stand in for missing ones."""
+    """Return whether a dataset has a companion, so that some of its values only fill the place of missing ones."""
     return bool(h5a.exists(dataset.id, MARK.encode()))
 
 
@@ -73,7 +73,7 @@ def other_ancillary(dataset: h5py.Dataset) -> list[str]:
 
 
 def without_companion(attributes: Mapping[str, Any], dataset: h5py.Dataset) -> dict[str, Any]:
-    """Return the attributes of a dataset that has a companion, without what they say about it."""
+    """Return the attributes of a dataset with a companion, without references to the companion."""
     return companion_attributes.without_companion(attributes, other_ancillary(dataset))
 
 

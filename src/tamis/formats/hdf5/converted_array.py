@@ -26,7 +26,7 @@ def converted(array: Hdf5Array) -> Hdf5Array:
 
 
 class ConvertedArray(Hdf5Array):
-    """A dataset as an array of values: text padded with zeros, records without gaps. No chunk is stored so."""
+    """A dataset as an array of values: text padded with zeros, records without gaps. No chunk is stored like this."""
 
     can_read_chunks = False
     contiguous_offset = None

@@ -1,4 +1,4 @@
-"""Copy an HDF5 file to a new one, except the arrays that are stored anew."""
+"""Copy an HDF5 file to a new one, except for the arrays that are stored anew."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def copy_file(
     line: Callable[[], str] = str,
     dropped: Collection[str] = (),
 ) -> list[str]:
-    """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
+    """Copy everything to a new file, except for the arrays that functions create; see `tamis._open.copy_store`."""
     growing = GrowingFile(str(target))
     stored = source.stored_path
     roundings: dict[str, Rounding] = {}

@@ -1,4 +1,4 @@
-"""Facts of a dataset that never change; each is read once, because it costs several calls of HDF5."""
+"""Facts of a dataset that never change; each is read only once, because it costs several calls of HDF5."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _MOST_OPEN = 8
 
 
 class DatasetFacts(DescribedArray):
-    """A dataset that is opened when it is needed; only a few datasets of a file stay open."""
+    """A dataset that is opened on demand; only a few datasets of a file stay open."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class DatasetFacts(DescribedArray):
         return facts
 
     def survey(self) -> None:
-        """Read all facts in one call, if the dataset is a small one and they were not; others are read one by one."""
+        """Read all facts of a small dataset in one call, unless already read; otherwise facts are read one by one."""
         if not self._surveyed:
             self._surveyed = True
             if (facts := quick_facts(self.file, self.stored_path)) is not None:
                 self.take(facts)
 
     def take(self, facts: QuickFacts) -> None:
-        """Take over facts that were read at once; what follows from form and attributes is read once for all."""
+        """Take over facts that were read together; those that follow from form and attributes are shared."""
         self._surveyed = True
         known = tuple(entry for entry in facts.attributes if is_known(entry[0]))
         names = (*_SHARED, *_OF_ATTRIBUTES) if all(content is not None for _, content in known) else _SHARED
@@ -191,12 +191,12 @@ class DatasetFacts(DescribedArray):
 
     @property
     def datatype(self) -> h5t.TypeID:
-        """Type of the values in the file; not kept, because HDF5 cannot close all types and properties when it ends."""
+        """Type of the values in the file; not cached, because HDF5 cannot close all types and properties at exit."""
         return self.dataset.id.get_type()
 
     @property
     def creation_list(self) -> h5p.PropDCID:
-        """Creation properties of the dataset; not kept, as the type is not."""
+        """Creation properties of the dataset; not cached, like the type."""
         return self.dataset.id.get_create_plist()
 
     @cached_property
@@ -299,13 +299,13 @@ class DatasetFacts(DescribedArray):
 
     @cached_property
     def is_fill_undefined(self) -> bool:
-        """True if HDF5 does not define values that were never written: without a fill value, or if it is never used."""
+        """True if HDF5 does not define unwritten values: there is no fill value, or it is never used."""
         is_never_used = self.creation_list.get_fill_time() == h5d.FILL_TIME_NEVER
         return bool(self.fill_state == h5d.FILL_VALUE_UNDEFINED or is_never_used)
 
     @cached_property
     def fill_value(self) -> NDArray[Any]:
-        """Value of what was never written, in the type of the dataset; zero, as h5py has it, if HDF5 defines none."""
+        """Value of unwritten elements, in the type of the dataset; zero, as in h5py, if HDF5 defines none."""
         if self.varies and (base := h5py.check_vlen_dtype(self.dataset.dtype)) is not None:
             sequence = np.empty((), self.dataset.dtype)
             value = self.dataset.fillvalue if self.has_fill else None
@@ -330,7 +330,7 @@ class DatasetFacts(DescribedArray):
 
     @property
     def has_fill(self) -> bool:
-        """True if a user chose the value of what was never written."""
+        """True if a user chose the value of unwritten elements."""
         return bool(self.fill_state == h5d.FILL_VALUE_USER_DEFINED) and not self.is_fill_undefined
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:
@@ -345,7 +345,7 @@ class DatasetFacts(DescribedArray):
 
     @property
     def likeness(self) -> object:
-        """What datasets have in common that differ only in path, values and where these are stored; None if unknown."""
+        """Key that is equal for datasets that differ only in path, values and location; None if unknown."""
         self.survey()
         contents = self.__dict__.get(_CONTENTS, ())
         if self.form is None or self.is_bare_dimension or any(content is None for _, content in contents):
@@ -367,7 +367,7 @@ class DatasetFacts(DescribedArray):
 
     @cached_property
     def address(self) -> int:
-        """Address in the file, which identifies the dataset, whatever its path."""
+        """Address in the file, which identifies the dataset under any path."""
         return int(h5o.get_info(self.dataset.id).addr)
 
     @property
@@ -391,7 +391,7 @@ class DatasetFacts(DescribedArray):
 
 
 def _zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
-    """Return how the stored parameters of zfp contradict the dataset; empty if they do not."""
+    """Return how stored parameters of zfp contradict the dataset; empty if they do not."""
     for stage in pipeline.stages:
         if stage.filter.id != Zfp.id:
             continue

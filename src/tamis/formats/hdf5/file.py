@@ -145,7 +145,7 @@ class File(OpenedFile, Group):
         Parameters
         ----------
         phony_dims
-            Numbers of dimensions without a name: ``"sort"`` as in netCDF-C, ``"access"`` from 0 on in each group.
+            Numbering of unnamed dimensions: ``"sort"`` as in netCDF-C, ``"access"`` from 0 in each group.
         """
         self.check_open()
         return Hdf5Model(self._group, phony_dims, restore=self.restore, follow=True)
@@ -188,5 +188,5 @@ def _text(name: str | bytes) -> str:
 
 
 def _key(name: str) -> str | bytes:
-    """Return a name in the form in which h5py finds it."""
+    """Return a name in the form that h5py finds."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Read values by HDF5 itself, through h5py: for layouts and filters that only it has, and as a second witness."""
+"""Read values with HDF5 itself, through h5py: for layouts and filters that only HDF5 has, and as a second witness."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _hint(absent: list[Filter]) -> str:
 
 
 class LibraryReader:
-    """A dataset as HDF5 reads it: numbers, or elements of other types as the bytes in the file."""
+    """A dataset as HDF5 reads it: numbers, or elements of other types as bytes in the file."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class TextReader:
 
 
 class WitnessReader:
-    """A dataset as h5py gives it to anybody, in its own types: a witness that shares no code with tamis."""
+    """A dataset as h5py itself reads it, in its own types: a witness that shares no code with tamis."""
 
     def __init__(self, dataset: h5py.Dataset, label: str) -> None:
         self._dataset, self._label = dataset, label
@@ -174,7 +174,7 @@ class WitnessReader:
             ) from error
 
     def _values(self, part: Region) -> NDArray[Any]:
-        """Read a part as h5py does, but opaque values by their tag, without which HDF5 does not convert them."""
+        """Read a part like h5py, but opaque values with their tag, because HDF5 does not convert them without it."""
         datatype = self._dataset.id.get_type()
         if not datatype.detect_class(h5t.OPAQUE) and not datatype.detect_class(h5t.BITFIELD):
             return np.asarray(self._dataset[part or ()], self.dtype)

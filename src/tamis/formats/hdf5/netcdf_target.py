@@ -47,7 +47,7 @@ _COMPLEX_NAMES = {"f": "_PFNC_FLOAT_COMPLEX_TYPE", "d": "_PFNC_DOUBLE_COMPLEX_TY
 
 
 def named_type(file: h5py.File, variable: NamedArray, dtype: np.dtype[Any], taken: Collection[str]) -> Any:
-    """Return the type of a variable whose values have a named type, in its group; None if they have none."""
+    """Return the named type of a variable's values in its group; None if they have none."""
     if variable.enum is not None:
         return _committed(file, variable, variable.enum.name, _enumeration(variable, variable.enum))
     if not is_compound(dtype):
@@ -69,7 +69,7 @@ def _enumeration(variable: NamedArray, enum: EnumType) -> Any:
 
 
 def _committed(file: h5py.File, variable: NamedArray, name: str, datatype: Any) -> Any:
-    """Return a type of a name in the group of a variable, which is created unless it is there."""
+    """Return a type by name in the group of a variable; create it if it does not exist."""
     path, lcpl = raw_name(f"{posixpath.dirname(variable.path).rstrip('/')}/{name}")
     if path not in file.id:
         datatype.commit(file.id, path, lcpl)
@@ -169,7 +169,7 @@ class NetcdfTarget:
             self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
-        """Create a variable with dimensions, attributes and fill value, as planned, in place of an earlier one."""
+        """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
         self._remove(variable)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
@@ -186,10 +186,10 @@ class NetcdfTarget:
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.created, dataset), self._growing)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
-        """Copy a variable in place of one that `create_like` may have begun.
+        """Copy a variable, replacing one that `create_like` may have begun.
 
-        Chunks stay as they are if all programs with HDF5 have their filters, or one is zfp or lossy. Other variables
-        have no filters, and are contiguous unless an axis can grow.
+        Chunks stay unchanged if all programs with HDF5 have their filters, or one is zfp or lossy. Other variables have
+        no filters, and are contiguous unless an axis can grow.
         """
         self._remove(variable)
         if (plan := as_stored(array)) is not None and _is_carried(plan, array):
@@ -214,7 +214,7 @@ class NetcdfTarget:
                 dataset.id.write(*selected(dataset, part), values, memory)
 
     def _remove(self, variable: NamedArray) -> None:
-        """Remove a variable that was begun, if it was, so that it can be created anew."""
+        """Remove a variable that was begun, if any, so that it can be created again."""
         path = self._variable_path(variable)
         if (dataset := self._variables.pop(path, None)) is not None:
             self._roundings.pop(path, None)
@@ -222,7 +222,7 @@ class NetcdfTarget:
             dataset.id.close()  # now its room is free
 
     def set_history(self, text: str) -> None:
-        """Set the history of the root group; attributes after it are written again, so that it keeps its place."""
+        """Set the history of the root group; attributes after it are written again to keep its position."""
         names = list(self._root)
         later = names[names.index(HISTORY) :] if HISTORY in names else []
         for name in later:
@@ -270,7 +270,7 @@ class NetcdfTarget:
         name_containers(self._file, self._roundings)
 
     def _create_bare(self, path: str, dimension: Dimension) -> h5py.Dataset:
-        """Create the dataset without values that stands for a dimension without a variable."""
+        """Create the dataset without values of a dimension without a variable."""
         plist = _dataset_plist()
         most = h5s.UNLIMITED if dimension.is_unlimited else dimension.size
         if dimension.is_unlimited:
@@ -324,7 +324,7 @@ class NetcdfTarget:
         return f"{group}/{NON_COORDINATE}{name}" if is_other else variable.path
 
     def _dimension_paths(self, variable: NamedArray) -> tuple[str, ...]:
-        """Return the paths of the dimensions of a variable, each from its own group or the next one around it."""
+        """Return the paths of the dimensions of a variable, each from its own group or the nearest enclosing one."""
         paths = []
         for name in variable.dimensions:
             group = variable.path.rpartition("/")[0]
@@ -374,7 +374,7 @@ def _check_attributes(path: str, attributes: Iterable[str]) -> None:
 
 
 def _is_carried(plan: Rewrite, array: StoredArray) -> bool:
-    """Return whether chunks are copied as they are; a chunk of HDF5 must fit into an array that cannot grow."""
+    """Return whether chunks are copied unchanged; a chunk of HDF5 must fit into an array that cannot grow."""
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
     everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)
     return fits and bool(plan.pipeline.filters) and (everywhere or plan.pipeline.error_bound != 0)
@@ -389,7 +389,7 @@ def _dataset_plist() -> Any:
 
 
 def _set_order(plist: Any) -> None:
-    """Let a group record the order of links and attributes, and have them in its header if they are few."""
+    """Make a group record the order of links and attributes, and keep a few of them in its header."""
     plist.set_link_creation_order(_ORDERED)
     plist.set_attr_creation_order(_ORDERED)
     plist.set_attr_phase_change(_MOST_ATTRIBUTES, 0)
@@ -402,7 +402,7 @@ def _has_no_name(dtype: np.dtype[Any]) -> bool:
 
 
 def _datatype(dtype: np.dtype[Any], label: str) -> Any:
-    """Return the HDF5 type of numbers, booleans, bytes, characters or texts of varying length."""
+    """Return the HDF5 type for numbers, booleans, bytes, characters or texts of varying length."""
     if dtype.kind in "iuf" or _has_no_name(dtype):
         return h5t.py_create(dtype, logical=True)
     if dtype == np.dtype("S1"):

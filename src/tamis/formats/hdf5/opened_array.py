@@ -128,7 +128,7 @@ class Array(SlicedArray):
         return out if self._by_piece else self._restored(out, ())
 
     def prepare(self) -> bool:
-        """Read the chunk index, and return whether selections are then read without HDF5, that is, without its lock."""
+        """Read the chunk index, and return whether selections can be read without HDF5 and its lock."""
         self._file.check_open()
         if self._conversion is None:
             return False
@@ -196,7 +196,7 @@ class Array(SlicedArray):
             ) from error
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Return what identifies the values for dask: the file as it was opened, and the name."""
+        """Return the identity of the values for dask: the file as opened, and the name."""
         return (*super().__dask_tokenize__(), self._companion is not None)
 
 

@@ -177,7 +177,7 @@ class Hdf5Store:
         return int(self.file.id.get_filesize())
 
     def survey_other_files(self, target: str) -> list[str]:
-        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
+        """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
         from tamis.formats.hdf5.tree.relocation import Relocation  # late: only copies need it
 
         return Relocation(self.path, target).survey(self.file)

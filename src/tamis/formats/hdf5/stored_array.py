@@ -73,13 +73,13 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def likeness(self) -> object:
-        """See `tamis.stores.protocols.StoredArray`; companions and their variables are like no other dataset."""
+        """See `tamis.stores.protocols.StoredArray`; companions and their variables never share a key."""
         likeness = super().likeness
         return None if likeness is None or self.has_companion or self.is_companion else likeness
 
     @cached_property
     def has_companion(self) -> bool:
-        """True if the dataset names a companion, so that some values only stand in for missing ones."""
+        """True if the dataset has a companion, so that some values only fill the place of missing ones."""
         return companions.has_companion(self.dataset)
 
     @cached_property
@@ -150,7 +150,7 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def can_read_chunks(self) -> bool:
-        """True if the values are chunks in one ordinary file, their places are sure, and tamis has all filters."""
+        """True if the values are chunks in one ordinary file, at known places, and tamis has all filters."""
         return (
             self.chunk_shape is not None
             and self.dtype is not None
@@ -162,7 +162,7 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def _is_index_sure(self) -> bool:
-        """True unless HDF5 lists other chunks than it finds: its own reading, by lookup, is then right."""
+        """True unless HDF5 lists other chunks than it finds by lookup: then only reading through HDF5 is right."""
         if self._columns is None and self.size and has_moved_axis(self.dataset.id):
             try:
                 self.chunk_index()
@@ -179,7 +179,7 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def absent_files(self) -> tuple[str, ...]:
-        """Other files that a virtual or external dataset names, and datasets in this one, but that are not there."""
+        """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
         if self.layout not in ELSEWHERE:
             return ()
         from tamis.formats.hdf5.lib.other_files import absent_sources  # late: few arrays have their values there
@@ -228,7 +228,7 @@ class Hdf5Array(DatasetFacts):
         return Conversion.of(self)
 
     def as_values(self) -> Hdf5Array:
-        """Return the array with values in place of bytes, if these differ; see `StoredArray.as_values`."""
+        """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
         if self.number_type is not None or self.conversion is None:
             return self
         from tamis.formats.hdf5.converted_array import (
@@ -238,7 +238,7 @@ class Hdf5Array(DatasetFacts):
         return converted(self)
 
     def open_values(self) -> ArrayReader:
-        """Open the values in their type, as far as h5py has it; the same as `open_reader` otherwise."""
+        """Open the values in their type, if h5py has it; otherwise the same as `open_reader`."""
         reader = self.open_reader()
         if self.number_type is not None or self.conversion is None:
             return reader
@@ -264,7 +264,7 @@ class Hdf5Array(DatasetFacts):
         return ChunkReader(stored, FileSource(descriptor_of(self.file)))
 
     def small_values(self) -> NDArray[Any] | None:
-        """Return all values, decoded by tamis in one native call; None if they are many, unusual or damaged."""
+        """Return all values, decoded by tamis in one native call; None if they are too many, unusual or damaged."""
         if self.form is None or self.has_companion or self.number_type is None:
             return None
         content = self._quick_content(Depth.values)
@@ -273,8 +273,8 @@ class Hdf5Array(DatasetFacts):
     def alike(self, other: StoredArray, *, independent: bool = False) -> Alike | None:
         """Read a small dataset and that of the same path in another HDF5 file, each in one native call.
 
-        Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they are not alike, or it
-        is not known for sure: then they are to be compared part by part.
+        Chunks are decoded by tamis; with `independent`, HDF5 also reads both datasets. None if they are not alike, or
+        it is uncertain: then compare them part by part.
         """
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
@@ -288,7 +288,7 @@ class Hdf5Array(DatasetFacts):
         return Alike(values, others, before.same_attributes(after))
 
     def _quick_content(self, depth: Depth) -> QuickFacts | None:
-        """Return facts with values, decoded by tamis, and attributes; None if the dataset is no small one."""
+        """Return facts with values, decoded by tamis, and attributes; None if the dataset is not small."""
         if self._content is not None and depth == Depth.values:
             return self._content
         facts = quick_facts(self.file, self.stored_path, depth)
@@ -341,7 +341,7 @@ class Hdf5Array(DatasetFacts):
         return None if offset is None else int(offset)
 
     def _flush(self) -> None:
-        """Let HDF5 write what it holds in memory, so that it can be read without HDF5."""
+        """Make HDF5 write its cached data, so that it can be read without HDF5."""
         if not is_read_only(self.file):
             self.file.flush()
 

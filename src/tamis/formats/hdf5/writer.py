@@ -40,7 +40,7 @@ _ANY_NBYTES = 1 << 62
 
 
 class GrowingFile:
-    """A file that datasets are written to: its end, where HDF5 writes new chunks, and how datasets are created."""
+    """A file that datasets are written to: its end, where HDF5 adds chunks, and how datasets are created."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class GrowingFile:
         self._nbytes = self._gaps = 0
 
     def offset_of(self, dataset: h5py.Dataset, grid: Grid, chunk: EncodedChunk, file_nbytes: int) -> int:
-        """Return the offset of a chunk, after whose writing the file has so many bytes.
+        """Return the offset of a chunk, given the size of the file after writing it.
 
         If the offset is wrong, the checksum does not match, and a later run encodes the chunk again. HDF5 walks over
         all chunks to find one: it is asked only if the file has not grown, because the chunk went into a gap.
@@ -93,7 +93,7 @@ class Hdf5Writer:
         ]
 
     def _write(self, chunks: Sequence[EncodedChunk]) -> Sequence[int]:
-        """Write chunks, and return the size of the file after each, -1 if nobody asks for it."""
+        """Write chunks, and return the size of the file after each, -1 if it is not needed."""
         path = None if self._growing is None else self._growing.path
         if not self._shared and (sizes := write_chunks(self.dataset.id, self.grid, path, chunks)) is not None:
             return sizes
@@ -107,18 +107,18 @@ class Hdf5Writer:
         return sizes
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
-        """Create the companion of the dataset, which disappears if it gets no name."""
+        """Create the companion of the dataset; it disappears if it gets no name."""
         companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
         return Hdf5Writer(companion, self.grid, recorded, self._growing)
 
     def discard(self) -> None:
-        """Remove the dataset, so that another one takes its name and its room in the file."""
+        """Remove the dataset, so that another one can use its name and its space in the file."""
         with calls.lock:
             h5g.open(self.dataset.file.id, b"/").unlink(h5i.get_name(self.dataset.id))
             self.dataset.id.close()
 
     def finish(self) -> None:
-        """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
+        """Raise FileError unless HDF5's chunk records match exactly what was written."""
         check_recorded(self.dataset, self.grid, self._notes)
 
 
@@ -150,7 +150,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
 def write_small(
     plan: Rewrite, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
 ) -> tuple[WrittenAtOnce, bool] | None:
-    """Create a small dataset like another one that was created, and fill it; see `CreateAtOnce.at_once`.
+    """Create a small dataset like an earlier one, and fill it; see `CreateAtOnce.at_once`.
 
     Also returns whether the dataset is complete, with its attributes.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_codecs(referenced: ReferencedArray, array: StoredArray) -> None:
-    """Raise FileError if the codecs of an array make other values of a referenced or an inlined chunk than tamis."""
+    """Raise FileError if the codecs of an array decode a referenced or inlined chunk differently than tamis."""
     if array.chunk_shape is None or not referenced.codecs.version_2:
         return
     codecs = [numcodecs.get_codec(config) for config in referenced.codecs.version_2]
@@ -42,7 +42,7 @@ def check_codecs(referenced: ReferencedArray, array: StoredArray) -> None:
 
 
 def _samples(referenced: ReferencedArray) -> list[Index]:
-    """Return the first referenced chunk, the last one, and the first inlined one, as far as there are any."""
+    """Return the first and last referenced chunk, and the first inlined one, if they exist."""
     places, copies = list(referenced.chunks), list(referenced.inlined)
     return list(dict.fromkeys([*places[:1], *places[-1:], *copies[:1]]))
 
@@ -110,7 +110,7 @@ def _problem(label: str, problems: Sequence[TamisError]) -> TamisError:
 
 
 def joined(parts: Sequence[References], dimension: str) -> References:
-    """Return one hierarchy of several files that follow each other along a dimension.
+    """Return one hierarchy of several files joined along a dimension.
 
     Arrays without this dimension, and attributes of groups, are those of the first file.
     """
@@ -166,7 +166,7 @@ def _order(array: ReferencedArray) -> str:
 
 
 def _difference(first: ReferencedArray, other: ReferencedArray, dimension: str | None) -> str:
-    """Return what of two arrays differs that must not; empty if nothing does."""
+    """Return a property in which two arrays must not differ but do; empty if there is none."""
     if first.dimensions != other.dimensions:
         return "dimensions"
     if first.dtype != other.dtype:

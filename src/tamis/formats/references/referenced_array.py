@@ -1,4 +1,4 @@
-"""An array whose chunks lie in other files."""
+"""An array whose chunks are in other files."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def filled_chunk(array: StoredArray) -> ChunkType:
 
 
 def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
-    """Return pieces of values that are not in chunks: references where they are contiguous, else the values."""
+    """Return pieces of values that are not in chunks: references if they are contiguous, otherwise the values."""
     shape = tuple(array.shape)
     codecs = Codecs((), tuple(version_3((), dtype)))
     offset = array.contiguous_offset if array.size else None
@@ -163,7 +163,7 @@ def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
 
 
 def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
-    """Return all values as one chunk that no reference can give."""
+    """Return all values as one copied chunk."""
     shape = tuple(array.shape)
     if array.nbytes > _MOST_INLINED_NBYTES:
         raise _refusal(
@@ -179,7 +179,7 @@ def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
 
 
 def _same_bytes(array: StoredArray, values: StoredArray) -> bool:
-    """Return whether the bytes of all values in a file are those that its readers get."""
+    """Return whether readers get the bytes of all values as they are in the file."""
     if array.dtype != values.dtype:
         return False
     steps = several_chunks(array.shape, array.chunk_shape or (1,) * len(array.shape), _MOST_INLINED_NBYTES)
@@ -189,7 +189,7 @@ def _same_bytes(array: StoredArray, values: StoredArray) -> bool:
 
 
 def _rows_of_pieces(shape: tuple[int, ...], itemsize: int) -> int:
-    """Return the largest divisor of the first extent that makes pieces of a moderate size; Zarr's are all alike."""
+    """Return the largest divisor of the first extent that gives pieces of a moderate size; Zarr's have equal sizes."""
     most = max(_MOST_PIECE_NBYTES // max(math.prod(shape[1:]) * itemsize, 1), 1)
     return max(rows for rows in range(1, shape[0] + 1) if shape[0] % rows == 0 and rows <= most)
 

@@ -19,7 +19,7 @@ from tamis.pipeline import Pipeline, as_pipeline
 def codecs(
     filters: Pipeline | Filter | str, dtype: Any, chunk_shape: tuple[int, ...], *, zarr_format: int = 3
 ) -> dict[str, Any]:
-    """Return codecs that store what a pipeline stores, as arguments of ``zarr.create_array``.
+    """Return codecs that store the same as a pipeline, as arguments of ``zarr.create_array``.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def codecs(
 
 
 def _refuse_shuffled_streams(pipeline: Pipeline) -> None:
-    """Raise ParameterError for shuffle behind zfp: numcodecs takes whole values only, and streams have any size."""
+    """Raise ParameterError for shuffle after zfp: numcodecs takes whole values only, and streams have any size."""
     if pipeline.zfp and any(isinstance(later, Shuffle) for later in pipeline.filters):
         raise ParameterError(
             f"expected no shuffle after zfp, got {pipeline}: Zarr's shuffle takes whole values only; leave it out, or"

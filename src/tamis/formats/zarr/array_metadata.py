@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class Described(Protocol):
-    """What metadata of Zarr say of an array."""
+    """An array as described by Zarr metadata."""
 
     @property
     def path(self) -> str:
@@ -53,7 +53,7 @@ class Described(Protocol):
 
     @property
     def codecs(self) -> Codecs:
-        """What decodes the chunks."""
+        """The codecs that decode the chunks."""
 
     @property
     def absent(self) -> int:
@@ -67,7 +67,7 @@ _TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "comp
 
 
 def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
-    """Return whether a version of Zarr has a type of values: floats of at most 8 bytes, records of plain members."""
+    """Return whether a version of Zarr supports a type: floats of at most 8 bytes, records of plain members."""
     if dtype.names is not None:
         members = [dtype[name] for name in dtype.names]
         plain = all(member.names is None and not member.shape and has_type(member, 2) for member in members)
@@ -79,8 +79,8 @@ def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
 def metadata_2(array: Described) -> Json:
     """Return the content of ``.zarray``.
 
-    xarray masks values that equal the fill value: it is null where values that were never written are zero anyway, and
-    no attribute names them as missing.
+    xarray masks values that equal the fill value. So it is null if unwritten values are zero anyway, and no attribute
+    marks zero as missing.
     """
     configs = array.codecs.version_2
     is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
@@ -134,7 +134,7 @@ def _type_2(dtype: np.dtype[Any]) -> Any:
 
 
 def _data_type(dtype: np.dtype[Any]) -> Any:
-    """Return the name of a type in Zarr 3, or the object that it is there."""
+    """Return the name of a type in Zarr 3, or its JSON object."""
     name = _TYPES_3[dtype.kind].format(8 * dtype.itemsize)
     return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
@@ -159,7 +159,7 @@ def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
 
 
 def _json(value: Any) -> Any:
-    """Return a value in types of JSON; raise ValueError, of which Unicode's errors are, if there are none for it."""
+    """Return a value in types of JSON; raise ValueError, which includes Unicode's errors, if there are none."""
     if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
         if value == value and float(value) != value:
             raise ValueError(f"expected a value that float64 can hold, got {value} of {value.dtype}")

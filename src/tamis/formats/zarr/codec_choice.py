@@ -1,4 +1,4 @@
-"""The Zarr codecs that decode the chunks of a stored array as they are."""
+"""The Zarr codecs that decode the chunks of a stored array."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Codecs:
 
 
 def choose_codecs(pipeline: Pipeline, chunk: ChunkType, masks: Mapping[int, int]) -> Codecs:
-    """Return the codecs of an array: those that other programs know, or else ``tamis.pipeline``."""
+    """Return the codecs of an array: those that other programs know, or otherwise ``tamis.pipeline``."""
     if reasons := pipeline.missing():
         raise FileError(f"expected filters that tamis can decode: {reasons[0]}")
     usual = max(masks, key=lambda mask: (masks[mask], -mask), default=0)
@@ -70,7 +70,7 @@ def _configs(chain: Chain, dtype: np.dtype[Any]) -> tuple[Json, ...]:
 
 
 def _is_plain_zfp(stage: Stage, chunk: ChunkType) -> bool:
-    """Return whether stored parameters of zfp say what is known of the chunk, so that a codec can leave them out."""
+    """Return whether stored parameters of zfp follow from the chunk, so that a codec can leave them out."""
     header = None if stage.stored is None else StoredZfp.parse(stage.stored)
     squeezed = tuple(extent for extent in chunk.shape if extent > 1)
     return header is not None and not header.swapped and header.shape == squeezed and header.dtype == chunk.dtype

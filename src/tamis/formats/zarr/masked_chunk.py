@@ -1,4 +1,4 @@
-"""Filter masks in Zarr, which has none: a chunk with another mask than most begins with a mark that has it."""
+"""Filter masks in Zarr, which has none: a chunk with an unusual mask begins with a mark that contains it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MaskedPipeline:
         return {"filters": str(self.pipeline), **({"mask": self.mask} if self.mask else {})}
 
     def encode(self, values: NDArray[Any], chunk: ChunkType) -> bytes:
-        """Encode the values of a chunk by all filters that can; raises the errors of `Pipeline.encode`."""
+        """Encode the values of a chunk with all filters that can; raises the errors of `Pipeline.encode`."""
         data, mask = _recorded(self.pipeline, chunk).encode(np.ascontiguousarray(values, chunk.dtype))
         return self.marked(data, mask)
 
@@ -75,7 +75,7 @@ class MaskedPipeline:
 
 
 def mark_of(mask: int) -> bytes:
-    """Return the bytes in front of a chunk that has another filter mask than usual."""
+    """Return the bytes before a chunk that has an unusual filter mask."""
     return MARK + mask.to_bytes(4, "little")
 
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 class PipelineCodec(ArrayBytesCodec):
     """HDF5 filters as one array-to-bytes codec of Zarr 3, named ``tamis.pipeline``.
 
-    A chunk has the bytes that HDF5 would store. One that skips other filters than usual begins with 16 bytes that have
-    its filter mask. So a chunk that zfp cannot keep within its tolerance, or that holds NaN, is stored by the other
-    filters, as in HDF5. Any filter that tamis has can be used. Readers need tamis; others refuse the array by the name
-    of the codec.
+    A chunk has the bytes that HDF5 would store. If it skips other filters than usual, it begins with 16 bytes that
+    contain its filter mask. So a chunk that zfp cannot keep within its tolerance, or that holds NaN, is stored through
+    the other filters, as in HDF5. Any filter of tamis can be used. Readers need tamis; others refuse the array because
+    they do not know the codec.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class PipelineCodec(ArrayBytesCodec):
 
     @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        """Raise ParameterError if values of this type are no bytes, MissingFilterError if a filter is not here."""
+        """Raise ParameterError if values of this type are not bytes, MissingFilterError if a filter is missing."""
         native = dtype.to_native_dtype()
         if native.hasobject:
             raise ParameterError(f"expected values of a fixed size for tamis.pipeline, got {native}")
@@ -110,7 +110,7 @@ class Pipeline2Codec(Codec):  # type: ignore[misc]  # numcodecs has no type info
     filters
         A pipeline, a filter, or their text.
     dtype
-        Type of the values as stored, such as ``"<f4"``; Zarr 2 tells codecs neither type nor shape.
+        Type of the values as stored, such as ``"<f4"``; Zarr 2 gives codecs neither type nor shape.
     shape
         Shape of the chunks.
     mask

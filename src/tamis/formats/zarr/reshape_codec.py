@@ -25,13 +25,12 @@ Axis = int | tuple[int, ...]
 class ReshapeCodec(ArrayArrayCodec):
     """The axes of a chunk joined or split, registered under the name ``reshape``.
 
-    ZFP wants it in front for chunks with unit axes, or with more than 4 axes.
+    ZFP needs it before it for chunks with unit axes, or with more than 4 axes.
 
     Parameters
     ----------
     shape
-        For each axis of the result an extent, or a list of the input axes that are joined, or -1 once for whatever is
-        left.
+        For each axis of the result, an extent, a list of the input axes that are joined, or once -1 for the rest.
 
     Raises
     ------
@@ -54,7 +53,7 @@ class ReshapeCodec(ArrayArrayCodec):
     @classmethod
     @explained(chunk_shape=WHOLES)
     def squeezing(cls, chunk_shape: tuple[int, ...]) -> Self | None:
-        """Return the codec that joins unit axes with others; None if there are none, or nothing else."""
+        """Return the codec that joins unit axes with others; None if there are none, or no others."""
         axes = squeezed_axes(chunk_shape)
         return None if axes is None else cls(axes)
 

@@ -23,15 +23,15 @@ _DTYPES = ("int32", "int64", "float32", "float64")
 class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
     """Self-describing ZFP streams, as ``numcodecs.zfpy`` writes and reads them, without the package zfpy.
 
-    Any stream with a full header can be read, whatever its mode. Writing has the modes of numcodecs (2 rate,
-    3 precision, 4 accuracy) and 5, reversible; the bytes are those of zfpy.
+    It reads any stream with a full header, and writes the modes of numcodecs (2 rate, 3 precision, 4 accuracy) and 5,
+    reversible, with the same bytes as zfpy.
 
     Parameters
     ----------
     mode
         zfpy's number of the mode.
     tolerance, rate, precision
-        The parameter of the mode; the others are -1, as numcodecs has it.
+        The parameter of the mode; the others are -1, as in numcodecs.
 
     Raises
     ------
@@ -80,8 +80,8 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
 class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
     """ZFP streams without a header, the chunks of HDF5 filter 32013, in Zarr 2.
 
-    Zarr 2 tells a codec neither type nor shape of a chunk: the metadata have them. A chunk that ZFP cannot keep within
-    its tolerance is stored as it is; it is known by its size, which no stream has.
+    Zarr 2 gives a codec neither type nor shape of a chunk: these are in the metadata. A chunk that ZFP cannot keep
+    within its tolerance is stored raw; its size identifies it, because no stream has that size.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
         return cls(**config)
 
     def encode(self, buf: Any) -> bytes:
-        """Encode the values of a chunk, or return them as they are if ZFP cannot keep them."""
+        """Encode the values of a chunk, or return them unchanged if ZFP cannot keep them."""
         values = _array(buf)
         if values.dtype.name != self._dtype.name or values.size != math.prod(self._shape):
             raise ParameterError(
@@ -149,7 +149,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
             if not self.may_be_raw:
                 raise
             return values.tobytes()
-        # One byte more tells a stream from values as they are; decoders ignore it.
+        # An extra byte distinguishes a stream from raw values; decoders ignore it.
         return stream + b"\0" if self.may_be_raw and len(stream) == values.nbytes else stream
 
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
@@ -164,7 +164,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
 
     @property
     def may_be_raw(self) -> bool:
-        """True if values as they are can be told from a stream by their size."""
+        """True if raw values can be distinguished from a stream by their size."""
         mode = self._filter.mode
         if zfp.is_lossless(mode):
             return False
@@ -186,7 +186,7 @@ def _array(buf: Any) -> NDArray[Any]:
 
 
 def as_bytes(buf: Any) -> memoryview:
-    """Return the bytes of what numcodecs gives a codec."""
+    """Return the bytes of a buffer from numcodecs."""
     try:
         return memoryview(buf).cast("B")
     except TypeError as error:
@@ -195,7 +195,7 @@ def as_bytes(buf: Any) -> memoryview:
 
 @explained(out=ARRAY.or_none())
 def into(values: NDArray[Any], out: Any) -> NDArray[Any]:
-    """Return decoded values, in the memory that numcodecs wants them in."""
+    """Return decoded values, in the memory that numcodecs gives, if any."""
     if out is None:
         return values
     target = np.frombuffer(out, np.uint8)

@@ -37,9 +37,9 @@ def encoded_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def as_declared(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the values of a chunk in the type that its array has there, as zarr-python's own codec ``bytes`` does.
+    """Return the values of a chunk in the type that its array has at this point, like zarr-python's codec ``bytes``.
 
-    A codec in front may hand on another type of the same size: BitRound of numcodecs gives the bits of floats.
+    An earlier codec may pass on another type of the same size: BitRound of numcodecs gives the bits of floats.
     """
     if values.dtype.kind == dtype.kind and values.dtype.itemsize == dtype.itemsize:
         return values
@@ -89,7 +89,7 @@ class ZfpCodec(ArrayBytesCodec):
     """ZFP as an array-to-bytes codec of Zarr 3, registered under the name ``zfp``.
 
     The bytes are those of an HDF5 chunk of the same shape without unit axes. ZFP encodes at most 4 axes, and unit axes
-    cost much: `tamis.zarr.codecs` puts `ReshapeCodec` in front where one is needed.
+    are costly: `tamis.zarr.codecs` puts a `ReshapeCodec` first if needed.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ZfpCodec(ArrayBytesCodec):
     -----
     In accuracy mode every chunk is proven to keep its tolerance; a chunk that does not, or holds NaN or infinity in a
     lossy mode, is refused with the index of the value. int8, int16, uint8 and uint16 are promoted to int32, and their
-    tolerance counts in promoted units (2^23 or 2^15 a unit); float16 is promoted to float32.
+    tolerance is in promoted units (2^23 or 2^15 per unit); float16 is promoted to float32.
 
     References
     ----------
@@ -132,7 +132,7 @@ class ZfpCodec(ArrayBytesCodec):
         Raises
         ------
         ParameterError
-            If the configuration names no mode, or not exactly its parameters.
+            If the configuration has no mode, or not exactly its parameters.
         """
         with located("Zarr codec zfp"):
             return cls(zfp_of(configuration_of(data)))
@@ -143,7 +143,7 @@ class ZfpCodec(ArrayBytesCodec):
 
     @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        """Raise ParameterError if no chunk of this type could be encoded; shapes are known with the first chunk."""
+        """Raise ParameterError if no chunk of this type could be encoded; shapes are known later."""
         with located(filter=self.filter):
             zfp.check_encodable(encoded_type(dtype.to_native_dtype()), self.filter.mode)
 
@@ -206,7 +206,7 @@ def configuration_of(data: object) -> dict[str, Any]:
 
 
 def fill_bits(fill: object, encoded: np.dtype[Any], stored: np.dtype[Any]) -> int | None:
-    """Return the bits of a fill value that stands for missing values; None for zeros and for promoted types."""
+    """Return the bits of a fill value that marks missing values; None for zeros and for promoted types."""
     value = np.zeros((), stored) if fill is None else np.asarray(fill).astype(stored)
     if encoded != stored or not value.any():
         return None

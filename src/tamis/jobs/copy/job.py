@@ -1,4 +1,4 @@
-"""Copy a netCDF-4 file by the options of nccopy, with the engine and the proof of `tamis.repack`."""
+"""Copy a netCDF-4 file with the options of nccopy, and with the engine and proof of `tamis.repack`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPTION_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What `run_copy` does."""
+    """The options of `run_copy`."""
 
     # Arguments of ``-F``, ``-c`` and ``-d``, and whether ``-s`` is given: see `tamis.jobs.copy.nccopy_rules`
     filters: Sequence[str] = ()
@@ -114,7 +114,7 @@ def copy(
     progress: Progress | None = None,
     **options: Any,
 ) -> RepackResult:
-    """Copy a file by the options of nccopy, and prove what is written, as the command ``tamis copy`` does.
+    """Copy a file with the options of nccopy, and prove the result, like the command ``tamis copy``.
 
     Parameters
     ----------
@@ -127,20 +127,20 @@ def copy(
     chunks
         Arguments of ``-c``: dimensions and chunk lengths, such as ``"time/10,lat/96,lon/"``.
     level
-        Level of deflate, 0 to 9, as of ``-d``.
+        Level of deflate, 0 to 9, as with ``-d``.
     shuffle
-        Shuffle before deflate, as ``-s`` does.
+        Shuffle before deflate, as with ``-s``.
     overwrite
         Replace an existing target.
     threads
         Number of threads that encode; None for as many as the process may use.
     resume
-        Use what an interrupted run left.
+        Use the chunks of an interrupted run.
     progress
-        Called with a step, the finished work and the whole work.
+        Called with a step, the finished work and the total work.
     **options
-        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as of `tamis.repack`,
-        and ``kind``, the kind of the target as nccopy's ``-k`` names it.
+        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as for `tamis.repack`,
+        and ``kind``, the kind of the target as in nccopy's ``-k``.
 
     Returns
     -------
@@ -150,11 +150,11 @@ def copy(
     Raises
     ------
     ParameterError
-        If an argument is wrong, or no variable has a name.
+        If an argument is wrong, or names no variable.
     FileError
         If the source cannot be read or the target cannot be written.
     BoundError
-        If a value misses its bound; there is no target then.
+        If a value breaks its bound; no target is written then.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def run_copy(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy a file by the options of nccopy."""
+    """Copy a file with the options of nccopy."""
     return run_repack(
         source, target, options.request_for, overwrite=overwrite, threads=threads, resume=resume, progress=progress
     )

@@ -1,17 +1,18 @@
 """nccopy's options for filters and chunks as a request of `tamis.repack`.
 
-The filters of a variable are, by the first of these that applies:
+The first of these that applies gives the filters of a variable:
 
 1. those of all ``-F`` that name it, in their order; a filter that is given twice keeps its first place, with its last
    parameters;
 2. those of ``-F '*,…'``;
-3. with ``-d``, deflate of that level in place of all others but fletcher32, and shuffle before it with ``-s``; level 0
+3. with ``-d``, deflate of that level instead of all others except fletcher32, and shuffle before it with ``-s``; level
+0
    removes deflate and shuffle;
 4. none after ``-F none``;
 5. those that it has.
 
-What is not named follows 2 to 4 as a pattern of `tamis.repack` would: variables that cannot take filters, or should not
-take lossy ones, are kept and listed.
+Unnamed variables follow 2 to 4 like a pattern of `tamis.repack`: those that cannot take filters, or should not take
+lossy ones, are kept and listed.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class Variables:
 
 
 def _dimension_path(group: str, name: str, dimensions: Mapping[str, Dimension]) -> str:
-    """Return the path of a dimension by its name in a group: of this group or of one around it."""
+    """Return the path of a dimension by its name in a group: of this group or an enclosing one."""
     while (path := posixpath.join(group, name)) not in dimensions and group != "/":
         group = posixpath.dirname(group)
     return path
@@ -239,7 +240,7 @@ class Rules:
 
 
 def rules_for(store: Store, options: NccopyOptions) -> Rules:
-    """Return what options of nccopy mean for a file."""
+    """Return the meaning of nccopy's options for a file."""
     variables = Variables(store)
     named = _named_chains(options.filters, variables)
     pipelines = {path: Pipeline(()) if chain is None else pipeline_of(chain) for path, chain in named.items()}
@@ -257,12 +258,12 @@ def rules_for(store: Store, options: NccopyOptions) -> Rules:
 
 
 def _needed(store: Store, pipelines: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
-    """Leave out requests of no filters for variables that have none."""
+    """Leave out requests for no filters on variables that have none."""
     return {path: wanted for path, wanted in pipelines.items() if wanted.stages or store.arrays[path].pipeline.stages}
 
 
 def pipeline_of(requests: Sequence[Request]) -> Pipeline:
-    """Return filters in the order in which netCDF runs them, or as given where one of them has to be first."""
+    """Return filters in the order in which netCDF runs them, or as given if one of them must be first."""
     try:
         return Pipeline(map(Stage.of, in_netcdf_order(requests)))
     except ParameterError:
@@ -288,7 +289,7 @@ def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> 
 
 
 def _by_level(array: StoredArray, options: NccopyOptions, *, removed: bool) -> Pipeline:
-    """Return the filters of a variable that no ``-F`` gives filters: by ``-d``, none, or its own."""
+    """Return the filters of a variable without ``-F``: those of ``-d``, none, or its own."""
     own = Pipeline(()) if removed else Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
     if options.level is None:
         return own

@@ -1,4 +1,4 @@
-"""Make the chunks of existing files readable as Zarr, by references to them."""
+"""Make the chunks of existing files readable as Zarr, through references to them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def export(
     drop: Collection[str] = (),
     overwrite: bool = False,
 ) -> ExportResult:
-    """Write references to the chunks of files, by which Zarr reads the files as they are.
+    """Write references to the chunks of files, through which Zarr reads the existing files.
 
-    No values are copied, but for chunks that no reference can give. The codecs of each array are tried on some of its
-    chunks first. Missing values in companions are not restored.
+    No values are copied, except chunks that references cannot express. The codecs of each array are first tried on some
+    of its chunks. Missing values in companions are not restored.
 
     Parameters
     ----------
@@ -49,9 +49,10 @@ def export(
     kind
         ``"kerchunk"``, ``"icechunk"``, or ``"zarr-manifest"`` for chunk manifests in JSON.
     concat
-        Name of the dimension along which several files follow each other, in the order of `sources`.
+        Name of the dimension along which several files are joined, in the order of `sources`.
     url
-        Address of the folder in which readers find the files, such as ``s3://bucket/run1``; by default where they are.
+        Address of the folder in which readers find the files, such as ``s3://bucket/run1``; by default their present
+        folder.
     drop
         Names or patterns of arrays to leave out.
     overwrite
@@ -65,7 +66,7 @@ def export(
     Raises
     ------
     FileError
-        If some arrays cannot be referenced (names all of them), files do not fit together, or the target cannot be
+        If some arrays cannot be referenced (the error names all), files do not fit together, or the target cannot be
         written; nothing is left behind.
     ParameterError
         If an argument is wrong.
@@ -108,10 +109,10 @@ def export(
 
 
 class ReferenceParser:
-    """A parser for VirtualiZarr: HDF5 and netCDF-4 files with all filters that tamis has, zfp included.
+    """A parser for VirtualiZarr: HDF5 and netCDF-4 files with all filters of tamis, including zfp.
 
-    Pass it to ``virtualizarr.open_virtual_dataset(url, registry=…, parser=tamis.ReferenceParser())``. A chunk that
-    skips filters which others have is decoded right, or the array is refused.
+    Pass it to ``virtualizarr.open_virtual_dataset(url, registry=…, parser=tamis.ReferenceParser())``. Chunks that skip
+    filters are decoded correctly, or the array is refused.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
 
 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
-    """Write a folder that gets its name when it is complete."""
+    """Write a folder that gets its name once it is complete."""
     from tamis.formats.zarr.writing.writer import ZarrForm
 
     with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:

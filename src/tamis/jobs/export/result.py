@@ -28,7 +28,7 @@ class ExportedArray:
     referenced_chunks
         Number of chunks that are references.
     copied_nbytes
-        Bytes of chunks that are copied, because no reference can give them.
+        Bytes of chunks that are copied, because references cannot express them.
     """
 
     path: str
@@ -56,7 +56,7 @@ class ExportResult(DatasetsResult[ExportedArray]):
     sources
         Paths of the files.
     target
-        Path of what was made.
+        Path of the target.
     kind
         ``kerchunk``, ``icechunk`` or ``zarr-manifest``.
     datasets

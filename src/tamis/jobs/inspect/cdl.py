@@ -1,4 +1,4 @@
-"""The header of a file as CDL, as ``ncdump -hs`` prints it, but with its filters as they are."""
+"""The header of a file as CDL, like ``ncdump -hs``, but with filters as stored."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ class _Writer:
 
 
 def _seen(names: Mapping[str, set[str]], group: str, name: str, path: str) -> str:
-    """Return the name of something of a group as it is seen in another: the path where the name means another."""
+    """Return the name of an item of one group as seen from another: its path if the name is ambiguous."""
     while path != group and path != "/" and name not in names[path]:
         path = posixpath.dirname(path)
     return escaped(name) if path == group else escaped_path(posixpath.join(group, name))
@@ -279,7 +279,7 @@ def _special(variable: HeaderVariable) -> dict[str, str]:
 
 
 def _filters(pipeline: Pipeline) -> dict[str, str]:
-    """Return the filters: separate attributes where netCDF has them in this order, else all of them in ``_Filter``."""
+    """Return the filters: separate attributes if netCDF has them in this order, otherwise all in ``_Filter``."""
     requests = [Request(stage.filter.id, _shown(stage.filter.id, stage.stored)) for stage in pipeline.stages]
     rest, special = list(requests), {}
     if rest and rest[0].id == 3:

@@ -50,7 +50,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     Raises
     ------
     FileError
-        If the file is no HDF5 or netCDF file, or damaged, or no dataset matches a name; names what was found.
+        If the file is not HDF5 or netCDF, or damaged, or no dataset matches a name; lists those found.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
 
 
 def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
-    """Return how many chunks have each mask, their bytes, and why their places are not known; empty if they are."""
+    """Return the number of chunks with each mask, their bytes, and why their places are unknown; empty if known."""
     try:
         index = dataset.chunk_index()
     except UnsureIndexError as error:

@@ -82,7 +82,7 @@ class DatasetInfo:
     notes
         Notes for the owner of the file.
     problem
-        Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
+        Why the values cannot be read correctly, judging by stored parameters; empty otherwise.
     role
         Role by the conventions of CF and netCDF.
     packing
@@ -260,7 +260,7 @@ class Inspection(DatasetsResult[DatasetInfo]):
 
     @property
     def problems(self) -> tuple[tuple[str, str], ...]:
-        """Paths of the datasets and groups that cannot be read right, with the reasons."""
+        """Paths of the datasets and groups that cannot be read correctly, with the reasons."""
         members: tuple[DatasetInfo | GroupInfo, ...] = (*self.datasets, *self.groups)
         return tuple((member.path, member.problem) for member in members if member.problem)
 
@@ -363,7 +363,7 @@ def row(dataset: DatasetInfo) -> tuple[str, ...]:
 
 
 def _short(item: Filter) -> str:
-    """Return a filter as tamis text without its flag; one that tamis does not know by its name."""
+    """Return a filter as tamis text without its flag; a filter unknown to tamis as its name."""
     return filter_name(item) if isinstance(item, UnknownFilter) else str(item).replace(", ", ",")
 
 

@@ -1,1 +1,1 @@
-"""Filters of others beside the candidates of a plan: measured in the same way, and never chosen."""
+"""Foreign filters next to the candidates of a plan: measured in the same way, but never chosen."""

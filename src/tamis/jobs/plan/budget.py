@@ -1,4 +1,4 @@
-"""The smallest error with which variables fit into so many bytes: relative to the range of each, the same for all."""
+"""The smallest error with which variables fit a number of bytes: relative to each range, the same for all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FINEST = 30
 
 
 class Budget(NamedTuple):
-    """What all variables may take together: bytes of values for each stored byte, or stored bytes."""
+    """The limit for all variables together: bytes of values per stored byte, or stored bytes."""
 
     ratio: float | None = None
     nbytes: int | None = None
@@ -35,7 +35,7 @@ class Budget(NamedTuple):
         return self.ratio is not None or self.nbytes is not None
 
     def check(self, wants: Mapping[str, Want]) -> None:
-        """Raise ParameterError for a budget that is none, or leaves nothing to decide."""
+        """Raise ParameterError for an invalid budget, or one that leaves nothing to decide."""
         if self.ratio is not None and self.nbytes is not None:
             raise ParameterError("expected a ratio or a size, got both")
         for name, value in (("ratio", self.ratio), ("size", self.nbytes)):
@@ -47,7 +47,7 @@ class Budget(NamedTuple):
             )
 
     def left(self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[Variable]) -> float:
-        """Return the bytes that are left for variables, beside others that are planned or stay as they are."""
+        """Return the bytes left for variables, after those that are planned or stay unchanged."""
         counted = {variable.path for variable in planned} | {variable.path for variable in free}
         arrays = [(path, array) for store in stores for path, array in store.arrays.items() if array.dtype is not None]
         kept = sum(array.stored_nbytes for path, array in arrays if path not in counted)
@@ -59,7 +59,7 @@ class Budget(NamedTuple):
 
 
 def predicted_nbytes(planned: PlannedVariable) -> float:
-    """Return the bytes that a variable takes by its plan."""
+    """Return the bytes that a variable takes according to its plan."""
     chosen = planned.chosen
     return planned.nbytes / ((planned.source_ratio or 1.0) if chosen is None else chosen.ratio)
 
@@ -99,5 +99,5 @@ def within_budget(
 
 
 def _wanting(variable: Variable, power: int) -> Variable:
-    """Return a variable of which so small an error is wanted; without loss beyond the finest one."""
+    """Return a variable with such a small wanted error; lossless beyond the finest one."""
     return variable._replace(want=Want({"range": 2.0**-power}) if power <= _FINEST else Want())

@@ -1,4 +1,4 @@
-"""The candidates of a variable: filters that keep what is wanted on its sample, and what they cost there."""
+"""The candidates of a variable: filters that meet the want on its sample, and their costs there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Variable(NamedTuple):
     chunk_shape: tuple[int, ...]
     missing: MissingPolicy
     note: str = ""
-    """What there is to say about the want."""
+    """A remark about the want."""
 
     @property
     def nbytes(self) -> int:
@@ -71,7 +71,7 @@ class Variable(NamedTuple):
         return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
 
     def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
-        """Return what repack would do in each file; raise its error if it cannot."""
+        """Return repack's plan for each file; raises its errors."""
         request = RepackOptions(
             {self.path: Pipeline.parse(filters)},
             {self.path: self.chunk_shape},
@@ -83,15 +83,15 @@ class Variable(NamedTuple):
 
 
 def rungs_to_try(want: Want) -> int | None:
-    """Return how many rungs of a ladder may be taken: the first keeps a bound; others are for measures of many values.
+    """Return the number of rungs to try: the first keeps a bound; others are for measures of many values.
 
-    None stands for all.
+    None means all.
     """
     return 1 if all(name in ABSOLUTE or name in FLAGS for name in want.limits) else None
 
 
 class Candidates:
-    """The candidates of a variable that keep what is wanted on its sample."""
+    """The candidates of a variable that meet the want on its sample."""
 
     def __init__(self, variable: Variable, sample: Sample) -> None:
         self._variable, self._sample = variable, sample
@@ -146,7 +146,7 @@ class Candidates:
         return ladder.absolute_roundings(want, self._facts)
 
     def _keeps(self, text: str, *, rounds: bool) -> bool:
-        """Return whether filters keep what is wanted of the sample."""
+        """Return whether filters meet the want on the sample."""
         if text in self.refused:
             return False
         try:
@@ -160,7 +160,7 @@ class Candidates:
         return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
 
     def _likely(self, rungs: Sequence[str]) -> int | None:
-        """Return the loosest rung of zfp that keeps what is wanted, as far as errors tell; None if they do not."""
+        """Return the loosest rung of zfp that meets the want, judging by errors; None if errors do not decide."""
         want = self._variable.want
         filters = [Pipeline.parse(text).filters[0] for text in rungs]
         modes = [
@@ -214,12 +214,12 @@ class Candidates:
         )
 
     def required(self, text: str | None) -> str | None:
-        """Return what repack is to prove of each value behind chosen filters; None for lossless ones."""
+        """Return what repack must prove for each value with the chosen filters; None for lossless ones."""
         required = self._variable.want.required()
         return None if text is None or required is None or Pipeline.parse(text).error_bound == 0 else str(required)
 
     def condition(self, text: str) -> str:
-        """Return under which condition rounding keeps an absolute bound; empty if there is none."""
+        """Return the condition under which rounding keeps an absolute bound; empty if there is none."""
         bound = ladder.absolute_bound(self._variable.want, self._facts)
         rounding = Pipeline.parse(text).rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:

@@ -1,4 +1,4 @@
-"""Choose among measured filters: the front that none surpasses, and the winner with the reason."""
+"""Choose among measured filters: the candidates that no other beats, and the winner with the reason."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def read_by(filters: Sequence[Filter]) -> str:
 
 
 def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates that no other surpasses in ratio, speed and readers together, by falling ratio."""
+    """Return the candidates that no other beats in ratio, speed and readers together, by falling ratio."""
     ordered = sorted(candidates, key=lambda each: -each.ratio)
     return [each for each in ordered if not any(_surpasses(other, each) for other in ordered)]
 
 
 def _surpasses(one: Candidate, other: Candidate) -> bool:
-    """Return whether one is as good as the other in everything, and better in ratio or in what it asks of readers."""
+    """Return whether one is as good as the other in everything, and better in ratio or reader requirements."""
     demands, others = _demands(one), _demands(other)
     as_good = one.ratio >= other.ratio and demands <= others and _effort(one) <= _effort(other) * _NOISE
     return as_good and (one.ratio > other.ratio or demands < others)
@@ -74,7 +74,7 @@ def _effort(candidate: Candidate) -> float:
 
 
 def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list[Candidate]:
-    """Return the candidates that have at least such a share of the best ratio."""
+    """Return the candidates with at least this share of the best ratio."""
     best = max(each.ratio for each in candidates)
     return [each for each in candidates if each.ratio >= share * best]
 
@@ -82,8 +82,8 @@ def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list
 def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Candidate, str]:
     """Return the best candidate, and why it is, in words.
 
-    For size this is the best ratio; of ratios that are about the same, one without loss, then the one that needs fewest
-    plugins, then the fastest. For speed it is the fastest with at least two thirds of the best ratio.
+    For size this is the best ratio; among similar ratios, lossless first, then the fewest plugins, then the fastest.
+    For speed it is the fastest with at least two thirds of the best ratio.
     """
     best = max(candidates, key=lambda each: each.ratio)
     if prefer == "speed":

@@ -28,7 +28,7 @@ STORAGES = get_args(StorageName)
 
 
 class Storage(NamedTuple):
-    """What reading from a kind of storage costs."""
+    """The costs of reading from a kind of storage."""
 
     latency: float  # Seconds until the first byte of a chunk
     bandwidth: float
@@ -51,7 +51,7 @@ class Axes(NamedTuple):
 
     @classmethod
     def of(cls, names: Sequence[str], rank: int, times: Sequence[str] = ()) -> Axes:
-        """Return axes by their names: time is one of `times`, or named so, or the first; maps are of the last two."""
+        """Return axes by their names: time is one of `times`, or named so, or the first; maps use the last two."""
         named = [
             axis for axis, name in enumerate(names) if name in times or name == "t" or name.lower().startswith("time")
         ]
@@ -68,11 +68,11 @@ class Access:
     extents: tuple[tuple[str, int], ...] = ()  # Extents of a box by dimension
 
     def selections(self, shape: Sequence[int], axes: Axes) -> list[tuple[str, float, tuple[int, ...]]]:
-        """Return kind, share and extents of each read of an array; a box has all along what it does not name."""
+        """Return kind, share and extents of each read of an array; a box has the full extent of unnamed dimensions."""
         return [(kind, share, self._extents(kind, shape, axes)) for kind, share in self.reads]
 
     def check(self, dimensions: Collection[str]) -> None:
-        """Raise ParameterError if a dimension of a box is none of these, which the planned variables have."""
+        """Raise ParameterError if a dimension of a box is not one of these, the dimensions of the planned variables."""
         for name, _ in self.extents:
             if name not in dimensions:
                 raise ParameterError(
@@ -151,7 +151,7 @@ def read_seconds(
     ratio: float,
     read_mbs: float,
 ) -> float:
-    """Return how long a read takes that begins anywhere: what it waits for, then bytes, then decoding."""
+    """Return the mean duration of a read that may begin anywhere: latency, transfer and decoding."""
     count = math.prod(map(_touched, selection, shape, chunk_shape))
     nbytes = count * chunk_nbytes
     return (
@@ -188,7 +188,7 @@ class Reads(NamedTuple):
     storage: Storage
 
     def seconds(self, shape: Shape, chunk_shape: Shape, itemsize: int, ratio: float, mbs: float) -> dict[str, float]:
-        """Return the seconds of each kind of read by the model."""
+        """Return the seconds of each kind of read according to the model."""
         nbytes = math.prod(chunk_shape) * itemsize
         return {
             kind: read_seconds(selection, shape, chunk_shape, nbytes, self.storage, ratio=ratio, read_mbs=mbs)
@@ -201,7 +201,7 @@ class Reads(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """A chunk shape, what is planned in it, and the seconds of each read."""
+    """A chunk shape, its plan, and the seconds of each read."""
 
     shape: Shape
     planned: PlannedVariable
@@ -211,7 +211,7 @@ class _Measured(NamedTuple):
 def with_best_shape(
     variable: Variable, reads: Reads, plan: Callable[[Variable, bool], PlannedVariable]
 ) -> PlannedVariable:
-    """Return what is planned for a variable in the chunk shape that suits its reads best."""
+    """Return the plan for a variable in the chunk shape that suits its reads best."""
     extents = tuple(min(lengths) for lengths in zip(*(array.shape for array in variable.arrays), strict=True))
     itemsize = np.dtype(variable.arrays[0].dtype).itemsize
 
@@ -228,7 +228,7 @@ def with_best_shape(
 
 
 def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measured:
-    """Return the shape with the best ratio of those whose reads are fast; that of the source, if it is as good."""
+    """Return the shape with the best ratio among those with fast reads; that of the source, if it is as good."""
     measured = (own, *others)
     fastest = min(reads.mean(each.seconds) for each in measured)
     near = [each for each in measured if reads.mean(each.seconds) <= _NEAR * fastest]
@@ -260,7 +260,7 @@ def _time(seconds: float) -> str:
 
 
 def _best(extents: Shape, itemsize: int, reads: Reads) -> list[Shape]:
-    """Return the best shapes by the model, none of them much like another."""
+    """Return the best shapes according to the model, all sufficiently different."""
 
     def cost(shape: Shape) -> float:
         padded = math.prod(-(-step // BLOCK_SIDE) * BLOCK_SIDE / step for step in shape if step > 1)

@@ -1,4 +1,4 @@
-"""Confirm a plan: repack whole files by its recipe, to be thrown away, and compare with what was predicted."""
+"""Confirm a plan: repack whole files with its recipe, discard them, and compare with the predictions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Total:
-    """What all files together came to, for one variable."""
+    """The totals of all files for one variable."""
 
     nbytes: int = 0
     stored: int = 0
@@ -46,9 +46,9 @@ def _worse(word: str, one: float | None, other: float | None) -> float | None:
 
 
 def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) -> Plan:
-    """Return a plan with what repack made of each variable.
+    """Return a plan with the result of repack for each variable.
 
-    Each file is repacked into a temporary folder, which needs as much room as the largest result, and is removed.
+    Each file is repacked into a temporary folder, which needs space for the largest result, and is removed.
     """
     recipe = plan.recipe
     if not plan.filters:
@@ -72,7 +72,7 @@ def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) ->
 
 
 def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
-    """Return what is wanted, with measures of whole datasets, of variables with such."""
+    """Return the wants of variables with measures of whole datasets."""
     measured = [path for path in plan.filters if not wants[path].limits.keys().isdisjoint(WHOLE)]
     required = ((path, wants[path].required(measures=True)) for path in measured)
     return {path: requirement for path, requirement in required if requirement is not None}
@@ -86,7 +86,7 @@ def _repacked(
     totals: Mapping[str, _Total],
     progress: Progress | None,
 ) -> RepackResult:
-    """Repack a file with measures required, without those of variables that miss them: a run ends at the first one."""
+    """Repack a file with required measures, then without missed ones, because a run ends at the first miss."""
     from tamis.jobs.repack.job import repack
 
     left = dict(measured)

@@ -1,4 +1,4 @@
-"""SZ3 and SPERR on the sample of a variable: they run in hdf5plugin, in a separate process, and nothing is proven."""
+"""SZ3 and SPERR on the sample of a variable: hdf5plugin runs them in a separate process, and nothing is proven."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GAPS = 1e35  # SPERR takes numbers from here on as missing ones
 
 
 def foreign_names(names: str | Collection[str]) -> tuple[str, ...]:
-    """Check names of filters to compare with, as text with commas or one by one; return them."""
+    """Check names of filters to compare with, as text with commas or as items; return them."""
     given = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
     for name in given:
         if name not in FOREIGN:
@@ -52,7 +52,7 @@ class _Measured(NamedTuple):
     unlike: int
 
     def compared(self, name: str, sample: Sample, scale: float, bound: float | None) -> Compared:
-        """Return this in units of the variable, and what is not kept."""
+        """Return the result in units of the variable, with any problem."""
         largest, nbytes = float(self.tally.error) * scale, sum(self.raw)
         problems = []
         if bound is not None and largest > bound:
@@ -75,7 +75,7 @@ class _Measured(NamedTuple):
 def compared_with(
     names: Collection[str], variable: Variable, sample: Sample, few: Sample, advance: Callable[[int], None]
 ) -> Iterator[Compared]:
-    """Yield what filters of others make of a sample with the absolute error that keeps what is wanted."""
+    """Yield the results of foreign filters on a sample, with the absolute error that meets the want."""
     want = variable.want
     facts = ladder.facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
     plans = variable.plans(_LOSSLESS)
@@ -109,7 +109,7 @@ def _filter(name: str, error: float, gaps: str) -> Foreign:
 
 
 def _gaps(sample: Sample) -> str:
-    """Return the markers of missing values in a sample that SPERR knows; it fails at others that are not finite."""
+    """Return the markers of missing values in a sample that SPERR supports; it fails on other non-finite ones."""
     large = False
     for piece in (each for pieces in sample.chunks for each in pieces if each.values.dtype.kind == "f"):
         if np.isnan(piece.values).any():

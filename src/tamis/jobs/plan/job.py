@@ -1,4 +1,4 @@
-"""Plan filters that keep what is wanted: measure candidates on a sample of each variable, and choose."""
+"""Plan filters that meet wants: measure candidates on a sample of each variable, and choose."""
 
 from __future__ import annotations
 
@@ -56,45 +56,46 @@ def plan(
     compare: str | Collection[str] = (),
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan filters for the variables of a file, or of several files that get the same.
+    """Plan filters for the variables of a file, or of several files that get the same filters.
 
-    Candidates are measured on a sample of each variable: zfp, rounding in front of lossless filters, and lossless
-    filters alone, as far as they are installed. Nothing is written. The numbers are predictions; `tamis.repack` proves
-    the bound of the filters for each value.
+    Candidates are measured on a sample of each variable: zfp, rounding followed by lossless filters, and lossless
+    filters alone, if installed. Nothing is written. The numbers are predictions; `tamis.repack` proves the bound of the
+    filters for each value.
 
     Parameters
     ----------
     path
         Path of a file or store that tamis reads, or several paths.
     wants
-        What must be kept, by name or pattern: text such as ``abs=0.1,psnr=80``, values by name, or ``lossless``; all of
-        one text hold together. Exact names take precedence over patterns. Coordinates, bounds, flags, integers and the
-        like stay lossless unless they are named. By default everything stays lossless.
+        What to preserve, by name or pattern: text such as ``abs=0.1,psnr=80``, values by word, or ``lossless``; the
+        result must meet all limits of a text. Exact names take precedence over patterns. Coordinates, bounds, flags,
+        integers and the like stay lossless unless they are named. By default everything stays lossless.
     prefer
         ``size`` for the best ratio, ``speed`` for the fastest with at least two thirds of it.
     readers
         Who must be able to read the result: ``any`` HDF5 library; ``netcdf`` for netCDF-C with its own plugins;
         ``zfp`` for HDF5 with that plugin; ``all`` for whoever installs what is needed.
     sample
-        Bytes of each variable that are read at most; one chunk of each file is read in any case. None: all values,
-        a chunk at a time.
+        Most bytes to read of each variable; at least one chunk of each file is read. None: all values, a chunk at a
+        time.
     missing
-        How `tamis.repack` is to treat missing values: ``exact`` or ``companion``.
+        How `tamis.repack` will treat missing values: ``exact`` or ``companion``.
     access
         How the values are read: ``series``, ``map``, ``whole``, shares such as ``series=0.7,map=0.3``, or a box such as
-        ``box:time=10,lat=96``, all along other dimensions. Then the chunk shape is chosen, too. None: chunks stay.
+        ``box:time=10,lat=96``, with all values along other dimensions. Plan then also chooses the chunk shape. None:
+        chunks stay.
     storage
-        Where they are read from: ``disk``, ``lustre`` or ``s3``.
+        Where values are read from: ``disk``, ``lustre`` or ``s3``.
     ratio, size
-        Bytes of values for each stored byte, or stored bytes, of all files together. Variables without a want get the
-        smallest error, relative to the range of each, with which that is predicted.
+        Bytes of values per stored byte, or stored bytes, over all files. Variables without a want get the smallest
+        error, relative to the range of each, for which this is predicted.
     confirm
-        Whether the result is tried on all values: each file is repacked into a temporary folder, which is removed.
+        Whether to try the result on all values: each file is repacked into a temporary folder, which is then removed.
     compare
-        Filters of others to measure on the same sample, ``sz3`` or ``sperr`` (extra ``hdf5plugin``), with the absolute
-        error that keeps what is wanted. They are in the result beside the candidates, and never chosen.
+        Foreign filters to measure on the same sample, ``sz3`` or ``sperr`` (extra ``hdf5plugin``), with the absolute
+        error that meets the want. The result lists them next to the candidates; they are never chosen.
     progress
-        Called with step, finished work and whole work.
+        Called with the step, the finished work and the total work.
 
     Returns
     -------
@@ -106,8 +107,8 @@ def plan(
     FileError
         If a file cannot be read, or no variable matches a name.
     ParameterError
-        If an argument is not one of those above, a variable has another shape or type in one of the files, or a ratio
-        or size cannot be reached.
+        If an argument is invalid, a variable has another shape or type in one of the files, or a ratio or size cannot
+        be reached.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Ladders of lossy filters from loose to tight, and the loosest rung that keeps what is wanted."""
+"""Ladders of lossy filters from loose to tight, and the loosest rung that meets the want."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNSEEN = 1.125
 
 
 class Facts(NamedTuple):
-    """What the sample tells about a variable, in its units."""
+    """Facts about a variable from its sample, in its units."""
 
     # Range of the valid values; NaN if there are none
     low: float
@@ -47,7 +47,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packing | None, want: Want) -> Facts:
-    """Return the facts of a sample, of which missing values are no part."""
+    """Return the facts of a sample, without missing values."""
     tally, moments = Tally(), Moments()
     for marks, pieces in zip(missing, sample.chunks, strict=True):
         for piece in pieces:
@@ -70,7 +70,7 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packin
 
 
 def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> int | None:
-    """Return how many bits of the significand hold a share of the information; None if values are no floats."""
+    """Return the number of significand bits that hold a share of the information; None if values are not floats."""
     itemsize = sample.tiles[0][0].values.itemsize
     if sample.tiles[0][0].values.dtype.kind != "f" or itemsize not in SIGNIFICAND_BITS:
         return None
@@ -86,7 +86,7 @@ def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> in
 
 
 def absolute_bound(want: Want, facts: Facts) -> float | None:
-    """Return the largest absolute error that is wanted, by ``abs``, ``range`` and ``std``; None if none is given."""
+    """Return the wanted largest absolute error, from ``abs``, ``range`` and ``std``; None if none is given."""
     sizes = {"abs": 1.0, "range": facts.span, "std": facts.deviation}
     return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
 
@@ -94,9 +94,9 @@ def absolute_bound(want: Want, facts: Facts) -> float | None:
 def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
     """Yield ladders of zfp filters, each from loose to tight.
 
-    If an absolute error is wanted, there is one, of bounds, which begins with it. Otherwise there is one for each lossy
-    mode. Accuracies are powers of two, because zfp has no others: each other one is rounded down to one of these.
-    Precision and rate give each block so many bits, which suits measures that weigh each field by its own range.
+    If an absolute error is wanted, there is one ladder, of bounds, which begins with it. Otherwise there is one for
+    each lossy mode. Accuracies are powers of two, because zfp rounds all others down to these. Precision and rate give
+    each block a number of bits, which suits measures that weigh each field by its own range.
     """
     if any(name in want.limits for name in RELATIVE):
         return
@@ -110,12 +110,12 @@ def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
 
 
 def absolute_roundings(want: Want, facts: Facts) -> Iterator[str]:
-    """Yield roundings to multiples of a step, from loose to tight, beginning with the absolute error that is wanted."""
+    """Yield roundings to multiples of a step, from loose to tight, beginning with the wanted absolute error."""
     return (f"absolute(bound={each!r})" for each in absolute_errors(want, facts))
 
 
 def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:
-    """Yield largest errors from loose to tight: those that are wanted first, or powers of two."""
+    """Yield largest errors from loose to tight: first the wanted ones, or powers of two."""
     bound = absolute_bound(want, facts)
     # The rmse of a rounding is 0.58 of its largest error.
     return _powers_of_two(want, facts, 4) if bound is None else _halved(bound)
@@ -127,7 +127,7 @@ def _halved(bound: float) -> Iterator[float]:
 
 
 def _powers_of_two(want: Want, facts: Facts, most_roots: float) -> Iterator[float]:
-    """Yield errors from the range of the data down, beginning with so many times the rmse that is wanted at most."""
+    """Yield falling errors from the range of the data, beginning at most at a multiple of the wanted rmse."""
     start = facts.span
     roots = [want.limits["rmse"]] if "rmse" in want.limits else []
     if "psnr" in want.limits:
@@ -144,8 +144,8 @@ def _powers_of_two(want: Want, facts: Facts, most_roots: float) -> Iterator[floa
 def kept_bits(want: Want, facts: Facts, itemsize: int) -> Iterator[int]:
     """Yield numbers of bits that rounding keeps, from few to all but the last.
 
-    The first number keeps all bounds of single values: relative ones whatever the values are, absolute ones for all
-    values of the binary magnitude of the largest one.
+    The first number keeps all bounds of single values: relative ones for any values, absolute ones for all values up to
+    the binary magnitude of the largest.
     """
     least = [1.0]
     if (relative := want.relative) is not None:
@@ -165,7 +165,7 @@ def magnitude(facts: Facts) -> int:
 
 
 def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rounds: bool) -> list[str]:
-    """Return which of the wants a loss does not keep, each with what was found."""
+    """Return the wants that a loss misses, each with the value found."""
     tally, limits = loss.tally, want.limits
     relative = tally.stored_relative if stored_relative else tally.relative
     rmse, psnr = (tally.rmse or 0.0) * facts.scale, tally.psnr
@@ -188,10 +188,10 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
 
 
 def loosest(rungs: Sequence[str], keeps: Callable[[str], bool], likely: int | None = None) -> str | None:
-    """Return a rung that keeps what is wanted, as the next tighter one does, but not the next looser one.
+    """Return a rung that meets the want, like the next tighter one, but unlike the next looser one.
 
-    The first rung is tried first, then the ladder is halved. A measure that falls and rises along it may have several
-    such rungs; the answer is one of them.
+    The first rung is tried first, then the ladder is bisected. If a measure falls and rises along it, there may be
+    several such rungs; the result is one of them.
     """
     kept = cache(lambda index: keeps(rungs[index]))
     if likely is not None and kept(likely):

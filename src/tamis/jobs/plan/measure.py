@@ -1,4 +1,4 @@
-"""Measure filters on a sample: how many bytes they need, how long they take, and what the values lose."""
+"""Measure filters on a sample: bytes, time and loss of the values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Change = Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]
 
 
 class Loss(NamedTuple):
-    """What the sampled values lose."""
+    """The loss of the sampled values."""
 
     tally: Tally  # Errors, in stored units
     moments: Moments  # Moments of the values and the result
@@ -62,7 +62,7 @@ class Cost(NamedTuple):
 
 
 def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
-    """Return what the tiles of a sample lose by the plans of all files, or by what else changes values."""
+    """Return the loss of a sample's tiles by the plans of all files, or by another function."""
     change = changed or _after
     # Others may take missing values for valid ones.
     detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
@@ -101,7 +101,7 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
 def losses_of_modes(
     plans: Sequence[Rewrite], sample: Sample, modes: Sequence[Accuracy | Precision]
 ) -> list[Loss] | None:
-    """Return what the tiles of a sample lose in modes of zfp, measured together."""
+    """Return the loss of a sample's tiles in several modes of zfp, measured together."""
     tally = Tally()
     errors, squares = [0.0] * len(modes), [0.0] * len(modes)
     for plan, pieces in zip(plans, sample.tiles, strict=True):
@@ -155,7 +155,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
 
 
 def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -> tuple[float, float, float]:
-    """Return the ratio of the whole array by the bytes of sampled chunks, and its range of 95 %."""
+    """Return the ratio of the whole array, estimated from sampled chunks, and its 95 % range."""
     ratio = sum(raw) / sum(stored) / sample.written_share
     spread = _spread(raw, stored, sample.array_nbytes) / sample.written_share
     return ratio, max(ratio - spread, 0.0), ratio + spread
@@ -167,7 +167,7 @@ def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
 
 
 def _with_first_filter(plan: Rewrite) -> Rewrite:
-    """Return a plan without the filters after the first one, which lose nothing: they only take time."""
+    """Return a plan without the filters after the first one, which are lossless and only take time."""
     return replace(plan, pipeline=Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound))
 
 

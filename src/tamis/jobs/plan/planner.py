@@ -34,7 +34,7 @@ _LEAST_NBYTES = 1 << 16
 def variables_of(
     stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy
 ) -> tuple[list[Variable], dict[str, str]]:
-    """Return the variables to plan, and for each other one that is asked for the reason why it stays."""
+    """Return the variables to plan, and for each other requested one the reason why it stays."""
     first = stores[0]
     first.check_listed()
     names = Names(first)
@@ -65,7 +65,7 @@ def variables_of(
 
 
 def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
-    """Return why an array stays as it is, whatever is wanted; empty if it does not."""
+    """Return why an array stays as it is for any want; empty if it does not."""
     for array in arrays:
         if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
             return "not planned: not an array of numbers"
@@ -86,7 +86,7 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
 
 
 def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
-    """Return why arrays cannot be measured together; empty if they can: errors are added up in stored units."""
+    """Return why arrays cannot be measured together; empty if they can, because errors are combined in stored units."""
     dtype = np.dtype(arrays[0].dtype)
     never_lossy = dtype.kind in "iu" and dtype.itemsize < 4
     if want.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
@@ -98,7 +98,7 @@ def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
 
 
 def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
-    """Return the chunk shape of the first array; of arrays without chunks, one that fits all of them."""
+    """Return the chunk shape of the first array; for arrays without chunks, one that fits all of them."""
     array = arrays[0]
     for other in arrays[1:]:
         if other.dtype != array.dtype or len(other.shape) != len(array.shape):
@@ -125,7 +125,7 @@ _SLOW_NBYTES = 2_000_000
 
 
 class Settings(NamedTuple):
-    """What is asked of all variables alike: see `tamis.plan`."""
+    """The settings for all variables: see `tamis.plan`."""
 
     prefer: choose.Preference
     readers: choose.Readers
@@ -141,7 +141,7 @@ class Settings(NamedTuple):
 
 
 class Work:
-    """The work on one variable, in bytes that are encoded, as a step of the progress."""
+    """The work on one variable, in encoded bytes, as a step of the progress."""
 
     def __init__(self, progress: Progress | None, step: Step) -> None:
         self._progress, self._step = progress, step
@@ -164,7 +164,7 @@ class Work:
 
 
 def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
-    """Measure the candidates of a variable, and choose; where reads are given, in several chunk shapes."""
+    """Measure the candidates of a variable, and choose; if reads are given, in several chunk shapes."""
     if settings.access is None:
         result = measured(variable, settings, settings.sample, work)
     else:
@@ -181,7 +181,7 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
 
 
 def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
-    """Yield filters of others, on some of the chunks that the variable gets: they take minutes for all of them."""
+    """Yield foreign filters, measured on some of the variable's new chunks, because all would take minutes."""
     variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
     usual = min(settings.sample, USUAL_SAMPLE)
     sample = _sample(variable, usual)
@@ -191,21 +191,21 @@ def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | 
 
 
 def _sample(variable: Variable, nbytes: int) -> Sample:
-    """Read a sample of a variable, in whole fields if what is wanted is about them."""
+    """Read a sample of a variable, in whole fields if the want is about them."""
     about_fields = FIELD_WORDS if len(variable.chunk_shape) > 1 else ("spectrum",)
     fields = not variable.want.limits.keys().isdisjoint(about_fields)
     return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
 
 
 def _axes(variable: Variable) -> Axes:
-    """Return the axes of a variable: the units of a coordinate tell which is time."""
+    """Return the axes of a variable; the units of a coordinate identify time."""
     store = variable.stores[0]
     times = [name for name, units in units_along(store, variable.path).items() if " since " in units]
     return Axes.of(variable.dimensions or (), len(variable.chunk_shape), times)
 
 
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
-    """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
+    """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
     arrays, prefer = variable.arrays, settings.prefer
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample)
@@ -233,14 +233,14 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
 
 
 def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return names of dimensions, if each names one axis."""
+    """Return names of dimensions, if each belongs to only one axis."""
     return dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None
 
 
 def _front(
     candidates: Candidates, texts: Sequence[str], sample: Sample, nbytes: int, prefer: choose.Preference, work: Work
 ) -> list[Candidate]:
-    """Return the front of the candidates, by falling ratio: all are measured on little, the best of them on more."""
+    """Return the unbeaten candidates, by falling ratio: all are measured on little, the best of them on more."""
     usual = min(nbytes, USUAL_SAMPLE)
     few = sample.thinned(usual // _SCREENED_SHARE)
     more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
@@ -268,7 +268,7 @@ def _front(
 def _better(
     candidates: Candidates, near: Sequence[str], enough: Sample, screened: Mapping[str, Candidate], work: Work
 ) -> dict[str, Candidate]:
-    """Return candidates, measured on more than they were screened on."""
+    """Return candidates, measured on more data than in the screening."""
     # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
     slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
     fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}

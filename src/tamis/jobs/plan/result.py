@@ -25,19 +25,18 @@ _FACTOR = 1.03
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Filters that keep what is wanted of a variable on the sample, and what they cost.
+    """Filters that meet the want for a variable on the sample, and their costs.
 
     Parameters
     ----------
     filters
         The filters, as `tamis.repack` takes them.
     ratio, ratio_low, ratio_high
-        Predicted bytes of values for each stored byte, and its range with a probability of 95 %, as far as the sample
-        tells.
+        Predicted bytes of values per stored byte, and the range with a probability of 95 %, judging by the sample.
     largest_error
         Largest absolute error on the sample, in units of the variable.
     write_mbs, read_mbs
-        Megabytes of values a second in one thread here; written as `tamis.repack` does, which decodes and compares.
+        Megabytes of values per second in one thread here; writing is like `tamis.repack`, which decodes and compares.
     read_by
         Which readers can read the result.
     fallbacks
@@ -55,7 +54,7 @@ class Candidate:
     fallbacks: float
 
     def scaled(self, other: Candidate, better: Candidate) -> Candidate:
-        """Return this candidate with a better ratio, by what is better known of another one.
+        """Return this candidate with a better estimate of the ratio, from a better measured one.
 
         Parameters
         ----------
@@ -79,16 +78,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A filter of others on the sample, for comparison: tamis neither chooses nor writes it.
+    """A foreign filter on the sample, for comparison: tamis neither chooses nor writes it.
 
     Parameters
     ----------
     filters
         The filter with its bound in stored units, or its name if it was not measured.
     ratio, ratio_low, ratio_high, largest_error, write_mbs, read_mbs
-        As those of a `Candidate`, but without a proof; None if it was not measured.
+        As in `Candidate`, but without a proof; None if it was not measured.
     problem
-        What it does not keep on the sample, or why it was not measured; None without any.
+        The wants that it misses on the sample, or why it was not measured; None without a problem.
     """
 
     filters: str
@@ -103,7 +102,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What `tamis.repack` made of all values of a variable.
+    """Result of `tamis.repack` on all values of a variable.
 
     Parameters
     ----------
@@ -112,9 +111,9 @@ class Confirmed:
     largest_error
         Largest absolute error, in units of the variable.
     measures
-        Name and value of each measure of the whole dataset that is wanted; of several files, the worst.
+        Name and value of each wanted measure of the whole dataset; the worst of several files.
     missed
-        What repack says if one of these is missed; None if none is.
+        repack's message if one of these is missed; None if none is.
     """
 
     ratio: float
@@ -124,20 +123,20 @@ class Confirmed:
 
     @property
     def ok(self) -> bool:
-        """True if everything that is wanted holds for all values."""
+        """True if all values meet the want."""
         return self.missed is None
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedVariable:
-    """What is planned for a variable.
+    """The plan for a variable.
 
     Parameters
     ----------
     path
         Path of the variable.
     want
-        What must be kept, in words.
+        The want, in words.
     nbytes
         Bytes of the values, in all files together.
     source_ratio
@@ -147,21 +146,21 @@ class PlannedVariable:
     chunks
         Chunk shape that the variable gets; None if it has chunks, which stay.
     candidates
-        Filters that no others surpass in ratio, speed and readers together, by falling ratio.
+        Filters that no others beat in ratio, speed and readers together, by falling ratio.
     filters
         The chosen ones among them; None if the variable stays as it is.
     reason
         Why these are chosen, in a sentence.
     require
-        What `tamis.repack` is to prove of each value; None if there is nothing beside the bits.
+        What `tamis.repack` must prove for each value; None if there is nothing besides the bits.
     refused
         Filters that were not measured, each with the reason.
     dimensions
         Names of the dimensions, for chunks by dimension; None if there are none.
     confirmed
-        What repack made of all values; None if that was not asked for.
+        Result of repack on all values; None if not requested.
     compared
-        Filters of others, if that was asked for.
+        Foreign filters, if requested.
     """
 
     path: str
@@ -186,7 +185,7 @@ class PlannedVariable:
 
     @property
     def evidence(self) -> Evidence:
-        """What was found about the chosen filters, for recipe files; empty if the variable stays as it is."""
+        """Evidence for the chosen filters, for recipe files; empty if the variable stays as it is."""
         if (chosen := self.chosen) is None:
             return {}
         facts: dict[str, str | float] = {"want": self.want, "reason": self.reason}
@@ -195,7 +194,7 @@ class PlannedVariable:
         return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {_native.version}"}
 
     def with_note(self, note: str) -> PlannedVariable:
-        """Return the same with something more to say about the choice."""
+        """Return the same with an added remark about the choice."""
         return replace(self, reason=self.reason + note)
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,7 +212,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     Parameters
     ----------
     files
-        Paths of the files that it was made for.
+        Paths of the planned files.
     datasets
         The planned variables.
     kept
@@ -245,7 +244,7 @@ class Plan(DatasetsResult[PlannedVariable]):
 
     @property
     def filters(self) -> dict[str, str]:
-        """Filters by path; variables that stay as they are are left out."""
+        """Filters by path, without variables that stay as they are."""
         return {each.path: each.filters for each in self.datasets if each.filters is not None}
 
     @property
@@ -255,7 +254,7 @@ class Plan(DatasetsResult[PlannedVariable]):
 
     @property
     def require(self) -> dict[str, str]:
-        """What is required of each value, by path, of variables that change it."""
+        """Requirements on each value, by path, for variables with lossy filters."""
         return {each.path: each.require for each in self.datasets if each.filters is not None and each.require}
 
     @property
@@ -264,7 +263,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         return {each.path: each.candidates for each in self.datasets}
 
     def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the recipe to a file for `tamis.Recipe.load`, with what was found about each choice as its evidence.
+        """Write the recipe to a file for `tamis.Recipe.load`, with the evidence for each choice.
 
         Parameters
         ----------
@@ -276,7 +275,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         Raises
         ------
         FileError
-            If the file exists, and is not to be overwritten, or cannot be written.
+            If the file exists and `overwrite` is False, or it cannot be written.
         """
         self.recipe.dump(path, overwrite=overwrite, evidence={each.path: each.evidence for each in self.datasets})
 
@@ -350,7 +349,7 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
 
 
 def _bounds(plan: Plan) -> str | None:
-    """Return options of ``tamis verify`` for what is lost; None if a filter records no bound, and none is given."""
+    """Return options of ``tamis verify`` for the losses; None if a filter records no bound, and none is given."""
     words: list[str] = []
     for path, filters in plan.filters.items():
         bound = Requirement.parse(plan.require[path]).abs if path in plan.require else None

@@ -1,4 +1,4 @@
-"""A sample of an array: whole chunks from all over it, and a smaller tile of each for what costs more."""
+"""A sample of an array: whole chunks from all over it, and a smaller tile of each for costly measures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 
 class UnreadPieces(Sequence[Piece]):
-    """Parts of an array that are read one by one, each time that they are needed, so that few are in memory."""
+    """Parts of an array that are read one by one, whenever needed, so that few are in memory."""
 
     def __init__(self, array: StoredArray, regions: Sequence[Region], *, are_chunks: bool) -> None:
         self._array, self._regions, self._are_chunks = array, regions, are_chunks
@@ -80,7 +80,7 @@ class UnreadPieces(Sequence[Piece]):
 
 
 class Sample(NamedTuple):
-    """Chunks of one array, or of the arrays of one name in several files."""
+    """Chunks of one array, or of arrays with the same name in several files."""
 
     chunks: Sequence[Sequence[Piece]]  # For each file, the sampled chunks
     tiles: Sequence[Sequence[Piece]]  # For each file, a part of each sampled chunk
@@ -95,7 +95,7 @@ class Sample(NamedTuple):
         return next(piece.values.itemsize for pieces in self.chunks for piece in pieces)
 
     def thinned(self, nbytes: int) -> Sample:
-        """Return a sample of about so many bytes: a part of each chunk, or fewer chunks if these parts become small.
+        """Return a sample of about this many bytes: a part of each chunk, or fewer chunks if these parts become small.
 
         Many parts of chunks tell more about an array than few chunks: neighbours are alike.
         """
@@ -114,7 +114,7 @@ class Sample(NamedTuple):
 def sample_of(
     arrays: Sequence[StoredArray], chunk_shape: tuple[int, ...], nbytes: int, *, fields: bool = False
 ) -> Sample:
-    """Read a sample of arrays that are one variable in several files."""
+    """Read a sample of arrays that are the same variable in several files."""
     grids = [grid_of(array.shape, chunk_shape) for array in arrays]
     parts = [array.parts(grid) for array, grid in zip(arrays, grids, strict=True)]
     written_nbytes = sum(map(_written_nbytes, arrays, parts))
@@ -162,7 +162,7 @@ def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list
 
 
 def _one_of_each_run(count: int, runs: int) -> list[int]:
-    """Return one number of each of so many runs of equal length, at random, but the same in each call.
+    """Return one number from each of several runs of equal length, at random, but the same in each call.
 
     Chunks at equal distances may all be of one level, or of one season.
     """
@@ -207,14 +207,14 @@ def _fields(array: StoredArray, chunks: Sequence[Piece], nbytes: int) -> list[Pi
 
 
 def _tile(piece: Piece, nbytes: int) -> Piece:
-    """Return the middle of a chunk, of a size that is measured fast."""
+    """Return the middle of a chunk, of a size that is quick to measure."""
     return _inner(piece, _within(piece.region, max(nbytes, _TILE_NBYTES) // piece.values.itemsize))
 
 
 def _part(piece: Piece, nbytes: int, number: int) -> Piece:
-    """Return one of the equal parts of a chunk, with about so many bytes, another one of each chunk.
+    """Return one of the equal parts of a chunk, of about this many bytes; a different one for each chunk.
 
-    Parts do not overlap, so that the edges of chunks are as likely as their middle.
+    Parts do not overlap, so the edges of chunks are as likely as their middle.
     """
     axis = next((axis for axis, extent in enumerate(piece.values.shape) if extent > BLOCK_SIDE), None)
     if piece.values.nbytes <= nbytes or axis is None:
@@ -232,7 +232,7 @@ def _inner(piece: Piece, part: Region) -> Piece:
 
 
 def _within(part: Region, count: int) -> Region:
-    """Return the middle of a region with so many values, cut along its slow axes first, in whole blocks of zfp."""
+    """Return the middle of a region with a number of values, cut along its slow axes first, in whole blocks of zfp."""
     extents = [axis.stop - axis.start for axis in part]
     begins = [axis.start for axis in part]
     for axis, extent in enumerate(extents):

@@ -1,4 +1,4 @@
-"""What a variable must keep after lossy compression, as people ask for it: ``abs=0.1,psnr=80``."""
+"""Wants for a variable under lossy compression, as people write them: ``abs=0.1,psnr=80``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RELATIVE = ("rel", "digits", "bits", "information")
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What must hold together; nothing but bits that stay as they are, if `limits` is empty."""
+    """Limits that must all hold; if there are none, the bits stay unchanged."""
 
     # Values by name: see `KINDS`; True for words without a number
     limits: Mapping[str, float | bool] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Want:
         return relative_of(self.limits)
 
     def required(self, absolute: float | None = None, *, measures: bool = False) -> Requirement | None:
-        """Return what repack is to prove of each value; None if the want says nothing about it."""
+        """Return what repack must prove for each value; None if the want has no such limit."""
         known = (*EACH_VALUE, *FLAGS, *(WHOLE if measures else ()))
         words = {name: value for name, value in self.limits.items() if name in known}
         if absolute is not None:
@@ -109,7 +109,7 @@ _COMBINED = "all"
 
 
 def recommended_want(store: Store, array: StoredArray, name: str) -> tuple[Want, str]:
-    """Return what is recommended for a variable, without loss if nothing is, and a sentence about it."""
+    """Return the recommended want for a variable, lossless if there is none, and a sentence about it."""
     try:
         from compression_recommendations import Recommendations
     except ImportError as error:
@@ -127,7 +127,7 @@ def recommended_want(store: Store, array: StoredArray, name: str) -> tuple[Want,
 
 
 def _markers(store: Store, array: StoredArray, name: str) -> Iterable[dict[str, str]]:
-    """Yield how the package may know a variable: by its standard name first, then by its own."""
+    """Yield the names by which the package may know a variable: first its standard name, then its own."""
     level = {"level-kind": "pressure" if _has_pressure(store, array) else "single"}
     standard_name = array.attributes.get("standard_name", "")
     if isinstance(standard_name, str) and standard_name:
@@ -156,7 +156,7 @@ def _want(requirements: Iterable[Mapping[str, Any]], by: str) -> tuple[Want, str
 
 
 def _is_of_sign(requirement: Mapping[str, Any]) -> bool:
-    """Return whether limits are that values are not negative, the only ones that hold without attributes."""
+    """Return whether the only limit is that values are not negative, which holds without attributes."""
     return requirement.get("minimum") == 0 and requirement.get("maximum") is None
 
 

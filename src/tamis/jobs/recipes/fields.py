@@ -1,4 +1,4 @@
-"""The fields of a recipe file, each checked where it stands."""
+"""The fields of a recipe file, each checked with its position."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class _Fields:
         return fields
 
     def _default(self, entry: object, names: set[str], fields: RecipeFields) -> None:
-        """Read the table for all other variables, which is a pattern for all in the last place."""
+        """Read the table for all other variables, which becomes the last pattern, ``*``."""
         if not isinstance(entry, dict):
             self._refuse(("default",), "a table [default]", repr(entry))
         self._known(("default",), entry, _DEFAULT)
@@ -256,7 +256,7 @@ class _Fields:
         raise ParameterError(f"{self._where(at)}: expected {expected}, found {found}")
 
     def _where(self, at: Key, *, at_key: bool = False) -> str:
-        """Return file, line and column of a value or its key, or of the first in it if its tables are only implied."""
+        """Return file, line and column of a value or its key, or of its first item if its tables are only implied."""
         known = self._places.values if not (at_key and at in self._places.keys) else self._places.keys
         inside = [place for key, place in known.items() if at and key[: len(at)] == at]
         line, column = known.get(at) or min(inside, default=(1, 1))

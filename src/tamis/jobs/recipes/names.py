@@ -49,7 +49,7 @@ class Names:
             raise
 
     def match_any(self, name: str) -> Match:
-        """Return what `match` returns; a pattern may match nothing, because one recipe is for many files."""
+        """Return the same as `match`; a pattern may match nothing, because one recipe is for many files."""
         try:
             match = self.match(name)
         except FileError:
@@ -125,7 +125,7 @@ def has_pattern_signs(name: str) -> bool:
 
 
 def absolute(name: str) -> str:
-    """Return the whole path of a name: ``TS`` and ``/TS/`` are ``/TS``."""
+    """Return the absolute path of a name: ``TS`` and ``/TS/`` become ``/TS``."""
     return "/" + "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
@@ -231,7 +231,7 @@ class DimensionChunks:
         return self.along(names, own, array.maxshape)
 
     def along(self, names: Sequence[str], own: Sequence[int], maxshape: Sequence[int | None]) -> tuple[int, ...]:
-        """Return a chunk shape, by the names of dimensions, the chunk shape before and the most that each can be."""
+        """Return a chunk shape from the names of dimensions, the previous chunk shape and the limits of each extent."""
         wanted = dict(self.extents)
         if unknown := [name for name in wanted if name not in names]:
             raise ParameterError(
@@ -253,7 +253,7 @@ Chunks = tuple[int, ...] | DimensionChunks
 def assigned_shapes(
     chunks: Mapping[str, Chunks], match: Callable[[str], Match], shape_of: Callable[[str, Chunks], tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
-    """Return chunk shapes by path; a pattern leaves out arrays without its dimensions, which a name may not lack."""
+    """Return chunk shapes by path; a pattern skips arrays without its dimensions, which a named array must have."""
     shapes: dict[str, tuple[int, ...]] = {}
     for entry in assigned(chunks, match):
         try:
@@ -289,7 +289,7 @@ def dimensions_of(store: Store, path: str) -> tuple[str, ...] | None:
 
 
 def units_along(store: Store, path: str) -> dict[str, str]:
-    """Return the units of the coordinate of each dimension, of the array's group or the root; empty without any."""
+    """Return the units of each dimension's coordinate, in the array's group or the root; empty without any."""
     group = path.rpartition("/")[0]
     units = {}
     for name in dimensions_of(store, path) or ():

@@ -43,22 +43,22 @@ _EVIDENCE = Kind(
 
 @dataclass(frozen=True, slots=True, init=False)
 class Recipe:
-    """What `tamis.repack` makes of each dataset, as an object that can be saved.
+    """Instructions for `tamis.repack` for each dataset, as an object that can be saved.
 
     Parameters
     ----------
     filters
         Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. The name ``standard_name=…`` means
-        datasets with this attribute, and ``*`` in the last place all others.
+        datasets with this attribute, and ``*``, if last, all others.
     round
-        Roundings in front of these filters, by the same names: a rounding, or its text such as ``absolute(0.125)``.
+        Roundings before these filters, by the same names: a rounding, or its text such as ``absolute(0.125)``.
     chunks
         Chunk shapes by name or pattern: extents, slowest axis first, or a mapping from names of dimensions to extents.
-        Along other dimensions, chunks stay as long as they are.
+        Along other dimensions, chunks keep their length.
     require
-        What values must keep, by name or pattern: a text such as ``abs=0.1,limits``, or values by word.
+        Requirements by name or pattern: a text such as ``abs=0.1,limits``, or values by word.
     missing
-        How missing values are treated, see `tamis.repack`; None leaves that to the call.
+        How missing values are treated, see `tamis.repack`; None leaves this to the call.
     drop
         Names or patterns of datasets that are left out.
 
@@ -124,7 +124,7 @@ class Recipe:
         FileError
             If the file cannot be read.
         ParameterError
-            If it is no recipe; names line and column, and what is expected there.
+            If it is not a recipe; the error has line and column, and what is expected there.
         """
         from tamis.jobs.recipes.fields import fields_of
 
@@ -151,12 +151,12 @@ class Recipe:
         overwrite
             Whether an existing file is replaced.
         evidence
-            By name, what is known about the choice: texts and numbers by word. It decides nothing.
+            Evidence for each choice, by name: texts and numbers by word. It has no effect.
 
         Raises
         ------
         FileError
-            If the file exists, and is not to be overwritten, or cannot be written.
+            If the file exists and `overwrite` is False, or it cannot be written.
         """
         try:
             _write(Path(os.path.realpath(os.fsdecode(path))), self._text(evidence or {}).encode(), overwrite=overwrite)
@@ -167,9 +167,9 @@ class Recipe:
 
     @explained(other=Kind("a tamis.Recipe", lambda value: isinstance(value, Recipe)))
     def before(self, other: Recipe) -> Recipe:
-        """Return both recipes as one; for a name that both have, and for missing values, this one counts.
+        """Return both recipes as one; this one overrides the other, also for missing values.
 
-        What they require of one name holds together: see `tamis.accuracy.requirement.Requirement.joined`.
+        Requirements for the same name are combined: see `tamis.accuracy.requirement.Requirement.joined`.
         """
         return Recipe(
             _first(self.filters, other.filters),
@@ -204,7 +204,7 @@ class Recipe:
 
 
 def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
-    """Write a file as a whole, or nothing."""
+    """Write a whole file, or nothing."""
     if overwrite and path.exists() and not path.is_file():
         path.write_bytes(data)  # a device, such as the standard output
         return
@@ -239,7 +239,7 @@ def _there_already(path: str | os.PathLike[str]) -> FileError:
 
 
 def check_policy(missing: object) -> None:
-    """Raise ParameterError if a value is no policy for missing values."""
+    """Raise ParameterError if a value is not a policy for missing values."""
     if not (isinstance(missing, str) and missing in POLICIES):
         raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
 
@@ -261,7 +261,7 @@ def asked_recipe(
     missing: MissingPolicy | None,
     drop: Iterable[str] = (),
 ) -> Recipe:
-    """Return what a call asks for: its other arguments count before those of a recipe."""
+    """Return the recipe of a call, whose other arguments override those of the recipe."""
     if isinstance(recipes, Recipe):
         return Recipe(chunks=chunks, require=require, missing=missing, drop=drop).before(recipes)
     return Recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
@@ -278,13 +278,13 @@ def rounded(rounding: object, filters: Pipeline) -> Pipeline:
 
 
 def _first(values: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
-    """Return values by name, those of the first mapping before those of the second."""
+    """Return values by name; the first mapping overrides the second."""
     own = {_place(name) for name in values}
     return {**values, **{name: value for name, value in others.items() if _place(name) not in own}}
 
 
 def joined_requirements(pairs: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
-    """Return what is required by name, of one name together; of a word given twice, the first number counts."""
+    """Return combined requirements by name; if a word is given twice, the first number is used."""
     names: dict[str, str] = {}
     joined: dict[str, Requirement] = {}
     for name, required in pairs:
@@ -294,7 +294,7 @@ def joined_requirements(pairs: Iterable[tuple[str, Requirement]]) -> dict[str, R
 
 
 def _place(name: str) -> str:
-    """Return a name so that two of one dataset are equal: ``TS`` and ``/TS``."""
+    """Return a name in a form that is equal for the same dataset: ``TS`` and ``/TS``."""
     return name if has_pattern_signs(name) or name.startswith(STANDARD_NAME) else absolute(name)
 
 
@@ -313,5 +313,5 @@ def _key(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a basic string of TOML, whose escapes are those of JSON; DEL has to be escaped, too."""
+    """Return a basic string of TOML, with the escapes of JSON; DEL must also be escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

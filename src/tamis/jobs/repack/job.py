@@ -1,4 +1,4 @@
-"""Copy a file with other filters on some of its datasets, and prove that their bounds are kept."""
+"""Copy a file with new filters on some of its datasets, and prove that their bounds are kept."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def repack(
     drop: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy an HDF5 or netCDF file or a Zarr store, with other filters on some of its datasets.
+    """Copy an HDF5 or netCDF file or a Zarr store, with new filters on some of its datasets.
 
     Groups, attributes, dimension scales, links and all other datasets are copied unchanged, and so are the chunks of
     datasets that already have the requested filters. A netCDF classic file or a Zarr store becomes a
-    netCDF-4 file, and anything a Zarr store if the name of the target ends in ``.zarr``. Before the target
+    netCDF-4 file, and any source becomes a Zarr store if the name of the target ends in ``.zarr``. Before the target
     gets its name, every encoded chunk is decoded again and compared with the source, value by value, and the file is
-    read to check that it holds these bytes. Until then a file of that name stays as it is. A chunk that zfp cannot
-    store within the bound, because of missing values, NaN or infinities, is stored without loss by the other filters,
-    and any reader with a ZFP plugin reads it.
+    read to check that it holds these bytes. Until then, a file of that name stays unchanged. A chunk that zfp cannot
+    store within the bound, because of missing values, NaN or infinities, is stored without loss through the other
+    filters, and any reader with a ZFP plugin can read it.
 
     Parameters
     ----------
@@ -85,62 +85,61 @@ def repack(
         patterns, and earlier patterns over later ones. A pattern keeps and lists datasets that cannot take the filters
         or whose values cannot be read, and with lossy filters also coordinates, bounds, flags, integers and the like:
         see docs/metadata.md. An accuracy is in units of the variable: of unpacked values if it has ``scale_factor``.
-        Or a `tamis.Recipe`, which has all of these, and chunks. With ``{}`` all datasets keep their filters.
+        Or a `tamis.Recipe`, which has all of these, and chunks. With ``{}``, all datasets keep their filters.
     chunks
-        Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``, with the
-        others as they are; by default a dataset keeps its own. They count before those of a `Recipe`. A dataset that is
-        named here and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``, with the others
+        unchanged; by default a dataset keeps its own. They override those of a `Recipe`. A dataset that is named here
+        and has no recipe keeps its filters. A pattern applies to datasets that get filters, unless there are no
         recipes.
     require
-        What values must keep, by name or pattern, whatever the filters promise: a text such as ``"abs=0.1,limits"``, or
-        values by word, ``{"abs": 0.1, "limits": True}``; see docs/bounds.md. A chunk whose values do not is stored
-        without loss. If a measure of a whole dataset, such as ``rmse``, is missed, there is no target. They count
-        before those of a `Recipe`.
+        Requirements by name or pattern, whatever the filters promise: a text such as ``"abs=0.1,limits"``, or values by
+        word, ``{"abs": 0.1, "limits": True}``; see docs/bounds.md. A chunk that fails them is stored without loss. If a
+        measure of a whole dataset, such as ``rmse``, is missed, no target is written. They override those of a
+        `Recipe`.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage is detected.
     overwrite
         Replace an existing target.
     missing
         How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
-        ``missing_value``, and a fill value other than 0. ``"exact"``, the default where a `Recipe` has no other, keeps
+        ``missing_value``, and a fill value other than 0. ``"exact"``, the default unless a `Recipe` has another, keeps
         each of them bit by bit. ``"companion"`` fills the gaps from their neighbours, so that zfp can encode every
         chunk, and records the missing values in another dataset. `tamis.open` restores them; every other reader sees
-        the filling as valid values: see docs/missing.md. ``"refuse"`` raises if lossy filters would get any.
+        the filling as valid values: see docs/missing.md. ``"refuse"`` raises an error if lossy filters would get any.
     threads
         Number of threads; by default as many as the process may use. The target does not depend on it.
     resume
         Continue interrupted runs for the same target, so that the same call can be repeated. A target that an earlier
-        run made from this source by these recipes stays, and the result has `done_already`. Chunks of an interrupted
-        run are taken over, and the target gets the same bytes as without the interruption. If source or recipes
-        changed, the target is made anew, and the notes of the result say why. A target that tamis did not make from
-        this source is refused unless `overwrite` is given. An interrupted run keeps its encoded chunks. Without
-        `resume`, the files of interrupted runs are removed.
+        run made from this source with these recipes stays, and the result has `done_already`. Chunks of an interrupted
+        run are reused, and the target gets the same bytes as without the interruption. If source or recipes changed,
+        the target is made anew, and the notes of the result say why. A target that tamis did not make from this source
+        is refused unless `overwrite` is given. An interrupted run keeps its encoded chunks. Without `resume`, the files
+        of interrupted runs are removed.
     follow
-        Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
-        leave them in the files that they name, which are not opened.
+        Let patterns also copy the values of virtual datasets and external raw files into the target. Otherwise patterns
+        leave them in those files, which are not opened.
     min_size
-        Bytes of values below which a pattern keeps a dataset; by default 4096 for a dataset without chunks, whose index
+        Patterns skip datasets with fewer bytes of values; by default 4096 for a dataset without chunks, whose index
         would take more than filters save, and 0 for one with chunks.
     larger
         Let patterns store datasets even if they become larger than in the source. Otherwise these are kept and listed.
-        A named dataset is stored in any case, and a note says that it grew.
+        A named dataset is always stored, and a note says that it grew.
     keep_classic
-        Copy a netCDF classic file as it is if it would be larger as netCDF-4, whatever the recipes say. Without this, a
+        Copy a netCDF classic file unchanged if it would be larger as netCDF-4, whatever the recipes say. Otherwise a
         note says that it grew.
     zarr_format
         2 or 3, the version of a Zarr store; by default 3. A target whose name ends in ``.zarr`` becomes such a store.
     shards
         Largest number of chunks in a file of a Zarr 3 store; by default each chunk has a file.
     consolidated
-        Whether the root of a Zarr store also has the metadata of all arrays; by default yes, as xarray looks for
+        Whether the root of a Zarr store also has the metadata of all arrays; by default yes, because xarray looks for
         them there.
     history
-        Whether a target that follows the netCDF conventions, which shows by its attribute ``history`` or
-        ``Conventions``, gets a line in its history that says what was done. It has no time, so that the same call
-        makes the same bytes.
+        Whether a target that follows the netCDF conventions, that is, has the attribute ``history`` or ``Conventions``,
+        gets a line in its history that says what was done. It has no time, so the same call makes the same bytes.
     drop
-        Names or patterns of datasets that are left out, with all links to them, besides those of a `Recipe`: for
-        example what Zarr cannot store. References to them become null.
+        Names or patterns of datasets that are left out, with all links to them, in addition to those of a `Recipe`, for
+        example those that Zarr cannot store. References to them become null.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -153,8 +152,8 @@ def repack(
     Raises
     ------
     FileError
-        If a file cannot be read or written, the target exists, a name matches nothing, there is no room for the target,
-        or the run to resume still writes.
+        If a file cannot be read or written, the target exists, a name matches nothing, there is no space for the
+        target, or the run to resume is still writing.
     ParameterError
         If a dataset cannot take its filters or chunks.
     DataError
@@ -189,7 +188,7 @@ def run_repack(
     form: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Do as `repack` does, for a request that depends on what is in the source."""
+    """Do the same as `repack`, for a request that depends on the content of the source."""
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     threads = checked_threads(threads)
@@ -265,15 +264,15 @@ def preview_repack(
 ) -> RepackPreview:
     """Return what `repack` would do to each dataset, and write nothing.
 
-    It raises the same errors as `repack` before it writes, except those about the target or about values.
+    It raises the same errors as `repack` before writing, except those about the target or values.
 
     Parameters
     ----------
     source, target, recipes, chunks, require, checksum, missing, follow,
     min_size, larger, keep_classic, history, drop
-        See `repack`. Whether a dataset would grow is known only after encoding.
+        See `repack`. Whether a dataset would grow is only known after encoding.
     resume
-        Also report the chunks that could be taken over from an interrupted run.
+        Also report the chunks that could be reused from an interrupted run.
     """
     recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
     request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
@@ -289,7 +288,7 @@ def run_preview(
     resume: bool = False,
     form: Mapping[str, Any] | None = None,
 ) -> RepackPreview:
-    """Do as `preview_repack` does, for a request that depends on what is in the source."""
+    """Do the same as `preview_repack`, for a request that depends on the content of the source."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     with open_store(source) as store, reading(source):
         request = request_for(store)
@@ -323,7 +322,7 @@ def _request(
 def _planning(
     store: Store, request: RepackOptions, transaction: Transaction, survey: Survey = survey_alone
 ) -> Planning:
-    """Return the planning for the arrays of a store as the target has them."""
+    """Return the planning for the arrays of a store, in the form that the target has."""
     planning = plan_datasets(store, request, survey)
     return planning if is_copied_by_objects(store, transaction) else planning.of_values()
 
@@ -398,7 +397,7 @@ def save_store(
     threads: int,
     report: Progress,
 ) -> RepackResult:
-    """Write a store to a new netCDF-4 file, which gets its name when it is complete and proven."""
+    """Write a store to a new netCDF-4 file, which gets its name once it is complete and proven."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
     with begin(path, overwrite=overwrite) as transaction:
         if path.exists() and not overwrite:

@@ -1,4 +1,4 @@
-"""Write the arrays of a store to a new target by their plans, and count missing values before if none are allowed."""
+"""Write the arrays of a store to a new target by their plans; first count missing values if none are allowed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def growth_of(store: Store, transaction: Transaction) -> str:
-    """Return how a classic file has grown in a target that is written; empty if it has not, or for another target."""
+    """Return how a classic file has grown in a written target; empty if it has not, or for another target."""
     if not (is_classic(store.path) and transaction.path.is_file()):
         return ""
     before, after = nbytes_of(store.path), nbytes_of(transaction.path)
@@ -39,7 +39,7 @@ def growth_of(store: Store, transaction: Transaction) -> str:
 
 
 def copy_as_it_is(store: Store, transaction: Transaction) -> None:
-    """Replace a target that is written by the bytes of its source."""
+    """Replace a written target by the bytes of its source."""
     shutil.copyfile(store.path, transaction.path)
     transaction.begin_sync()
     if transaction.finish_sync() != size_and_checksum(Path(store.path)):
@@ -51,7 +51,7 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
 def check_room(
     folder: Path, source: Store, arrays: Mapping[str, StoredArray], plans: Mapping[str, Rewrite], removable_nbytes: int
 ) -> None:
-    """Check that a folder has room for the target; its size is estimated by encoding only if space could be short.
+    """Check that a folder has space for the target; its size is only estimated by encoding if space could be short.
 
     `removable_nbytes` are the bytes of interrupted runs that this run removes before it writes.
     """
@@ -102,7 +102,7 @@ def write_target(
     *,
     history: str = "",
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target, with a line of history if that has the name of a command.
+    """Write the target, with a line of history if it has the name of a command.
 
     Returns results by path, reasons of unreadable datasets, and notes about other files.
     """

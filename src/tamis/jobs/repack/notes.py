@@ -107,7 +107,7 @@ def _range_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
 
 
 def _missed_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
-    """Return a note about chunks that do not keep what is required of each value."""
+    """Return a note about chunks that fail the requirements on each value."""
     if plan.required is None or not written.missed:
         return ()
     text = (
@@ -134,13 +134,13 @@ def _partial_note(plan: Rewrite, shape: tuple[int, ...], written: Written, parti
 
 
 def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Return the notes of a plan, and those about what its values may need, without reading them."""
+    """Return the notes of a plan, including possible needs of its values, without reading them."""
     expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
     return plan.notes + _expected_left_out_note(plan) + expected + _expected_requirement_note(plan)
 
 
 def _expected_left_out_note(plan: Rewrite) -> tuple[str, ...]:
-    """Return a note that some filters are recorded only if chunks go through them."""
+    """Return a note that some filters are only recorded if chunks go through them."""
     fallback = "" if plan.copied else fallback_text(plan.pipeline)
     if not fallback:
         return ()
@@ -161,12 +161,12 @@ def _expected_requirement_note(plan: Rewrite) -> tuple[str, ...]:
 
 
 def _each_value(required: Requirement) -> str:
-    """Return what is required of each value, as text."""
+    """Return the requirements on each value, as text."""
     return text_of({word: value for word, value in required.given.items() if word not in required.measures})
 
 
 def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Return a note about the required measures of a whole dataset: what was reached, and what was asked for."""
+    """Return a note about the required measures of a whole dataset: reached and requested values."""
     if plan.required is None or not measures:
         return ()
     asked = plan.required.measures
@@ -229,7 +229,7 @@ def _partial_share(plan: Rewrite, shape: tuple[int, ...] | None) -> float:
 
 
 def _better_chunks(plan: Rewrite, shape: tuple[int, ...]) -> str:
-    """Return advice to use chunks with at most half as many values in partial chunks; empty if there are none."""
+    """Return advice for chunks with at most half as many values in partial chunks; empty if there are none."""
     better = plan.padding.best_chunks(shape, plan.chunk_shape)
     present, left = (plan.padding.lossless_share(shape, chunk_shape) for chunk_shape in (plan.chunk_shape, better))
     if not present or left > present / 2:
@@ -292,7 +292,7 @@ _MOST = 1000
 def history_line(
     command: str, plans: Mapping[str, Rewrite], written: Collection[str], datasets: Arrays[StoredArray]
 ) -> str:
-    """Return what was done as options of repack; empty if no dataset was encoded anew."""
+    """Return the run as options of repack; empty if no dataset was encoded anew."""
     changed = [plan for path, plan in plans.items() if path in written]
     if not changed:
         return ""
@@ -316,7 +316,7 @@ def _option(plan: Rewrite, source: StoredArray) -> str:
 
 
 def _as_asked(plan: Rewrite) -> Pipeline:
-    """Return the filters of a plan in units of the variable, with the bound asked for in place of its tolerance."""
+    """Return the filters of a plan in units of the variable, with the requested bound instead of its tolerance."""
     steps: list[Stage | Absolute] = [_stage(stage, plan) for stage in plan.requested.stages]
     rounding = plan.requested.rounding
     if rounding is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
-    """Return the rounding that a pipeline asks for, None if there is none or the values have it; and notes."""
+    """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
         before = recorded_rounding(source.attributes, source.number_type)
         lossy = before is not None and pipeline.error_bound != 0
@@ -57,7 +57,7 @@ MIN_NBYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class RepackOptions:
-    """The arguments of a repack about datasets."""
+    """The arguments of a repack that concern datasets."""
 
     # Filters and chunk shapes by name or pattern
     pipelines: Mapping[str, Pipeline]
@@ -79,7 +79,7 @@ class RepackOptions:
 
     @property
     def is_empty(self) -> bool:
-        """True if no filters and no chunks are asked for."""
+        """True if no filters or chunks are requested."""
         return not (self.pipelines or self.chunks or self.rule_pipelines or self.rule_chunks)
 
 
@@ -95,7 +95,7 @@ class Planning(NamedTuple):
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
 
     def of_values(self) -> Planning:
-        """Return the planning for a target of another format, whose arrays have values where a dataset has bytes."""
+        """Return the planning for a target of another format, whose arrays have values instead of bytes."""
         plans = {path: _of_values(plan, self.datasets[path]) for path, plan in self.plans.items()}
         return self._replace(plans=plans)
 
@@ -208,14 +208,14 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
 
 
 def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
-    """Return whether the plan depends on what makes datasets alike, and on no value or chunk of its dataset."""
+    """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
     if not (plan.lossy or plan.rounding):
         return True
     return plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
 
 
 def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
-    """Return the plan of an array as an array of values, which has no chunks to copy if its bytes are others."""
+    """Return the plan of an array as an array of values; it has no chunks to copy if its bytes differ."""
     values = array.as_values()
     if values is array or values.dtype is None:
         return plan
@@ -224,7 +224,7 @@ def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
-    """Yield values by first path for the datasets that there are."""
+    """Yield values by first path for existing datasets."""
     return (Assigned(path, path, path, value, False) for path, value in values.items() if path in store.arrays)
 
 

@@ -77,7 +77,7 @@ def prove(
 ) -> tuple[Repacked, ...]:
     """Compare the planned datasets of a written target with those of the source.
 
-    Datasets without a plan are compared, too, if they were not copied as they are stored, nor left out.
+    Datasets without a plan are also compared, unless they were copied as stored or left out.
     """
     results, small = [], SmallArrays()
     with open_store(transaction.path) as out:
@@ -106,7 +106,7 @@ def prove(
 
 
 def _is_compared(pair: Pair, array: StoredArray) -> bool:
-    """Return whether an array has values of its own: a companion is compared as the missing values of another one."""
+    """Return whether an array is compared itself: a companion is compared as another array's missing values."""
     return not array.is_bare_dimension and array.path not in pair.companions
 
 

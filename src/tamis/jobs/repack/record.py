@@ -1,7 +1,7 @@
 """The record of the run that made a target, so that the same run is not repeated.
 
 The record is an extended attribute of the file. So it does not change the bytes of the target, needs no other file, and
-is removed with the target. docs/design has the alternatives.
+disappears with the target. docs/design has the alternatives.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> Record | None:
-        """Return the record of a file; None if there is none that can be read."""
+        """Return the record of a file; None if there is no readable one."""
         try:
             text = os.getxattr(path, _NAME)
             entries = json.loads(text[:_MOST_NBYTES])
@@ -82,14 +82,14 @@ class Record:
             return None
 
     def describes(self, path: Path) -> bool:
-        """Return whether a file is unchanged since it was made; reads all of it."""
+        """Return whether a file is unchanged since it was made; reads the whole file."""
         return (self.nbytes, self.checksum) == size_and_checksum(path)
 
 
 def source_identity(source: Path) -> dict[str, int]:
     """Return size, times and inode of a file or folder, which show whether it is the same one, unchanged.
 
-    Programs can set `mtime`, but not `ctime`. Times of a folder are the latest of all that is in it.
+    Programs can set `mtime`, but not `ctime`. Times of a folder are the latest of everything in it.
     """
     statuses = [*statuses_of(source)]
     return {
@@ -209,13 +209,13 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], request: 
 
 
 def _needs_proof(plan: Rewrite) -> bool:
-    """Return whether something is required that a comparison with the bounds of the filters does not show."""
+    """Return whether there are requirements that a comparison with the bounds of the filters does not show."""
     bounds = plan.bounds
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
 def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], request: RepackOptions) -> set[str] | None:
-    """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
+    """Return the datasets kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, request).plans
     kept = set()
     for path, plan in plans.items():
@@ -231,7 +231,7 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], request: Re
 
 
 def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], request: RepackOptions) -> str:
-    """Return how a target treats missing values in another way than requested; empty if it does not."""
+    """Return how a target's treatment of missing values differs from the request; empty if it does not."""
     if request.missing == "exact":
         return ""
     for plan in plans:

@@ -1,4 +1,4 @@
-"""What is required of a dataset, in its plan: bounds of each stored value, and whether it can be measured at all."""
+"""Requirements on a dataset, in its plan: bounds of each stored value, and whether it can be measured at all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Survey = Callable[[Rewrite, StoredArray, bool], Measured]
 
 
 def survey_alone(plan: Rewrite, source: StoredArray, moments: bool) -> Measured:
-    """Return what is known of all values of an array, read in one thread."""
+    """Return the facts of all values of an array, read in one thread."""
     return survey(plan, source, lambda *_: None, moments=moments)
 
 
@@ -48,7 +48,7 @@ def survey_reported(report: Progress, threads: int) -> Survey:
 
 
 def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[str]) -> dict[str, Requirement]:
-    """Return what is required of each dataset by path: exact names first, then patterns in their order."""
+    """Return the requirements on each dataset by path: exact names first, then patterns in their order."""
     required: dict[str, Requirement] = {}
     for entry in entries:
         if entry.exact and entry.path not in recipes:
@@ -61,9 +61,9 @@ def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[st
 
 
 def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement | None, read: Survey) -> Rewrite:
-    """Return a plan that keeps what is required of each value, in stored units, and is measured for the rest.
+    """Return a plan that meets the requirements on each value, in stored units, and is measured for the rest.
 
-    Nothing changes for values that no filter and no rounding changes.
+    Nothing changes if no filter or rounding changes values.
     """
     if required is None:
         return plan
@@ -116,14 +116,14 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
 
 
 def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
-    """Raise BoundError for measures of whole datasets that are missed; names each, what was asked and reached."""
+    """Raise BoundError for missed measures of whole datasets, with the requested and the reached value of each."""
     changed = (result for result in results if result.largest_error and result.path in plans)
     missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
     _refuse({path: texts for path, texts in missed.items() if texts})
 
 
 def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
-    """Raise the same error for a dataset that is written but not read again, as far as that is known already."""
+    """Raise the same error for a dataset that is written but not yet read again, if already known."""
     measures = reached_while_writing(plan, source, written) if written.largest_error else {}
     if texts := _missed(plan, measures):
         _refuse({plan.path: texts})

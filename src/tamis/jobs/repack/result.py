@@ -47,19 +47,19 @@ class Repacked:
     copied
         Whether chunks were copied as stored because they already had these filters, type and shape.
     read_by_hdf5
-        Number of chunks that HDF5 or zarr-python themselves read as tamis does; 0 outside their sample.
+        Number of chunks that HDF5 or zarr-python themselves read identically; 0 outside their sample.
     companion
         Path of the dataset that records missing values; empty if there is none.
     companion_nbytes
         Bytes of the companion in the target.
     reused_chunks
-        Number of chunks taken over from an interrupted run.
+        Number of chunks reused from an interrupted run.
     lossless_for_range
         Number of chunks without missing values that are stored without zfp because it would make valid values invalid
         or invalid ones valid.
     lossless_for_growth
-        Number of chunks stored without zfp because they are partial along an axis that can grow: steps that are left
-        out there later must read as the fill value.
+        Number of chunks stored without zfp because they are partial along an axis that can grow: steps left out there
+        later must read as the fill value.
     packing
         Conversion of stored values to units of the variable; None if they are not packed. `pipeline` is in stored
         units.
@@ -69,15 +69,15 @@ class Repacked:
         Number of valid values that are not rounded, because rounding would make them missing or let them cross a limit
         of the valid range; their bits are kept.
     tolerance
-        Tolerance of zfp, in units of the variable, where another bound holds: the one that was found for
-        ``zfp(bound=…)``, or that of ``zfp(accuracy=…)`` beside a smaller required error; None otherwise.
+        Tolerance of zfp, in units of the variable, if another bound applies: the one found for ``zfp(bound=…)``, or
+        that of ``zfp(accuracy=…)`` with a smaller required error; None otherwise.
     require
-        What was required, as text; empty if nothing was.
+        Requirements, as text; empty if there were none.
     missed_chunks
-        Number of chunks stored without loss because zfp or a rounding does not keep what is required of each value.
+        Number of chunks stored without loss because zfp or a rounding does not meet the requirements on each value.
     measures
-        Measures of the whole dataset that were required, by word: see `tamis.Recipe`. None for one that is not defined.
-        Values that were copied or stored without loss are not measured.
+        Required measures of the whole dataset, by word: see `tamis.Recipe`. None for an undefined one. Values that were
+        copied or stored without loss are not measured.
     left_out
         Text of the requested filters that the target does not record, because no chunk went through them; empty if
         there are none.
@@ -150,9 +150,9 @@ class RepackResult(DatasetsResult[Repacked]):
     kept
         Datasets that a pattern matched but that were kept, with the reason.
     seconds
-        Time taken, verification included.
+        Time taken, including verification.
     notes
-        Notes about interrupted runs, and about other files that the source names.
+        Notes about interrupted runs, and about other files that the source refers to.
     unreadable
         Paths of the kept datasets whose values cannot be read; their bytes were copied unchanged.
     done_already

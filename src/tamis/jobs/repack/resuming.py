@@ -1,4 +1,4 @@
-"""Take over the chunks of an interrupted run, and leave chunks for a later one."""
+"""Reuse the chunks of an interrupted run, and leave chunks for a later one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Unresumed:
-    """A run that takes nothing over and leaves nothing; see `Resuming`."""
+    """A run that reuses nothing and leaves nothing; see `Resuming`."""
 
     def begin(self) -> None:
         """Do nothing."""
@@ -43,7 +43,7 @@ class Unresumed:
 class Resuming:
     """The leftovers of interrupted runs beside a target, and the journal of this run.
 
-    Until it is closed, leftovers are locked, so that no other run takes them over or removes them.
+    Until it is closed, leftovers are locked, so that no other run uses or removes them.
     """
 
     def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Rewrite], *, resume: bool) -> None:
@@ -93,8 +93,8 @@ class Resuming:
     def begin(self) -> None:
         """Create the journal, before the temporary file: no run removes a temporary file without a journal.
 
-        Other leftovers are removed before, so that a target has one partial file, and two only while chunks are taken
-        over from one to the other.
+        Other leftovers are removed first, so a target has only one partial file, or two while chunks move from one to
+        the other.
         """
         for leftover in self._dead:
             if leftover is not self._leftover:
@@ -120,7 +120,7 @@ class Resuming:
     def _has_progress(self) -> bool:
         """Return whether a later run can continue this one, and has no more from an earlier one.
 
-        It is asked when the transaction ends, and not told before, because Ctrl-C may come at any moment.
+        This is computed when the transaction ends, not earlier, because Ctrl-C may come at any moment.
         """
         usable = self._journal is not None and self._journal.usable
         return self._resume and usable and not self._left and not self._is_stale
@@ -131,11 +131,11 @@ class Resuming:
         return sum(leftover.nbytes for leftover in self._dead if leftover is not self._leftover)
 
     def reusable(self, path: str) -> int:
-        """Return how many chunks of a dataset an earlier run noted."""
+        """Return the number of chunks of a dataset that an earlier run recorded."""
         return self._leftover.count(path) if self._leftover and path in self._left else 0
 
     def finish(self) -> None:
-        """Remove the leftover whose chunks were taken over."""
+        """Remove the leftover whose chunks were reused."""
         if self._leftover is not None:
             self.notes += self._leftover.remove()
 
@@ -228,7 +228,7 @@ def _run(source: Path, plans: Collection[Rewrite]) -> Run:
 
 
 def _entry(plan: Rewrite) -> dict[str, str]:
-    """Return all that determines the bytes of a dataset's chunks, except its path and values."""
+    """Return everything that determines the bytes of a dataset's chunks, except its path and values."""
     return {
         "filters": str(plan.requested),
         "chunks": shape_text(plan.chunk_shape),

@@ -62,7 +62,7 @@ def _checked_bound(name: object, value: object) -> Bound:
 def assigned_bounds(
     bounds: Bounds, names: Names, chosen: Mapping[str, StoredArray], labels: Mapping[str, str]
 ) -> tuple[dict[str, Bound], dict[str, str]]:
-    """Return for each first path its bound, and the path by which the bound named the dataset.
+    """Return for each first path its bound, and the path that the bound's name matched.
 
     Names take precedence over patterns. Patterns skip datasets without numbers, unless the bound is 0 or recorded.
     """
@@ -96,7 +96,7 @@ def assigned_bounds(
 def recorded_bound(dataset: StoredArray) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
 
-    A rounding in front of them has a bound instead, see `new_rounding`.
+    A rounding before them has a bound instead, see `new_rounding`.
     """
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
@@ -105,7 +105,7 @@ def recorded_bound(dataset: StoredArray) -> float | None:
 def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
     """Return the bound of a rounding that the target records and the source does not, as fields of `Compared`.
 
-    Empty if there is none. If both record it, the values were rounded before, and no further error is due to it.
+    Empty if there is none. If both record it, the values were already rounded, and it adds no further error.
     """
     before, after = (recorded_rounding(array.attributes, array.number_type) for array in (source, target))
     if after is None or after == before or target.pipeline.error_bound != 0:

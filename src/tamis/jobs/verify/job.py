@@ -1,4 +1,4 @@
-"""Compare two files: errors of their values, and all other differences."""
+"""Compare two files: errors of values, and all other differences."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def verify(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compare an HDF5 or netCDF file with the one that it was made from.
+    """Compare an HDF5 or netCDF file with its source.
 
-    The target must have everything that the source has, unchanged. Numbers may differ by their bound; without a bound,
-    bits must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis
-    knows need no plugin, and memory is bounded: 48 MiB and a few chunks for each thread.
+    The target must have everything in the source, unchanged. Numbers may differ by their bound; without a bound, bits
+    must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis knows
+    need no plugin, and memory is bounded: 48 MiB and a few chunks per thread.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def verify(
         Paths of the files; neither is changed.
     bounds
         Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
-        ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, asks for the same bits. ``"recorded"``, as a
-        value or in place of the whole mapping, means the bound that the filters of the target record, or that of a
+        ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, requires the same bits. ``"recorded"``, as a
+        value or instead of the whole mapping, means the bound that the filters of the target record, or that of a
         rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
         fill values, must be at the same indices with the same bits; those in a companion are restored first.
@@ -91,10 +91,10 @@ def verify(
     Raises
     ------
     FileError
-        If one is no HDF5 or netCDF file, or damaged, or a name or pattern matches none of the compared datasets.
+        If one is not an HDF5 or netCDF file, or damaged, or a name or pattern matches none of the compared datasets.
         Datasets that cannot be read are among the `problems` of the result.
     ParameterError
-        If a bound is no number of 0 or more, or is for datasets without numbers.
+        If a bound is not a number of 0 or more, or is for datasets without numbers.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class _Comparison:
     dropped: frozenset[str] = frozenset()
 
     def leave_out(self, dropped: Collection[str]) -> None:
-        """Take for no differences that some datasets of the source, and links to them, are not in the target."""
+        """Ignore that some datasets of the source, and links to them, are absent in the target."""
         for path in sorted(dropped):
             self._note(path, "dropped", "left out on purpose, not compared")
         paths = self.before.paths() if dropped else {}
@@ -204,7 +204,7 @@ class _Comparison:
         return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
-        """Return what takes the number of compared values, and that of all values."""
+        """Return a function that takes the number of compared values, and that of all values."""
         nbytes = source.nbytes // max(source.size, 1)
         return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count, item_nbytes=nbytes))
 
@@ -223,7 +223,7 @@ class _Comparison:
                 self._note(path, "companion", f"{name}: {other}")
 
     def rest(self) -> None:
-        """Compare groups, their attributes and links, and note what only the target has."""
+        """Compare groups, their attributes and links, and note additions in the target."""
         for path, reason in self.pair.unlisted():
             self.problems.append(Finding(path, "unreadable", reason))
         for path, comparisons in self.pair.groups():
@@ -247,7 +247,7 @@ class _Comparison:
         return replace(result, tally=tally, equal=equal, status=self._status(equal, violations))
 
     def _status(self, equal: bool | None, violations: int) -> Status:
-        """Return the status of values, before which there were so many violations."""
+        """Return the status of values, given the earlier number of violations."""
         if len(self.violations) > violations:
             return "different"
         return "equal" if equal else "within-bound"

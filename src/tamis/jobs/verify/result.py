@@ -60,8 +60,8 @@ class Compared:
     source_type, target_type
         Types in words, with the byte order if it is not the machine's.
     bound
-        Largest allowed absolute error, in units of the data. Without a bound (None) or with 0, bits must be the same,
-        unless there is a relative bound.
+        Largest allowed absolute error, in units of the data. If it is None or 0, bits must be the same, unless there is
+        a relative bound.
     recorded
         Whether the bound is that of the target's filters, which may have none, or of a rounding that it records.
     status
@@ -127,7 +127,7 @@ class Verification(DatasetsResult[Compared]):
     violations
         Broken bounds, and parts of the source that are absent or changed in the target.
     notes
-        Differences that are no violations.
+        Differences that are not violations.
     problems
         Datasets and groups that cannot be read or compared.
     """

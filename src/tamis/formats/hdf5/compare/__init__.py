@@ -1,1 +1,1 @@
-"""Compare two files except for numbers: structure, elements of any type, stored bytes."""
+"""Compare two files, except for numbers: structure, elements of any type, stored bytes."""

@@ -90,7 +90,7 @@ def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
     """Return whether two datasets of one shape have the same values because all stored bytes are the same.
 
     Chunk shapes, types, filters with parameters, filter masks, fill values and encoded bytes must be equal. Returns
-    False if these bytes do not determine the values: missing values in a companion, or values elsewhere in the file.
+    False if these bytes do not determine the values, because of a companion or values elsewhere in the file.
     """
     both = (source, target)
     if not all(array.chunk_shape and array.dtype is not None and is_plain(array.file) for array in both):
@@ -112,7 +112,7 @@ def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
 
 
 def _index(array: Hdf5Array) -> ChunkIndex:
-    """Read the chunk index of a dataset; an error names its file, and not both."""
+    """Read the chunk index of a dataset; an error names only its own file."""
     with reading(filename_of(array.file), dataset=array.path):
         return array.chunk_index()
 
@@ -167,7 +167,7 @@ def unequal_elements(
 
 
 def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
-    """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 has to read it."""
+    """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 must read it."""
     if array.dtype is None or array.chunk_shape is None:
         return None
     return stack.enter_context(closing(array.open_reader()))
@@ -269,7 +269,7 @@ def _bytes(values: Array) -> Array:
 
 
 def _plain(value: Any, dtype: np.dtype[Any]) -> object:
-    """Return a Python object from a file in a form that can be compared with one of another file."""
+    """Return a Python object from a file in a form that can be compared with one from another file."""
     sequence = h5py.check_vlen_dtype(dtype)
     if isinstance(value, np.ndarray):
         return _members(value, sequence if isinstance(sequence, np.dtype) else value.dtype)

@@ -73,13 +73,13 @@ class Hdf5Pair:
         return False
 
     def fill_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
-        """Return how the fill value of arrays of one type changed; empty if it did not."""
+        """Return how the fill value of arrays of the same type changed; empty if it did not."""
         return changed_fill(source, target, self._objects)
 
     def unequal_elements(
         self, source: Hdf5Array, target: Hdf5Array, progress: Callable[[int, int], None]
     ) -> Unequal | None:
-        """Compare the elements of arrays of one shape and type, which are no numbers."""
+        """Compare the elements of arrays of the same shape and type that are not numbers."""
         return unequal_elements(source, target, self._objects, progress)
 
     def same_stored_chunks(self, source: Hdf5Array, target: Hdf5Array) -> bool:
@@ -87,7 +87,7 @@ class Hdf5Pair:
         return same_stored_chunks(source, target)
 
     def same_elsewhere(self, source: Hdf5Array, target: Hdf5Array) -> bool:
-        """Return whether arrays have the same values because both name the same parts of the same other files."""
+        """Return whether arrays have the same values because both refer to the same parts of the same other files."""
         if source.layout not in ELSEWHERE or target.layout != source.layout or self.fill_note(source, target):
             return False
         return same_sources((source.dataset, self._before.path), (target.dataset, self._after.path))

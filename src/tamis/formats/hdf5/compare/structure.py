@@ -83,9 +83,9 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
 
 
 def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
-    """Return the names of all links of a group that certainly has nothing else, and links only to its own objects.
+    """Return the names of all links of a group that certainly has nothing else, and only links to its own objects.
 
-    None for other groups, and for those that cannot be read: they are compared in all their parts.
+    None for other groups, and for unreadable ones: these are compared in full.
     """
     if (address := bare_address(group.id)) is None or own.path_at(address) != path:
         return None
@@ -118,7 +118,7 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
 
 
 def named_type_change(source: Hdf5Array, target: Hdf5Array) -> str:
-    """Return how it changed whether a dataset has a named type; empty where it did not."""
+    """Return how a dataset gained or lost a named type; empty if it did not."""
     kinds = ["a named type" if array.has_named_type else "one without a name" for array in (source, target)]
     return "" if kinds[0] == kinds[1] else f"the type, {kinds[0]}, became {kinds[1]}"
 

@@ -32,12 +32,12 @@ def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
 
 
 def all_attributes(owner: h5py.HLObject) -> dict[str, Any]:
-    """Return all attributes of an object, as h5py reads them or else as `attribute_content` does."""
+    """Return all attributes of an object, as h5py reads them or else like `attribute_content`."""
     return {name: attribute_content(owner, name) for name in owner.attrs}
 
 
 def attribute_content(owner: h5py.HLObject, name: str | bytes) -> Any:
-    """Return an attribute as h5py reads it, or else, with bitfields and opaque elements, as `stored_values` does."""
+    """Return an attribute as h5py reads it, or, with bitfields and opaque elements, like `stored_values`."""
     try:
         return owner.attrs[name]
     except (OSError, TypeError):
@@ -48,7 +48,7 @@ def attribute_content(owner: h5py.HLObject, name: str | bytes) -> Any:
 
 
 def stored_values(attribute: h5a.AttrID) -> NDArray[Any]:
-    """Return the elements of an attribute, those that h5py cannot convert as they are in the file."""
+    """Return the elements of an attribute; those that h5py cannot convert stay as in the file."""
     file_type = attribute.get_type()
     try:
         dtype = file_type.dtype
@@ -94,7 +94,7 @@ def is_bare_dimension(dataset: h5py.Dataset) -> bool:
 
 
 def is_bare_name(name: Any) -> bool:
-    """Return whether the name of a dimension scale says that it stands for a dimension without variable."""
+    """Return whether the name of a dimension scale marks a dimension without a variable."""
     return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
 
 
@@ -132,7 +132,7 @@ def set_text_like(source: Any, target: Any, name: bytes, text: str) -> None:
 
 
 def set_number(owner: h5py.HLObject, name: str, value: int) -> None:
-    """Set an attribute to a 32-bit number without an axis, as those of netCDF-4 for itself."""
+    """Set an attribute to a 32-bit number without an axis, like netCDF-4's internal ones."""
     number = np.array(value, np.int32)
     _write(owner, name, h5t.py_create(number.dtype), h5s.create(h5s.SCALAR), number)
 
@@ -174,7 +174,7 @@ def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
 
 
 def name_container(dataset: h5py.Dataset, group: h5py.Group, rounding: Rounding) -> None:
-    """Let a dataset name the variable of its group that describes the algorithm, and create it if it is not there."""
+    """Let a dataset name the variable of its group that describes the algorithm; create the variable if needed."""
     expected = container_attributes(rounding)
     if not expected:
         return

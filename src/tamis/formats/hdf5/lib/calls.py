@@ -48,7 +48,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
 
 
 def pass_interrupt(error: BaseException) -> None:
-    """Raise KeyboardInterrupt in place of an error of h5py, if Ctrl-C is what ended the filter that it tells of."""
+    """Raise KeyboardInterrupt instead of an error of h5py if Ctrl-C caused it in a filter."""
     if INTERRUPTED in str(error):
         raise KeyboardInterrupt from None
 
@@ -173,7 +173,7 @@ def set_link_phase_change(plist: h5p.PropOCID, max_compact: int, min_dense: int)
 
 
 def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Return the number of links, and the length of their names in bytes, for which a group's header has room."""
+    """Return the number of links, and the length of their names in bytes, that fit a group's header."""
     return _pair("H5Pget_est_link_info", plist)
 
 
@@ -198,14 +198,14 @@ def share_no_messages(plist: h5p.PropFCID) -> None:
 
 
 def unshared(item: Any) -> Any:
-    """Return a dataspace or type for another file: one of a shared message leads HDF5 into the heap of its own file."""
+    """Return a dataspace or type for another file; one of a shared message leads HDF5 into the heap of its own file."""
     if isinstance(item, h5s.SpaceID):
         return h5s.decode(item.encode())
     return item if item.committed() else h5t.decode(item.encode())
 
 
 def accept_unused_bits(fapl: h5p.PropFAID) -> None:
-    """Let HDF5 open numbers that use few of their bits, as nbit packs them, which 2.0 takes for damage."""
+    """Let HDF5 open numbers that use few of their bits, as nbit packs them; HDF5 2.0 treats them as damage."""
     if has("H5Pset_relax_file_integrity_checks"):
         call("H5Pset_relax_file_integrity_checks", fapl.id, _UNUSED_BITS)
 
@@ -226,13 +226,13 @@ class ListedFilter(NamedTuple):
 
 
 def filter_list(plist: h5p.PropOCID) -> list[ListedFilter]:
-    """Return the filters of any object's creation properties; h5py has those of datasets, with few parameters."""
+    """Return the filters in any object's creation properties; h5py only has those of datasets, with few parameters."""
     view = as_dataset_plist(plist)
     return [_filter_at(view, index) for index in range(view.get_nfilters())]
 
 
 def as_dataset_plist(plist: h5p.PropOCID) -> h5p.PropDCID:
-    """Return creation properties as those of a dataset, because h5py has filters only there, but HDF5 in all."""
+    """Return creation properties as a dataset's, because h5py only has filters there, but HDF5 everywhere."""
     view = h5p.PropDCID(plist.id)
     # The view does not own the id, and must not close it.
     view.locked = True
@@ -266,7 +266,7 @@ def loads_filters() -> bool:
 
 
 def push_error(text: str) -> None:
-    """Tell libhdf5 why a filter that it has called fails; errors of h5py and of `call` then have the text."""
+    """Tell libhdf5 why a filter that it called fails, so that errors of h5py and of `call` have the text."""
     # libhdf5 drops what a filter puts on the current stack. This does not use `call`: the thread that has the lock may
     # wait for this one.
     library = _loaded()
@@ -312,7 +312,7 @@ def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
 
 
 def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
-    """Set the fill value of new datasets to undefined, so that unwritten values are undefined, too."""
+    """Set the fill value of new datasets to undefined, which makes unwritten values undefined."""
     call("H5Pset_fill_value", plist.id, datatype.id, None)
 
 
@@ -336,7 +336,7 @@ def link_storage(group: h5g.GroupID) -> int:
 
 
 def may_have_comment(owner: Any) -> bool:
-    """Return whether an object has a comment; also where the library cannot tell."""
+    """Return whether an object has a comment; True if the library cannot tell."""
     return not has("H5Oget_comment") or call("H5Oget_comment", owner.id, None, 0) > 0
 
 
@@ -366,7 +366,7 @@ _LEAD_NOWHERE = ctypes.CFUNCTYPE(_hid)(lambda: -1)
 
 
 def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: int, lcpl: h5p.PropLCID | None) -> None:
-    """Copy a link of a type that a program has defined, with its bytes, as HDF5 does if it knows the type."""
+    """Copy a link of a user-defined type with its bytes, as HDF5 does if it knows the type."""
     with lock:
         known = call("H5Lis_registered", kind) > 0
         if not known:
@@ -380,12 +380,12 @@ def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: 
 
 
 def increment_links(item: Any) -> None:
-    """Let an object stay in the file without the link that it is about to lose."""
+    """Keep an object in the file without the link that it is about to lose."""
     call("H5Oincr_refcount", item.id)
 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
-    """Return the stored bytes of a chunk, 0 if it is not stored, by a lookup in the index instead of a walk."""
+    """Return the stored bytes of a chunk, 0 if it is not stored, through a lookup in the index instead of a walk."""
     nbytes = ctypes.c_uint64()
     with suppress(FileError):  # HDF5 fails for a chunk that is not stored
         call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(nbytes))
@@ -401,14 +401,14 @@ def has_extensible_array(dataset: h5d.DatasetID) -> bool:
 
 
 def use_format_of_18(file: h5f.FileID) -> None:
-    """Give objects that are created in a file the format of HDF5 1.8 from now on."""
+    """From now on, create objects in a file in the format of HDF5 1.8."""
     if has("H5Fset_libver_bounds"):
         call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, h5f.LIBVER_LATEST)
 
 
 @contextmanager
 def new_group_format(location: h5g.GroupID) -> Iterator[None]:
-    """Give groups that are created inside, in the file of `location`, the format of HDF5 1.8.
+    """Create groups in the file of `location` in the format of HDF5 1.8 while the block runs.
 
     In a file for the oldest libraries, which is h5py's default, the library otherwise uses the old format, which has no
     phase change, unless filters or creation order require the new one.

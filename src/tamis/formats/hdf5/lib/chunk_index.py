@@ -38,7 +38,7 @@ _FEW = 8
 
 
 def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
-    """Read where the chunks of a dataset are, in one pass."""
+    """Read the places of a dataset's chunks in one pass."""
     has_moved = _moved_axis(dataset) is not None
     table = None if has_moved else _records(dataset, grid)
     if table is None:
@@ -54,7 +54,7 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
 
 
 def _records(dataset: h5d.DatasetID, grid: Grid) -> NDArray[np.int64] | None:
-    """Return number, offset, size and mask of all chunks, in rows; None if native code does not know them for sure."""
+    """Return number, offset, size and mask of all chunks, in rows; None if native code is not certain."""
     if (library := libhdf5()) is None:
         return None
     with calls.lock:
@@ -63,7 +63,7 @@ def _records(dataset: h5d.DatasetID, grid: Grid) -> NDArray[np.int64] | None:
 
 
 def _visited(dataset: h5d.DatasetID, grid: Grid) -> Any:
-    """Return what `_records` does, by h5py."""
+    """Return the same as `_records`, through h5py."""
     rows: list[Any] = []
     batch: list[h5d.StoreInfo] = []
 
@@ -136,7 +136,7 @@ def chunk_info(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> h5d.StoreInfo
 
 
 def has_moved_axis(dataset: h5d.DatasetID) -> bool:
-    """Return whether HDF5 reports wrong origins of chunks, so that each has to be looked up."""
+    """Return whether HDF5 reports wrong origins of chunks, so that each must be looked up."""
     return _moved_axis(dataset) is not None
 
 
@@ -169,7 +169,7 @@ def _corrected(dataset: h5d.DatasetID, axis: int, records: list[h5d.StoreInfo]) 
 
 @cache
 def _has_defect() -> bool:
-    """Return whether this libhdf5 reports wrong origins, by a trial in a file in memory."""
+    """Return whether this libhdf5 reports wrong origins, by trying a file in memory."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fapl_core(backing_store=False)
     access.set_libver_bounds(h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)

@@ -1,4 +1,4 @@
-"""Types of HDF5 as types of NumPy: which values are numbers, and what their chunks hold."""
+"""Types of HDF5 as types of NumPy: which values are numbers, and the content of their chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
 
 
 def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
-    """Return the type of the values as h5py has it; None where NumPy has none."""
+    """Return the type of the values in h5py; None if NumPy has none."""
     try:
         dtype: np.dtype[Any] = dataset.dtype
     except (KeyError, TypeError, ValueError):
@@ -26,8 +26,8 @@ def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
 def memory_type(file_type: h5t.TypeID, dtype: np.dtype[Any]) -> h5t.TypeID:
     """Return the type in which HDF5 reads values into an array of `dtype`, which is h5py's for the type in the file.
 
-    HDF5 converts neither opaque values to those without their tag nor, before 2.0, bit fields to integers, as h5py asks
-    it to do: these stay as they are in the file.
+    HDF5 cannot convert opaque values to untagged ones or, before 2.0, bit fields to integers, as h5py requests: these
+    stay as in the file.
     """
     if not file_type.detect_class(h5t.OPAQUE) and not file_type.detect_class(h5t.BITFIELD):
         return h5t.py_create(dtype)
@@ -57,7 +57,7 @@ def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[A
 def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype[Any] | None:
     """Return the type in which chunks go from one dataset to another: numbers, or else bytes of a fixed size.
 
-    None where values lie elsewhere in the file, or lead there.
+    None if values are elsewhere in the file, or refer to it.
     """
     if numbers is not None:
         return numbers
@@ -69,7 +69,7 @@ def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype
 
 
 def varies(datatype: h5t.TypeID) -> bool:
-    """Return whether values have varying lengths, and so lie elsewhere in the file than the chunks."""
+    """Return whether values have varying lengths, and are therefore stored outside the chunks."""
     return bool(datatype.detect_class(h5t.VLEN)) or is_variable_text(datatype)
 
 
@@ -79,9 +79,9 @@ def is_variable_text(datatype: h5t.TypeID) -> bool:
 
 
 def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:
-    """Return the bytes that a value takes in a chunk; HDF5 tells those in memory.
+    """Return the bytes that a value takes in a chunk; HDF5 reports those in memory.
 
-    Where its length varies, these are its length, the address of a heap and a place there.
+    If its length varies, these are its length, the address of a heap and an index there.
     """
     if datatype.get_class() == h5t.VLEN or is_variable_text(datatype):
         return 4 + address_nbytes + 4
@@ -95,7 +95,7 @@ def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:
 
 
 def byteorder(datatype: h5t.TypeID) -> str:
-    """Return the byte order of values, ``little`` or ``big``; empty where they have none, or several."""
+    """Return the byte order of values, ``little`` or ``big``; empty if they have none or several."""
     if isinstance(datatype, (h5t.TypeEnumID, h5t.TypeArrayID)):
         datatype = datatype.get_super()
     if not isinstance(datatype, (h5t.TypeIntegerID, h5t.TypeFloatID, h5t.TypeBitfieldID)):
@@ -104,7 +104,7 @@ def byteorder(datatype: h5t.TypeID) -> str:
 
 
 def dtype_text(dtype: np.dtype[Any] | None) -> str:
-    """Name a type for people, with the byte order where that is not the machine's."""
+    """Name a type for people, with the byte order if it is not the machine's."""
     if dtype is None:
         return "a type that numpy does not have"
     if h5py.check_string_dtype(dtype) is not None:

@@ -69,7 +69,7 @@ def is_read_only(file: h5py.File) -> bool:
 
 @once
 def shares_messages(file: h5py.File) -> bool:
-    """Return whether objects of a file share parts of their headers, which only some ways of copying can take over."""
+    """Return whether objects of a file share parts of their headers, which only some ways of copying support."""
     return calls.shares_messages(file.id.get_create_plist())
 
 

@@ -1,8 +1,8 @@
-"""Filters of other packages in h5py's libhdf5: a process of their own runs them, which they may end.
+"""Filters of other packages in h5py's libhdf5, run in a separate process, because they may crash.
 
-HDF5 loads a plugin into the process that reads, and a plugin that crashes over a chunk ends that process. Therefore,
-before HDF5 loads the plugin of a filter that neither tamis nor HDF5 itself decodes, another function takes its place in
-HDF5's table of filters: it sends each chunk to the process, whatever HDF5 reads or copies the chunk for.
+HDF5 loads a plugin into the process that reads, and a plugin that crashes on a chunk ends that process. So before HDF5
+loads the plugin of a filter that neither tamis nor HDF5 itself decodes, another function replaces it in HDF5's table of
+filters. It sends each chunk that HDF5 reads or copies to the separate process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _classes: dict[int, FilterClass] = {}
 
 
 def isolate(codes: Iterable[int]) -> None:
-    """Let filters of other packages, by their numbers, run in a process of their own before HDF5 calls them."""
+    """Make HDF5 run filters of other packages, by their numbers, in a separate process."""
     for code in codes:
         _isolate(code)
 
@@ -70,7 +70,7 @@ def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
 
 
 def _folders() -> tuple[str, ...]:
-    """Return the folders of plugins: that of hdf5plugin, if it is imported, and those where HDF5 looks."""
+    """Return the folders of plugins: that of hdf5plugin, if imported, and those that HDF5 searches."""
     folders = [str(hdf5plugin_folder())] if "hdf5plugin" in sys.modules else []
     if calls.loads_filters():
         folders += [os.path.abspath(os.fsdecode(h5pl.get(index))) for index in range(h5pl.size())]
@@ -78,7 +78,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def _class_of(plugin: Plugin) -> FilterClass:
-    """Return the H5Z_class2_t of a filter that a process runs."""
+    """Return the H5Z_class2_t of a filter that the separate process runs."""
 
     def run(flags: int, count: int, cd_values: Any, nbytes: int, room_nbytes: Any, buffer: Any) -> int:
         try:
@@ -128,7 +128,7 @@ def _set_stored(plugin: Plugin, plist: int, datatype: int, space: int) -> None:
 
 
 def created_parameters(path: str, by_hdf5plugin: bool, entry: list[Any], layout: list[Any]) -> tuple[int, ...] | str:
-    """Return the parameters that a filter stores in a new dataset, or why HDF5 refuses that: for the process alone."""
+    """Return the parameters that a filter stores in a new dataset, or why HDF5 refuses (in the separate process)."""
     if by_hdf5plugin:
         import_module("hdf5plugin")
     else:
@@ -149,7 +149,7 @@ def created_parameters(path: str, by_hdf5plugin: bool, entry: list[Any], layout:
 
 @atexit.register
 def _flush() -> None:
-    """Let HDF5 encode what it holds in memory while Python can still run filters."""
+    """Make HDF5 encode its cached chunks while Python can still run filters."""
     for file in h5f.get_obj_ids(types=h5f.OBJ_FILE) if _classes else ():
         with suppress(OSError, RuntimeError, ValueError):
             h5f.flush(file)

@@ -1,8 +1,8 @@
 """Names of variables in netCDF, where HDF5 stores them under other names.
 
 netCDF-C writes a variable that has the name of a dimension, but not this dimension first, under the name with a prefix:
-the name itself belongs to the dataset that stands for the dimension. Only netCDF-C and h5netcdf write this prefix, and
-both drop it from any dataset that they read, so that the prefix alone tells that a name is netCDF's.
+the name itself belongs to the dataset of the dimension. Only netCDF-C and h5netcdf write this prefix, and both drop it
+from any dataset that they read, so the prefix alone identifies netCDF's names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIMENSION = " (dimension)"
 
 
 def renamed_paths(group: h5py.Group, paths: Iterable[str]) -> dict[str, str]:
-    """Return netCDF's paths of datasets by HDF5's, of those where they differ; all are relative to the group."""
+    """Return netCDF's paths of datasets by HDF5's, where they differ; all are relative to the group."""
     known = set(paths)
     renamed: dict[str, str] = {}
     for path in [path for path in known if NON_COORDINATE in path]:
@@ -41,14 +41,14 @@ def renamed_paths(group: h5py.Group, paths: Iterable[str]) -> dict[str, str]:
 
 
 def has_renamed(file: h5py.File, path: str) -> bool:
-    """Return whether a group may have variables that netCDF names otherwise."""
+    """Return whether a group may have variables with another name in netCDF."""
     group = _item(file, path)
     links = quick_links(group.id) if isinstance(group, h5py.Group) else None
     return links is None or bool([link for link in links if _PREFIX in link[0]])
 
 
 def stored_path(group: h5py.Group, path: str) -> str:
-    """Return HDF5's path of what netCDF has at a path; both are relative to the group, or absolute."""
+    """Return HDF5's path for a path in netCDF; both are relative to the group, or absolute."""
     start, name = _split(path)
     if _is_variable(group, stored := f"{start}{NON_COORDINATE}{name}"):
         return stored
@@ -62,7 +62,7 @@ def stored_path(group: h5py.Group, path: str) -> str:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Return what comes before the name of an object, with its slash, and the name."""
+    """Return the part before the name of an object, with its slash, and the name."""
     start, slash, name = path.rstrip("/").rpartition("/")
     return start + slash, name
 

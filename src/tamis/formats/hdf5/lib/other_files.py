@@ -1,4 +1,4 @@
-"""Other files that have the values of a dataset: which they are, and whether they are there."""
+"""Other files that have values of a dataset: which these are, and whether they exist."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NUMBER = "%b"
 
 
 class NamedFile(NamedTuple):
-    """A file: its folder, and its name there, which may have a number and stand for many files."""
+    """A file: its folder, and its name there, which may have a number and mean many files."""
 
     folder: str
     name: str
 
     def is_same(self, other: NamedFile) -> bool:
-        """Return whether two names lead to the same file, or, if they stand for many, to the same folder."""
+        """Return whether two names lead to the same file, or, if they mean many, to the same folder."""
         first, second = (file.folder if _NUMBER in file.name else os.path.join(*file) for file in (self, other))
         return self.name == other.name and os.path.samefile(first, second)
 
@@ -102,7 +102,7 @@ def sources_of(dataset: h5py.Dataset) -> list[Source]:
 
 
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
-    """Return the files and datasets that a dataset of a file names but that are not there, without opening files."""
+    """Return the missing files and datasets that a dataset refers to, without opening files."""
     absent: dict[str, None] = {}
     for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
         if file != SAME_FILE:
@@ -114,7 +114,7 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
 
 
 def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
-    """Return the first source of a virtual dataset in whose place HDF5 reads fill values; empty if there is none."""
+    """Return the first source of a virtual dataset that HDF5 replaces by fill values; empty if there is none."""
     if absent := absent_sources(dataset, filename):
         return f"{absent[0]}, a source of this virtual dataset"
     opened: dict[str, h5py.File] = {}
@@ -167,7 +167,7 @@ def _found(file: str, inner: str, filename: str) -> NamedFile | None:
 
 
 def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
-    """Return the file in which a path ends: another one, behind a link, or its own; None if it leads nowhere."""
+    """Return the file in which a path ends: another file after a link, or its own; None if it leads nowhere."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
     for index, part in enumerate(parts):

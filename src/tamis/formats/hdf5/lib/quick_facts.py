@@ -1,8 +1,8 @@
-"""All of a small dataset of numbers in one native call: facts, and where they are asked for, values and attributes.
+"""All of a small dataset of numbers in one native call: facts and, on request, values and attributes.
 
-A small dataset costs little else than calls of HDF5, and each takes several times as long from Python. Native code
-knows numbers in at most 64 KiB and 16 chunks whose type has no name in the file. It answers only what it knows for
-sure: all other datasets, and damaged ones, are left to the general code, which reads fact by fact.
+The cost of a small dataset is mostly calls of HDF5, and each takes several times as long from Python. Native code
+supports numbers in at most 64 KiB and 16 chunks whose type has no name in the file. It only answers if it is certain:
+other datasets, and damaged ones, are left to the general code, which reads fact by fact.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class QuickFacts(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Roughly how much memory values and attributes take, if they are there."""
+        """Approximate memory of values and attributes, if present."""
         contents = self.contents or ()
         return 256 + len(self.values or b"") + sum(256 + len(content[-1]) for content in contents if content)
 
@@ -93,7 +93,7 @@ class QuickFacts(NamedTuple):
 
 
 def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:
-    """Return the facts of a dataset that is open for reading; None if they are not known for sure."""
+    """Return the facts of a dataset that is open for reading; None if they are uncertain."""
     if (place := _place(file)) is None or (library := libhdf5()) is None:
         return None
     with lock:
@@ -104,7 +104,7 @@ def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) 
 def quick_look(
     file: h5py.File, group: h5g.GroupID, name: bytes, depth: _native.Depth = Depth.facts
 ) -> QuickFacts | h5g.GroupID | None:
-    """Return the group that is in a group, or the facts of a dataset; None if it is not known for sure."""
+    """Return the group that is in a group, or the facts of a dataset; None if uncertain."""
     if (place := _place(file)) is None or (library := libhdf5()) is None:
         return None
     with lock:
@@ -119,7 +119,7 @@ def quick_look(
 
 
 def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:
-    """Return the chunk index of an open dataset, which may be new; None if it is not known for sure."""
+    """Return the chunk index of an open dataset, which may be new; None if uncertain."""
     if (library := libhdf5()) is None:
         return None
     with lock:
@@ -136,7 +136,7 @@ class QuickCopy(NamedTuple):
 
 
 class Creation(NamedTuple):
-    """What is needed to create a dataset."""
+    """Everything needed to create a dataset."""
 
     # Its type and creation properties
     datatype: h5t.TypeID
@@ -155,10 +155,10 @@ def rewrite_small(
     missing: Missing,
     most_nbytes: int,
 ) -> QuickCopy | None:
-    """Store a dataset anew in a group of another file; None, and nothing is written, if more is to be done.
+    """Store a dataset anew in a group of another file; None, without writing anything, if this code cannot do it.
 
-    Encoded chunks are decoded and compared, and HDF5's records of them, too: `missing` values stay as they are, others
-    within the bound of the filters and inside of the valid range.
+    Encoded chunks are decoded and compared, and so are HDF5's records of them: `missing` values stay unchanged, others
+    are within the bound of the filters and the valid range.
     """
     place, library = _place(file), libhdf5()
     encoder = creation.encoder
@@ -205,8 +205,8 @@ def copy_empty_group(
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:
     """Copy the attributes of an object to its copy of the same name in another group, which has none.
 
-    Returns False, without having copied any, if more is to be done: there are references or named types among them, or
-    references in the values, or the object has a comment.
+    Returns False, without copying any, if they include references or named types, or if the values have references or
+    the object a comment.
     """
     if (library := libhdf5()) is None:
         return False

@@ -1,8 +1,8 @@
-"""References in memory, as HDF5 has them: where they are in values of any type, where they lead, and new ones.
+"""References in memory, as in HDF5: where they are in values of any type, where they lead, and new ones.
 
-h5py corrupts memory where it converts sequences of region references (observed in 3.16), and does not know the
-references of HDF5 1.12. Values with references are therefore read in the type of their file, in which sequences are
-pointers to memory of the library.
+h5py corrupts memory when it converts sequences of region references (observed in 3.16), and does not support the
+references of HDF5 1.12. So values with references are read in the type of their file, in which sequences are pointers
+to memory of the library.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Place(NamedTuple):
 
     @property
     def is_address(self) -> bool:
-        """Whether it is nothing but the address of an object; others are changed by HDF5 alone."""
+        """Whether it is just the address of an object; only HDF5 can change others."""
         return self.nbytes == _OBJECT_NBYTES
 
     @property
@@ -87,7 +87,7 @@ class Place(NamedTuple):
         ctypes.memmove(self.address, content, self.nbytes)
 
     def clear(self) -> None:
-        """Let it refer to nothing."""
+        """Make it a null reference."""
         self._destroy()
         ctypes.memset(self.address, 0, self.nbytes)
 

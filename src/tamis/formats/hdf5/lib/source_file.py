@@ -52,8 +52,8 @@ def access_list(*, keeps_chunks: bool = True) -> h5p.PropFAID:
 def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h5py.File:
     """Open an HDF5 or netCDF-4 file for reading.
 
-    Without `keeps_chunks` HDF5 keeps no decoded chunks. H5Ocopy would encode these again instead of copying what is
-    stored, which changes lossy values, and ends the process in filters that can only decode.
+    Without `keeps_chunks`, HDF5 keeps no decoded chunks. H5Ocopy would encode these again instead of copying the stored
+    bytes, which changes lossy values, and ends the process in filters that can only decode.
     """
     place = Path(os.fsdecode(path))
     try:

@@ -1,4 +1,4 @@
-"""Types and shapes of attributes that readers of netCDF do not tell apart, and attributes that have them again."""
+"""Types and shapes of attributes that netCDF readers do not distinguish, and how to restore them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INTERNAL = frozenset(
 def attribute_values(owner: h5py.HLObject, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return attributes of an object, without internal ones and references to objects.
 
-    Text is `str`, or `bytes` if it is no UTF-8 or marks missing characters; several texts are a list; one number is a
+    Text is `str`, or `bytes` if it is not UTF-8 or marks missing characters; several texts are a list; one number is a
     scalar.
     """
     own = names_of(owner) if names is None else names
@@ -40,7 +40,7 @@ def attribute_values(owner: h5py.HLObject, names: Iterable[str] | None = None) -
 
 
 def names_of(owner: h5py.HLObject) -> list[str]:
-    """Return the names of the attributes of an object, in the order in which they were created if that is known."""
+    """Return the names of the attributes of an object, in creation order if it is known."""
     return [name.decode("utf-8", "surrogateescape") for name in attribute_names(owner.id)]
 
 
@@ -107,7 +107,7 @@ _ENDS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACE
 
 
 def attribute_forms(owner: h5py.HLObject) -> dict[str, AttributeForm]:
-    """Return the forms of the attributes that netCDF-4 would not write so, by name."""
+    """Return the forms of the attributes that netCDF-4 would write differently, by name."""
     known = {}
     for name in names_of(owner):
         if name in INTERNAL:
@@ -197,7 +197,7 @@ def _type_name(kind: h5t.TypeID) -> str:
 
 
 def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
-    """Return the type of texts of at least so many bytes; None if there is none of the name."""
+    """Return the type of texts of at least so many bytes; None if there is no such type."""
     size, *words = name.split(":")
     charsets, ends = ({text: code for code, text in names.items()} for names in (_CHARSETS, _ENDS))
     if len(words) != 2 or words[0] not in charsets or words[1] not in ends:
@@ -212,7 +212,7 @@ def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
 
 
 def _number_type(name: str) -> h5t.TypeID | None:
-    """Return the type of numbers, booleans or enumerations; None if there is none of the name."""
+    """Return the type of numbers, booleans or enumerations; None if there is no such type."""
     name, *members = name.split(",")
     try:
         dtype = np.dtype(name)

@@ -21,22 +21,22 @@ class GroupDimensions:
     axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def size(self, name: str) -> int:
-        """Return the size of a dimension of this group or of one around it."""
+        """Return the size of a dimension of this group or an enclosing one."""
         return self.own[name].size if name in self.own or self.around is None else self.around.size(name)
 
     def at(self, place: Place) -> str | None:
-        """Return the name of the dimension at a place, in this group or one around it."""
+        """Return the name of the dimension at a place, in this group or an enclosing one."""
         if place in self.places or self.around is None:
             return self.places.get(place)
         return self.around.at(place)
 
     def of_id(self, number: int) -> str | None:
-        """Return the name of the dimension with a number, in this group or one around it."""
+        """Return the name of the dimension with a number, in this group or an enclosing one."""
         return self.ids.get(number) or (None if self.around is None else self.around.of_id(number))
 
 
 def named_dimensions(group: ScannedGroup, around: GroupDimensions | None) -> GroupDimensions:
-    """Return the named dimensions of a group; `axes` is empty still."""
+    """Return the named dimensions of a group; `axes` is still empty."""
     dimensions = GroupDimensions(around)
     users: dict[Place, list[int]] = {}
     for item in group.arrays:
@@ -67,10 +67,10 @@ def count_phony(group: ScannedGroup, dimensions: GroupDimensions) -> int:
 
 
 def name_axes(group: ScannedGroup, dimensions: GroupDimensions, first: int) -> None:
-    """Name the dimensions of each dataset; dimensions without a name are numbered from `first` on.
+    """Name the dimensions of each dataset; unnamed dimensions are numbered from `first`.
 
-    As in netCDF-C, an axis without a dimension takes one of the group that has its size, is unlimited like it, and is
-    none of its other axes.
+    As in netCDF-C, an axis without a dimension takes one of the group with the same size, unlimited or not like the
+    axis, that no other axis of the dataset uses.
     """
     for item in group.arrays:
         names: list[str | None] = list(_known_names(item, dimensions))
@@ -86,7 +86,7 @@ def name_axes(group: ScannedGroup, dimensions: GroupDimensions, first: int) -> N
 
 
 def _known_names(item: ScannedArray, dimensions: GroupDimensions) -> tuple[str | None, ...]:
-    """Return the names that the file gives to the axes of a dataset; None for an axis without one that fits."""
+    """Return the names that the file gives to the axes of a dataset; None for an axis without a fitting one."""
     array = item.array
     if item.dimension_ids:
         names = tuple(map(dimensions.of_id, item.dimension_ids))

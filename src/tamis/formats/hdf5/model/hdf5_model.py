@@ -37,7 +37,7 @@ class GroupPaths:
         self._repeated_count = 0
 
     def inside(self, path: str, around: frozenset[Place] = frozenset(), *, repeated: bool = False) -> Iterator[str]:
-        """Yield the paths of a group, which has some around it, and of the groups in it."""
+        """Yield the paths of a group, with its enclosing ones, and of the groups in it."""
         if path.count("/") > _MOST_LEVELS:
             raise FileError(f"expected at most {_MOST_LEVELS} levels of groups, found more in {path[:80]}…")
         scanned = self._scan(path)
@@ -58,7 +58,7 @@ class GroupPaths:
             yield path
 
     def _enters(self, scanned: ScannedGroup, name: str, path: str) -> bool:
-        """Return whether another path to a group is taken; what is not is left out."""
+        """Return whether an additional path to a group is included; others are left out."""
         self._repeated_count += 1
         if self._repeated_count > _MOST_REPEATED:
             scanned.left_out[name] = _TOO_MANY
@@ -131,7 +131,7 @@ class Hdf5Model:
         )
 
     def _enum(self, item: ScannedArray, group: str) -> EnumType | None:
-        """Return the enumeration of a dataset, if it has a name in its group or one around it."""
+        """Return the enumeration of a dataset, if it has a name in its group or an enclosing one."""
         if item.enum is None:
             return None
         names = (name for name, enum in self._scan(group).enums.items() if enum == item.enum)
@@ -154,7 +154,7 @@ class Hdf5Model:
         return self._scanned[path]
 
     def _dimensions(self, path: str) -> GroupDimensions:
-        """Return the dimensions of a group, those without a name perhaps still missing."""
+        """Return the dimensions of a group; unnamed ones may still be missing."""
         if path not in self._named:
             around = None if path == "/" else self._dimensions(posixpath.dirname(path))
             if around is not None and self._scan(path).place[0] != self._scan(posixpath.dirname(path)).place[0]:
@@ -171,7 +171,7 @@ class Hdf5Model:
 
     @cached_property
     def _first_numbers(self) -> dict[str, int]:
-        """The number of the first dimension without a name in each group, by path, as netCDF-C numbers them."""
+        """The number of the first unnamed dimension in each group, by path, as in netCDF-C."""
         paths = list(self._inner_paths("/", own_first=False))
         ids = [number for path in paths for number in self._dimensions(path).ids]
         first = max(sum(len(self._dimensions(path).own) for path in paths), *(number + 1 for number in ids), 0)

@@ -30,7 +30,7 @@ _MOST_LEVELS = 100
 
 
 class NoTypeError(Exception):
-    """Raised for a type that netCDF's data model does not have."""
+    """Raised for a type that netCDF's data model lacks."""
 
 
 class NamedTypes:
@@ -52,7 +52,7 @@ class NamedTypes:
                     self._groups.setdefault(path, []).append(link.address)
 
     def of_group(self, path: str) -> tuple[tuple[CdlType, ...], Mapping[str, str]]:
-        """Return the types of a group, and those that netCDF does not have, with the reason."""
+        """Return the types of a group, and those that netCDF lacks, with the reason."""
         types, left_out = [], {}
         for address in self._groups.get(path, ()):
             try:
@@ -82,7 +82,7 @@ class NamedTypes:
         raise NoTypeError("netCDF has no such type")
 
     def _address(self, datatype: Any) -> int:
-        """Return the address of a named type, or of one that is equal to a type without a name."""
+        """Return the address of a named type, or of one that equals an unnamed type."""
         if datatype.committed():
             address = int(h5o.get_info(datatype).addr)
             if address in self._named:
@@ -183,7 +183,7 @@ class _Reader:
         return HeaderGroup(path, types, dimensions, tuple(variables), attributes, groups, left_out)
 
     def _in_file_order(self, path: str, group: NamedGroup) -> Mapping[str, Dimension]:
-        """Return the dimensions of a group in the order of their numbers, which is that of their definition."""
+        """Return the dimensions of a group in the order of their numbers, that is, of their definition."""
         numbers: dict[str, int] = {}
         for name in group.dimensions:
             with suppress(Exception):  # no dataset, or no such attribute

@@ -1,4 +1,4 @@
-"""The datasets of a group, with what netCDF-4 stores in them about dimensions."""
+"""The datasets of a group, with netCDF-4's records of their dimensions."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ScannedGroup:
 
 
 def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> ScannedGroup:
-    """Look at all objects of a group; external links, and soft links to groups, are followed only if asked for."""
+    """Scan all objects of a group; external links, and soft links to groups, are only followed on request."""
     arrays: dict[str, Hdf5Array] = {}
     groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
@@ -213,7 +213,7 @@ def _internal(dataset: h5py.Dataset, names: list[str], name: str, default: Any =
 
 
 def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[Place | None, ...]:
-    """Return the place of the last scale of each axis, which is the one that netCDF takes."""
+    """Return the place of the last scale of each axis, which is the one that netCDF uses."""
     nothing = (None,) * len(dataset.shape)
     if "DIMENSION_LIST" in names:
         with suppress(Exception):  # HDF5 and h5py raise many kinds

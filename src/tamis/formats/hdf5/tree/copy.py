@@ -1,9 +1,9 @@
 """Copy a whole HDF5 file, object by object, while callers create some of its datasets.
 
 There are two passes: the first creates all objects and links, in their order; the second copies attributes and
-translates references, when all objects exist. Each object keeps its path, so that a path means the same object in both
-files. What something refers to before its own link is created, or what has no link at all, is created in a staging
-group, which is gone at the end.
+translates references, when all objects exist. Each object keeps its path, so a path means the same object in both
+files. Objects that are referred to before their own link exists, or have no link at all, are created in a staging
+group, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def subject_of(path: bytes, attribute: bytes | None = None) -> str:
 
 
 class Losses:
-    """What a copy cannot have, by the objects that have it in the source."""
+    """Losses in a copy, by the objects that have them in the source."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, subject: str, what: str, fate: str) -> None:
-        """Add one of what the copy cannot have, in a word, and what became of it."""
+        """Add a loss: what the copy cannot have, in a word, and what became of it."""
         self._counts[subject, what, fate] += 1
 
     def notes(self) -> list[str]:
@@ -80,7 +80,7 @@ class Losses:
 
 
 class _PlacedError(FileError):
-    """An error that names its object, so that outer blocks do not name theirs."""
+    """An error that already names its object, so that outer blocks do not add theirs."""
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def leads_to(group: Any, name: bytes, addresses: frozenset[int]) -> bool:
 
 
 def check_scales(file: h5py.File, paths: Iterable[str]) -> None:
-    """Raise FileError if a dataset that is to be left out is a dimension of one that stays."""
+    """Raise FileError if a dataset that is left out is a dimension of one that stays."""
     paths = [*paths]
     addresses = addresses_of(file, [stored_path(file, path) for path in paths])
     for path in paths:
@@ -187,9 +187,9 @@ def copy_tree(
     """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
 
     Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
-    of links and attributes are kept. Datasets are copied as stored, without decoding, so that no filter plugin is
-    needed. Only variable-length data and references, which are stored outside the chunks or change, have to be decoded
-    by the library. The filters of groups must be installed, except optional ones that were skipped.
+    of links and attributes are kept. Datasets are copied as stored, without decoding, so no filter plugin is needed.
+    The library only decodes variable-length data and references, which are stored outside the chunks or change. The
+    filters of groups must be installed, except optional ones that were skipped.
 
     Notes
     -----
@@ -330,7 +330,7 @@ class _Copy:
         return groups
 
     def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
-        """Copy one object without attributes; return whether it is a group that has links, to be copied, too."""
+        """Copy one object without attributes; return whether it is a group whose links must be copied."""
         lcpl = link_plist(link.charset)
         if link.address not in self.staged and copy_empty_group(source, target, link.name, lcpl):
             return False
@@ -385,7 +385,7 @@ class _Copy:
             h5o.copy(item, b".", target, name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
 
     def _rewire_fill(self, address: int, plist: Any, datatype: Any, path: bytes) -> None:
-        """Let the references in a fill value lead to copies, which exist before the dataset, in the staging group."""
+        """Point the references in a fill value to copies in the staging group, which exist before the dataset."""
         self.underway.add(address)
         rewire_fill(plist, datatype, partial(self._rewire, f"{text_of(path)} (HDF5's fill value)"))
         self.underway.remove(address)
@@ -402,7 +402,7 @@ class _Copy:
             calls.copy_user_link(source, target, link.name, link.kind, lcpl)
 
     def _recreate(self, target: Any, link: Link, path: bytes) -> None:
-        """Let the caller's function create a dataset, and check that it did."""
+        """Call the caller's function to create a dataset, and check that it did."""
         sources: list[h5py.Dataset] = []
 
         def source() -> h5py.Dataset:
@@ -467,7 +467,7 @@ class _Copy:
         return self.staging
 
     def _stage(self, item: Any, address: int) -> None:
-        """Create the copy of an object in the staging group; a group that has a link gets its content with that."""
+        """Create the copy of an object in the staging group; a group with a link gets its content later."""
         if isinstance(item, h5t.TypeID):
             self._type(item)
             return
@@ -505,7 +505,7 @@ class _Copy:
                     shorten_list(target)
 
     def _finish_staged(self) -> None:
-        """Copy the attributes of objects without a link, which may need further ones, and let them stay."""
+        """Copy the attributes of objects without a link, which may refer to further ones, and keep these objects."""
         finished = set(self.places)
         while pending := self.staged.keys() - finished:
             for address in pending:
@@ -519,7 +519,7 @@ class _Copy:
             finished |= pending
 
     def _rewire(self, subject: str | None, place: Place) -> None:
-        """Let a reference of the source, in memory, lead to the copy of its target."""
+        """Point a reference of the source, in memory, to the copy of its target."""
         if (known := self.known.get(place.content)) is not None:
             place.put(known)
             return
@@ -536,7 +536,7 @@ class _Copy:
             self.known[content] = place.content
 
     def _where(self, target: Any) -> str:
-        """Return in words where a reference leads that becomes null."""
+        """Return in words where a reference that becomes null leads."""
         if target is None:
             return "to no object"
         if target.item is None:

@@ -151,7 +151,7 @@ def without_raw_files(source: h5py.Dataset) -> Any:
 
 
 def copy_empty_group(source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID | None) -> bool:
-    """Copy a group by its name if it has nothing, and the format before HDF5 1.8; return whether it was copied."""
+    """Copy a group by its name if it is empty and in the format before HDF5 1.8; return whether it was copied."""
     return quick_facts.copy_empty_group(source, target, name, lcpl, _group_plist(OLD))
 
 

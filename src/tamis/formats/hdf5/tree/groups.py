@@ -58,12 +58,12 @@ def create_group(
     """Create a group whose links are filtered: their names and targets, not the values of datasets.
 
     Many links with long names, such as one dataset for each time step, then take a fraction of the space. Any library
-    since HDF5 1.8 with the filters can read them.
+    from HDF5 1.8 on with the filters can read them.
 
     Parameters
     ----------
     parent, name
-        Parent and name of the group. Absent groups on the way are created, too, without filters.
+        Parent and name of the group. Missing intermediate groups are also created, without filters.
     filters
         A `Pipeline`, a filter, or their text such as ``"deflate(9)|fletcher32"``.
     max_compact
@@ -211,7 +211,7 @@ OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
 def is_old_group(group: h5g.GroupID) -> bool:
     """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
 
-    Most groups do, and have no settings: to ask for their property lists takes 6 µs each.
+    Most groups do, and have no settings; asking for a property list takes 6 µs.
     """
     if bare_address(group) is not None:
         return True
@@ -252,7 +252,7 @@ def _check_filters(pipeline: Pipeline) -> None:
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
-    """Filter some links in memory, because in the file the library would refuse them too late."""
+    """Filter some links in memory, because the library would refuse them too late in the file."""
     if not pipeline.stages:
         return
     try:

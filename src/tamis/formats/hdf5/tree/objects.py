@@ -100,13 +100,13 @@ FOREIGN = TargetText("an object in another file")  # HDF5 writes no such referen
 
 
 def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:
-    """Yield the path of each group and dataset, and which of both it is."""
+    """Yield the path of each group and dataset, and which of the two it is."""
     yield from ((path, h5o.TYPE_GROUP) for path in contents.groups)
     yield from ((path, h5o.TYPE_DATASET) for path in contents.datasets)
 
 
 def info_at(file: h5py.File, path: str) -> Any:
-    """Return what HDF5 says of the object that a path in netCDF leads to, by whatever links; None if there is none."""
+    """Return HDF5's record of the object that a path in netCDF leads to, through any links; None if there is none."""
     try:
         return h5o.get_info(file.id, stored_path(file, path).encode("utf-8", "surrogateescape"))
     except (OSError, RuntimeError, ValueError, KeyError):
@@ -114,7 +114,7 @@ def info_at(file: h5py.File, path: str) -> Any:
 
 
 def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
-    """Find the dataset of this file that a path in netCDF leads to, by whatever links; None if there is none."""
+    """Find the dataset of this file that a path in netCDF leads to, through any links; None if there is none."""
     stored = stored_path(file, path)
     dataset = _object_at(file, stored, h5py.Dataset)
     return None if dataset is None else Hdf5Array(file, path, dataset, stored_path=stored)

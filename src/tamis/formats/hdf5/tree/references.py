@@ -1,7 +1,7 @@
 """Copy attributes, and values with references, to another HDF5 file.
 
 A reference in HDF5 is an address, which is meaningless in another file: every reference is followed in the source, and
-created again in the target. Everything else is copied as bytes, in the type of the file.
+created anew in the target. Everything else is copied as bytes, in the type of the file.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
 
 
 def rewire_fill(plist: Any, datatype: Any, rewire: Rewire) -> None:
-    """Let the references in a fill value, of a type that has some, lead to the copies of their targets."""
+    """Point the references in a fill value, if its type has any, to the copies of their targets."""
     values = np.frombuffer(bytearray(calls.fill_bytes(plist, datatype)), np.uint8)
     _rewire_all(values, datatype, rewire)
     calls.set_fill_bytes(plist, datatype, values.tobytes())
@@ -126,8 +126,8 @@ def _rewire_all(values: Memory, datatype: Any, rewire: Rewire) -> None:
 def check_sizes(dataset: Any, file_type: Any) -> None:
     """Raise FileError if an unfiltered chunk has another size than its values.
 
-    HDF5 trusts the size, and writes beyond its buffers when it copies such a chunk. Types whose size in memory may
-    differ from that in the file are not checked.
+    HDF5 trusts the size, and writes beyond its buffers when it copies such a chunk. Types whose size may differ between
+    memory and file are not checked.
     """
     plist = dataset.get_create_plist()
     chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()

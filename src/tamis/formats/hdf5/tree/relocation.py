@@ -1,4 +1,4 @@
-"""Names of other files for a copy in another folder, so that it leads to the same files as its source.
+"""References to other files for a copy in another folder, so that it leads to the same files as its source.
 
 `tamis.formats.hdf5.lib.other_files` has the rules by which HDF5 looks for files.
 """
@@ -18,7 +18,7 @@ from tamis.formats.hdf5.tree.walk import walk
 
 
 class Relocation:
-    """Converts names of other files for a copy in another folder."""
+    """Converts references to other files for a copy in another folder."""
 
     def __init__(self, source: str, target: str) -> None:
         self._source = os.path.abspath(source)
@@ -46,7 +46,7 @@ class Relocation:
         return self._external(path, dataset, plist) if plist.get_external_count() else None
 
     def survey(self, file: h5py.File) -> list[str]:
-        """Return the notes that copying the whole file would give."""
+        """Return the notes that a copy of the whole file would give."""
         contents = walk(file)
         for path, group in contents.groups.items() if self.moved else ():
             names: list[bytes] = []

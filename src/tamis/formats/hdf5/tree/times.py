@@ -1,4 +1,4 @@
-"""Restore times in object headers, which HDF5 sets to now in a copy, without a call to change them.
+"""Restore times in object headers; HDF5 sets them to the present in a copy, and has no call to change them.
 
 An object header has one of two formats. The older one may have a message with the time of the last change. The newer
 one may have four times in its prefix, and has a checksum at the end of its first part. All numbers are little-endian.
@@ -55,7 +55,7 @@ class _Header:
 
     @classmethod
     def read(cls, file: int, offset: int, base: int) -> _Header | None:
-        """Return the header at an offset from the beginning of the file; None if it is none, or has no times."""
+        """Return the header at an offset from the beginning of the file; None if there is none, or it has no times."""
         offset += base
         start = read_at(file, 64, offset)
         if start[:5] == b"OHDR\2" and len(start) == 64:

@@ -1,4 +1,4 @@
-"""Find every object of a file, even if some groups cannot be listed."""
+"""Find all objects of a file, even if some groups cannot be listed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _GROUP_NBYTES, _PATH_COPIES = 1536, 3
 class OpenGroups:
     """Groups by a key.
 
-    Opening a group by its path takes time for each group on the way. The first groups stay open; references lead to the
-    others, which HDF5 then opens without a path. The last one of these also stays open.
+    Opening a group by its path takes time for each group on the way. The first groups stay open; the others are opened
+    through references, without a path. The last of these also stays open.
     """
 
     def __init__(self, root: h5g.GroupID, key: Hashable) -> None:
@@ -161,7 +161,7 @@ class _Listed(NamedTuple):
 
 
 class Datasets(Arrays[Hdf5Array]):
-    """Datasets of a file by their paths in netCDF, in order; each is looked at once, when it is asked for."""
+    """Datasets of a file by their paths in netCDF, in order; each is examined once, on first use."""
 
     def __init__(self, file: h5py.File) -> None:
         self.file, self._paths = file, dict[str, _Listed]()
@@ -176,7 +176,7 @@ class Datasets(Arrays[Hdf5Array]):
         return [path for path, listed in self._paths.items() if listed.marked]
 
     def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
-        """Yield each companion that some datasets have, and the path of its variable; damaged ones are left out."""
+        """Yield each companion and the path of its variable; damaged ones are left out."""
         for path in self.marked():
             with suppress(FileError), reading(path):
                 if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
@@ -187,7 +187,7 @@ class Datasets(Arrays[Hdf5Array]):
         return {listed.address: path for path, listed in self._paths.items()}
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Give datasets other paths, and sort all by path."""
+        """Rename datasets, and sort all by path."""
         if names:
             self._paths = {names.get(path, path): listed for path, listed in self._paths.items()}
         self._paths = dict(sorted(self._paths.items()))
@@ -203,7 +203,7 @@ class Datasets(Arrays[Hdf5Array]):
         return datasets
 
     def looked_at(self, path: str) -> Hdf5Array | None:
-        """Return the array of a path that was asked for before, here or by other labels."""
+        """Return the array of a path that was used before, here or under other labels."""
         return self._arrays.get(path)
 
     def __getitem__(self, path: str) -> Hdf5Array:
@@ -305,7 +305,7 @@ class Contents:
 
 
 def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
-    """Return every dataset and group of a file by its first path in netCDF, however many links lead to it."""
+    """Return every dataset and group of a file once, by its first path in netCDF."""
     filename = file.filename
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.

@@ -62,8 +62,8 @@ class Partial:
 class Appender:
     """Appends steps along an axis of a dataset, and writes them when a chunk is full: ZFP needs four along an axis.
 
-    Steps wait in memory until then. `flush` and `close` write waiting steps, too. Such a partial chunk is stored
-    without loss by its filter mask, which takes more bytes, so that continuing from it, in this or a later run, adds
+    Steps wait in memory until then. `flush` and `close` also write waiting steps. Such a partial chunk is stored
+    without loss, as its filter mask records. It takes more bytes, but continuing from it, in this or a later run, adds
     no error. Use it as a context manager, which closes it; appended steps are written even if an error ends the block.
 
     Parameters
@@ -77,8 +77,8 @@ class Appender:
         Number of threads that encode; by default as many as the process may use.
     recode
         How to continue a dataset that ends in a partial chunk stored with loss, for example by h5py. False keeps its
-        values as they read, and stores that chunk without loss for good. True encodes them again, which may add an
-        error up to the bound once more.
+        values as they read, and stores that chunk permanently without loss. True encodes them again, which may add
+        another error up to the bound.
     bound
         Largest error of a value; by default that of the filters. `create_appender` makes datasets through zfp whose
         tolerance is above their bound.
@@ -209,9 +209,9 @@ class Appender:
             begin += part_count
 
     def flush(self) -> None:
-        """Write waiting steps, and let HDF5 write what it holds in memory.
+        """Write waiting steps, and make HDF5 write its cached data.
 
-        The partial chunk is written again with later steps, so that each flush writes its bytes once more.
+        The partial chunk is written again with later steps, so each flush writes its bytes again.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class Appender:
                 raise FileError(f"{self._target.label}: HDF5 cannot write: {disk_text(error)}") from error
 
     def close(self) -> None:
-        """Flush, check HDF5's record of each chunk, and accept no more steps.
+        """Flush, check HDF5's record of each chunk, and then accept no more steps.
 
         A second call does nothing. After an error the appender stays open, and waiting steps are lost only with it.
         """

@@ -64,10 +64,10 @@ def create_appender(
     attrs: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> Appender:
-    """Create a dataset from its first steps, and append these and later ones: for ``zfp(bound=…)``.
+    """Create a dataset from its first steps, and append these and later ones, for ``zfp(bound=…)``.
 
-    The tolerance of zfp is found on these steps: give at least as many as a chunk is long. Every value of later steps
-    is proven to keep the bound, too, and chunks that do not are stored without loss.
+    The tolerance of zfp is found on these steps: give at least one chunk length. Every value of later steps is also
+    proven to keep the bound, and chunks that do not are stored without loss.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def create_appender(
     Returns
     -------
     Appender
-        The appender, with these steps; after an error there is no dataset. A later run has to be told the bound:
+        The appender, with these steps; after an error there is no dataset. A later run must be given the bound:
         ``Appender(dataset, bound=…)``.
 
     Raises

@@ -40,13 +40,13 @@ def create_dataset(
 ) -> h5py.Dataset:
     """Create a chunked dataset without values, for example for an `Appender`.
 
-    h5py's own ``create_dataset`` does the same for one filter; this function accepts any number of filters with their
+    h5py's ``create_dataset`` does the same for one filter; this function accepts any number of filters with their
     flags, and refuses filters that HDF5 would silently skip.
 
     Parameters
     ----------
     parent, name
-        Parent and name of the dataset. Absent groups on the way are created, too.
+        Parent and name of the dataset. Missing intermediate groups are also created.
     shape
         Slowest axis first; an axis that steps are appended to may be 0.
     dtype

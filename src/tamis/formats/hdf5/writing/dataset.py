@@ -1,4 +1,4 @@
-"""Write whole arrays into HDF5, with chunks encoded in threads; and encoded chunks as they are."""
+"""Write whole arrays into HDF5, with chunks encoded in threads, and chunks that are already encoded."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
 
     ``write(dataset, data)`` fills an existing dataset, chunked and still empty, and rounds the values if an attribute
     of it records a rounding, as netCDF-C does. Every chunk is checked: if zfp cannot encode its values, exceeds the
-    bound or changes a missing value, the chunk is stored without zfp, which its mask records, so that every reader can
-    read it. Missing values are NaN, infinities, the fill value unless it is 0, and the values of the attributes
+    bound or changes a missing value, the chunk is stored without zfp. Its mask records that, so every reader can read
+    it. Missing values are NaN, infinities, the fill value unless it is 0, and the values of the attributes
     ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``, ``valid_max`` or ``valid_range``.
     Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that extend beyond the end of an axis
     that can grow hold the fill value there; they are stored without zfp if it cannot keep the fill value. The bytes do
@@ -99,7 +99,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
     attrs
         Attributes.
     overwrite
-        Replace a dataset of this name once the new one is complete. HDF5 does not give the space of the old one back.
+        Replace a dataset of this name once the new one is complete. HDF5 does not free the space of the old one.
     threads
         Number of threads; by default as many as the process may use.
 
@@ -202,7 +202,7 @@ def _exactly(arguments: tuple[Any, ...], form: str, count: int) -> tuple[Any, ..
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Raise ParameterError for an unknown keyword of `write`; h5py's keywords of filters get a hint."""
+    """Raise ParameterError for an unknown keyword of `write`, with a hint for h5py's filter keywords."""
     keywords = _write_new.__kwdefaults__ or {}
     for name in options:
         if name not in keywords:

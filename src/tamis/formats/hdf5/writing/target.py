@@ -142,7 +142,7 @@ def _role_text(dataset: h5py.Dataset) -> str:
 
 
 def array_like(data: Any) -> Any:
-    """Return data with shape, dtype and slices as it is, and anything else as an array."""
+    """Return data with shape, dtype and slices unchanged, and anything else as an array."""
     sliced = all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__"))
     if sliced and isinstance(data.dtype, np.dtype) and len(data.shape):
         return data

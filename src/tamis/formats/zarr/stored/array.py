@@ -59,7 +59,7 @@ _MARK_NBYTES = len(MARK) + 4
 
 
 class ZarrArray(PartByPart, DescribedArray):
-    """An array in a local folder. Its chunks are decoded by tamis if HDF5 has their filters, else by zarr-python."""
+    """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
 
     has_named_type = is_bare_dimension = False
     partial_filtered = has_fill = can_read_independently = has_slow_library = True
@@ -204,7 +204,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def filters(self) -> ChunkFilters | None:
-        """The filters that HDF5 would have for the same chunks; None if there are none."""
+        """The equivalent HDF5 filters of the chunks; None if there are none."""
         if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
             return None
         if getattr(self.array, "order", "C") != "C":
@@ -222,12 +222,12 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def problem(self) -> str:
-        """Empty: zarr-python says what it cannot read."""
+        """Empty: zarr-python reports what it cannot read."""
         return ""
 
     @property
     def chunk(self) -> ChunkType:
-        """Type, as stored, and shape of the chunks; values that are no numbers are bytes."""
+        """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
         if self.number_type is None:
             return ChunkType(self.dtype or np.dtype("V1"), self.chunk_shape or ())
         fill = self.fill_bytes()
@@ -255,7 +255,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def has_companion(self) -> bool:
-        """True if the array names a companion, so that some values only stand in for missing ones."""
+        """True if the array has a companion, so that some values only fill the place of missing ones."""
         return isinstance(self.array.attrs.get(MARKED), str)
 
     @property
@@ -265,7 +265,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def companion(self) -> ZarrArray | None:
-        """The array of flags of missing values; raises FileError if it is named, but does not exist or fit."""
+        """The array of flags of missing values; raises FileError if it is missing or does not fit."""
         return find_companion(self, self.array.attrs[MARKED], self.arrays) if self.has_companion else None
 
     @cached_property
@@ -318,7 +318,7 @@ class ZarrArray(PartByPart, DescribedArray):
         return places_in_shards(self._shard_form, grids, (numbers, starts), self._path_of)
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
-        """Return the filter mask behind the mark of a chunk, by its first bytes; None if it has no mark."""
+        """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
         if not head.startswith(MARK):
             return None
         mask = int.from_bytes(head[len(MARK) :], "little")
@@ -361,11 +361,11 @@ class ZarrArray(PartByPart, DescribedArray):
         return stored if self.companion is None else joined(stored, self.companion.parts(grid))
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return 0: names of files take no room in the store."""
+        """Return 0: names of files take no space in the store."""
         return 0
 
     def check_readable(self) -> None:
-        """Do nothing: zarr-python raises what it cannot read."""
+        """Do nothing: zarr-python raises an error for anything it cannot read."""
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the values, with missing ones restored; `independent` reads by zarr-python."""

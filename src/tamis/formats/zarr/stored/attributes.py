@@ -1,8 +1,8 @@
-"""Types and shapes of attributes, which JSON does not have: as netCDF-C keeps types in its Zarr stores.
+"""Types and shapes of attributes, which JSON lacks, recorded like netCDF-C's types in its Zarr stores.
 
-netCDF-C has the types of numbers in an attribute of each array and group. xarray hides that, but not in arrays of Zarr
-3: their types are in the attribute of their group. Beside the types are the forms of attributes that netCDF does not
-have: numbers without an axis or with several, booleans, texts along axes.
+netCDF-C records the types of numbers in an attribute of each array and group. xarray hides it, except in arrays of Zarr
+3, so their types are in the attribute of their group. The attribute also records forms that netCDF lacks: numbers
+without an axis or with several, booleans, texts along axes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KNOWN = frozenset(("|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4
 
 
 def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) -> Types:
-    """Return the types of the attributes that are numbers, as readers of netCDF have them, and the forms of others."""
+    """Return the types of number attributes, as netCDF readers have them, and the forms of others."""
     numbers = {
         str(name): value.dtype.newbyteorder("<").str
         for name, value in attributes.items()
@@ -53,7 +53,7 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
 
 
 def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict[str, Any]:
-    """Return the attribute that has the types of an array or group; nothing if there are none."""
+    """Return the attribute with the types of an array or group; nothing if there are none."""
     inner = {name: types for name, types in (arrays or {}).items() if types}
     if not own and not inner:
         return {}
@@ -64,7 +64,7 @@ def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict
 
 
 def _netcdf_type(kind: Any) -> str:
-    """Return the type that netCDF-C takes for an attribute; empty for attributes that it does not have."""
+    """Return netCDF-C's type for an attribute; empty for attributes that it does not support."""
     if isinstance(kind, str):
         return kind
     name, shape, *_ = kind
@@ -100,7 +100,7 @@ def form_of(kind: object) -> AttributeForm | None:
 
 
 def in_type(value: Any, kind: object) -> Any:
-    """Return the numbers of a value of JSON in a type; None if that is no type, or does not hold them."""
+    """Return the numbers of a value of JSON in a type; None if it is not a type, or cannot hold them."""
     form = form_of(kind)
     if form is not None and isinstance(kind, list):
         value = _all_values(value, *kind[2:])
@@ -133,13 +133,13 @@ def in_type(value: Any, kind: object) -> Any:
 
 
 def _all_values(value: Any, values: Any = None) -> Any:
-    """Return all values of an attribute, unless its JSON has another one than the first of them."""
+    """Return all values of an attribute, unless its JSON value differs from the first of them."""
     first = next(_flat(values), None) if isinstance(values, list) else None
     return values if first is not None and (value == first or (value != value and first != first)) else value
 
 
 def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:
-    """Return the type of a name: one that netCDF-C has, or any of numbers and booleans; None if there is none."""
+    """Return the type with a name: one of netCDF-C, or any number or boolean type; None if there is none."""
     try:
         dtype = np.dtype(name.partition(",")[0] if isinstance(name, str) else "V")
     except (TypeError, ValueError):
@@ -162,7 +162,7 @@ _OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_ra
 def netcdf_attributes(
     attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, zarr_format: int, types: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return attributes without internal ones; text as `str`, numbers in types of NumPy, anything else as JSON."""
+    """Return attributes without internal ones: text as `str`, numbers in types of NumPy, anything else as JSON."""
     known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
     is_number = dtype is not None and dtype.kind in "iuf"
     if zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
@@ -198,7 +198,7 @@ def _value(value: Any) -> Any:
 
 
 def _decoded_fill(text: str) -> Any:
-    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the text itself if it is none."""
+    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the text itself if it is not a number."""
     try:
         return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
     except (binascii.Error, struct.error, ValueError):

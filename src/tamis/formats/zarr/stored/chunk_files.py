@@ -28,7 +28,7 @@ _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 @dataclass(frozen=True, slots=True)
 class ShardForm:
-    """What files of several chunks have in them."""
+    """The layout of files with several chunks."""
 
     codecs: tuple[Json, ...]  # Metadata of the codecs of a chunk
     at_end: bool  # Whether the index follows the chunks, instead of leading them
@@ -36,7 +36,7 @@ class ShardForm:
 
     @classmethod
     def of(cls, codecs: Sequence[Json]) -> Self | None:
-        """Return the form by the codecs of an array; None if they are others, or the index has other codecs."""
+        """Return the form from the codecs of an array; None if these or those of the index are not supported."""
         if len(codecs) != 1 or codecs[0].get("name") != "sharding_indexed":
             return None
         config = codecs[0]["configuration"]
@@ -83,7 +83,7 @@ def places_in_shards(
     files: tuple[NDArray[np.int64], NDArray[np.int64]],
     path_of: Callable[[int], Path],
 ) -> Places:
-    """Return the places of all chunks that lie in the array."""
+    """Return the places of all chunks inside the array."""
     chunks, shards = grids
     counts = tuple(step // chunk for step, chunk in zip(shards.chunk_shape, chunks.chunk_shape, strict=True))
     numbers, starts, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -130,7 +130,7 @@ class ChunkFiles:
         return self.folder / self.key_of(tuple(index))
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return numbers and sizes of the stored chunks, by number; the time depends on the files, not on the grid."""
+        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""
         numbers, sizes = [], []
         try:
             for key, entry in _files_in(self.folder, ""):
@@ -158,7 +158,7 @@ class ChunkFiles:
 
 
 def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
-    """Return so many bytes of a file, fewer only at its end, and its size."""
+    """Return a number of bytes of a file, fewer only at its end, and the size of the file."""
     try:
         with opened(path) as handle:
             return read_at(handle, nbytes, offset), os.fstat(handle).st_size
@@ -179,7 +179,7 @@ def _files_in(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.DirEntr
 
 
 class FolderSource:
-    """Chunk files behind each other; see `tamis.arrays.source.ByteSource`. Files are opened when they are read."""
+    """Chunk files one after the other; see `tamis.arrays.source.ByteSource`. Files are opened when they are read."""
 
     def __init__(self, sizes: NDArray[np.int64], path_of: Callable[[int], Path]) -> None:
         self._ends = np.cumsum(sizes)

@@ -1,4 +1,4 @@
-"""The HDF5 filters that make the chunks of a Zarr array, if there are such filters."""
+"""The HDF5 filters that would make the chunks of a Zarr array, if any."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc")
 
 @dataclass(frozen=True, slots=True)
 class ChunkFilters:
-    """What chunks of a Zarr array are, in terms of HDF5."""
+    """Chunks of a Zarr array, in terms of HDF5."""
 
     pipeline: Pipeline  # Filters with stored parameters
     # The usual mask of ``tamis.pipeline``, whose other chunks are marked; None for other codecs
@@ -33,7 +33,7 @@ class ChunkFilters:
 
 @lru_cache(maxsize=256)
 def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
-    """Return the filters that HDF5 would have for chunks of these codecs; None if there are none."""
+    """Return the equivalent HDF5 filters for chunks of these codecs; None if there are none."""
     rest = [codec for codec in json.loads(codecs) if codec.get("name") != "bytes"]
     if rest[:1] and rest[0].get("name") == "reshape":
         rest = rest[1:] if _squeezes(rest[0], chunk.shape) and rest[1:] and rest[1].get("name") == "zfp" else []
@@ -53,9 +53,9 @@ def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
 
 
 def shuffles_whole_values(stages: Sequence[Stage], chunk: ChunkType) -> bool:
-    """Return whether shuffle, if it is there, gets whole values, which Zarr's needs.
+    """Return whether shuffle, if present, gets whole values, as Zarr's needs.
 
-    Other filters do not leave them, except the four bytes of a checksum behind the values, by which netCDF begins.
+    Filters before it must not change them, except for the checksum of four bytes with which netCDF begins.
     """
     before = 0
     for stage in stages:
@@ -108,7 +108,7 @@ def _squeezes(codec: Json, chunk_shape: tuple[int, ...]) -> bool:
 
 
 def _raw_nbytes(codecs: Sequence[Json], chunk: ChunkType) -> int | None:
-    """Return the size of chunks that ``h5z_zfp`` stores as they are, if it is the only codec."""
+    """Return the size of chunks that ``h5z_zfp`` stores raw, if it is the only codec."""
     if len(codecs) != 1 or _name(codecs[0]) != "h5z_zfp":
         return None
     from tamis.formats.zarr.zarr2_codecs import H5zZfp

@@ -97,6 +97,6 @@ def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> Com
 
 
 def own_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an array without what they say about its companion."""
+    """Return the attributes of an array without references to its companion."""
     others = other_ancillary(str(attributes.get(ANCILLARY, "")), str(attributes.get(MARK, "")))
     return without_companion(attributes, others)

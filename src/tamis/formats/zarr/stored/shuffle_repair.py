@@ -1,4 +1,4 @@
-"""Metadata of NCZarr stores whose shuffle claims elements of 0 bytes (D22): found, corrected and replaced together."""
+"""Find, correct and replace metadata of NCZarr stores whose shuffle claims elements of 0 bytes (D22)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Correction:
 
 
 def is_by_netcdf(folder: Path) -> bool:
-    """Return whether netCDF-C wrote a store, by the attributes or files that it leaves in the root."""
+    """Return whether netCDF-C wrote a store, judging by attributes or files in the root."""
     if any((folder / name).is_file() for name in (".nczarr", ".nczgroup")):
         return True
     with suppress(FileNotFoundError):
@@ -117,7 +117,7 @@ def _is_size(value: Any) -> bool:
 
 
 def check_correction(correction: Correction, array: ZarrArray) -> None:
-    """Raise FileError unless numcodecs decodes chunks by the corrected metadata to the values that tamis reads."""
+    """Raise FileError unless numcodecs, with the corrected metadata, decodes chunks to the values that tamis reads."""
     metadata = json.loads(correction.after)
     configs = [*(metadata.get("filters") or ()), *filter(None, [metadata.get("compressor")])]
     reader = array.open_chunks()
@@ -135,7 +135,7 @@ def check_correction(correction: Correction, array: ZarrArray) -> None:
 def replace_together(corrections: list[Correction]) -> None:
     """Replace metadata files: all of them, or none.
 
-    Each is replaced at once, so that a killed run leaves arrays that are repaired or as before; the next run goes on.
+    Each is replaced in one step, so a killed run leaves each array repaired or unchanged; the next run continues.
     """
     written: list[tuple[Correction, Path]] = []
     replaced: list[Correction] = []

@@ -47,7 +47,7 @@ def check_installed(label: object, *others: str) -> None:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep warnings of zarr-python to itself: that codecs, types and consolidated metadata are not in Zarr's core."""
+    """Suppress warnings of zarr-python that codecs, types and consolidated metadata are not in Zarr's core."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning, module=r"zarr\.")
         warnings.filterwarnings("ignore", message=".*(Zarr|Consolidated|Numcodecs|specification).*")
@@ -172,7 +172,7 @@ class ZarrStore(ListedStore[ZarrArray]):
         return frozenset(companion.path for companion, _ in self.arrays.companions())
 
     def _dimension_around(self, path: str, name: str) -> Dimension | None:
-        """Return the dimension of that name in the groups around a group: that of the variable of this name."""
+        """Return the dimension of that name in the enclosing groups: that of the variable with this name."""
         while path != "/":
             path = path.rpartition("/")[0] or "/"
             scale = self._arrays.get(f"{path.rstrip('/')}/{name}")
@@ -187,13 +187,13 @@ class ZarrStore(ListedStore[ZarrArray]):
 
 
 def _check_attributes(name: str, attributes: object) -> None:
-    """Raise TypeError unless the attributes of a group or array are an object of JSON."""
+    """Raise TypeError unless the attributes of a group or array are a JSON object."""
     if not isinstance(attributes, dict):
         raise TypeError(f"/{name}: expected the attributes to be an object, found {attributes!r:.80}")
 
 
 def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the axes of all arrays; axes without a name get one by their length, as in netCDF-C."""
+    """Return the names of the axes of all arrays; unnamed axes get one from their length, as in netCDF-C."""
     phony: dict[tuple[str, int, int], str] = {}
     names: dict[str, tuple[str, ...]] = {}
     for path, array in arrays.items():

@@ -36,8 +36,9 @@ _LEVEL = 4
 def kept_plan(array: StoredArray) -> Rewrite:
     """Return how an array is stored without a recipe.
 
-    Chunks stay as they are if every reader of Zarr has codecs for them, and also if filters were lossy: their values
-    would take more room otherwise. Other filters are replaced by shuffle and deflate, and other values get chunks.
+    Chunks stay unchanged if every reader of Zarr has codecs for them, and also if filters were lossy, because their
+    values would otherwise take more space. Other filters are replaced by shuffle and deflate, and other values get
+    chunks.
     """
     carried = as_stored(array)
     if carried is not None:
@@ -63,7 +64,7 @@ _OF_NCZARR = ("_nczarr", "_NCZARR")
 
 @dataclass(slots=True)
 class CopiedArray:
-    """A new array whose files are those of another one; see `tamis.formats.zarr.writing.new_array.NewArray`."""
+    """A new array with the files of another one; see `tamis.formats.zarr.writing.new_array.NewArray`."""
 
     source: Path  # The folder of the other array
     path: str  # Path in the new hierarchy
@@ -87,7 +88,7 @@ class CopiedArray:
 
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
-    """Copy the chunk files of an array, and compare the copies; None if the new hierarchy must have other chunks."""
+    """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
     if not isinstance(array, ZarrArray) or not stays(array, form):
         return None
     target = root / variable.path.strip("/")
@@ -114,7 +115,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
 
 
 def stays(array: StoredArray, form: ZarrForm) -> bool:
-    """Return whether the new hierarchy has chunks of the same files, and no filters of HDF5 make others."""
+    """Return whether the new hierarchy keeps the same chunk files, and no HDF5 filters replace them."""
     if not isinstance(array, ZarrArray):
         return False
     metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
-    """Raise FileError if a store of this form cannot have the values or the attributes of an array."""
+    """Raise FileError if a store of this form does not support the values or attributes of an array."""
     if variable.shape != tuple(array.shape):
         raise FileError(
             f"expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
@@ -108,7 +108,7 @@ class NewArray:
 
 
 def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
-    """Return what changes in metadata if files have several chunks."""
+    """Return the changes of metadata for files with several chunks."""
     chunk_shape = metadata["chunk_grid"]["configuration"]["chunk_shape"]
     shard_shape = [step * count for step, count in zip(chunk_shape, counts, strict=True)]
     sharding = {

@@ -74,7 +74,7 @@ class ZarrTarget:
         return groups
 
     def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> None:
-        """Write the metadata of a group, which in Zarr 3 have the types of attributes of its arrays."""
+        """Write the metadata of a group; in Zarr 3 they also have the types of its arrays' attributes."""
         folder = self.folder / group.path.strip("/")
         attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
         if self.form.zarr_format == 2:
@@ -106,7 +106,7 @@ class ZarrTarget:
         return writer
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
-        """Store an array as it is: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
+        """Store an array unchanged: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
         self._begin(variable)
         if (as_it_is := copied(variable, array, self.folder, self.form, self._threads)) is not None:
             self._arrays[variable.path] = as_it_is
@@ -144,7 +144,7 @@ class ZarrTarget:
         return created
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
-        """Name companions in the attributes of their arrays, and write all metadata: codecs are known now."""
+        """Name companions in the attributes of their arrays, and write all metadata, since codecs are now known."""
         del companions  # they are known here, too
         for path, companion in self._companions.items():
             attributes, name = self._arrays[path].attributes, companion.path.rpartition("/")[2]
@@ -170,7 +170,7 @@ class ZarrTarget:
         """Do nothing: no file is open."""
 
     def _name_container(self, path: str, rounding: Rounding) -> None:
-        """Let an array name the variable of its group that describes the algorithm, which is created if need be."""
+        """Let an array name the variable of its group that describes the algorithm; create the variable if needed."""
         if not (about := container_attributes(rounding)):
             return
         group, array = path.rpartition("/")[0], self._arrays[path]
@@ -187,7 +187,7 @@ class ZarrTarget:
             return
 
     def _begin(self, variable: NamedArray) -> None:
-        """Make room for an array, in place of one that was begun."""
+        """Make room for an array, replacing one that was begun."""
         begun = [variable.path]
         if (companion := self._companions.pop(variable.path, None)) is not None:
             begun.append(companion.path)
@@ -198,7 +198,7 @@ class ZarrTarget:
 
 
 def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
-    """Return the type of the values of an array, also where they are written as bytes."""
+    """Return the type of the values of an array, even if they are written as bytes."""
     if plan.dtype.kind != "V":
         return plan.dtype
     if array.value_type is None or array.value_type.itemsize != plan.dtype.itemsize:
@@ -217,7 +217,7 @@ def _no_progress(done: int, count: int) -> None:
 
 
 def _flags(variable: NamedArray) -> dict[str, Any]:
-    """Return the members of an enumeration, which Zarr does not have, as attributes of the CF conventions."""
+    """Return the members of an enumeration, which Zarr lacks, as CF attributes."""
     metadata: Mapping[str, Any] = variable.dtype.metadata or {}
     members = metadata.get("enum") if variable.enum is None else variable.enum.members
     if not members or variable.dtype.kind not in "iu" or _FLAGS & variable.attributes.keys():

@@ -33,7 +33,7 @@ _VERSIONS = (2, 3)
 
 @dataclass(frozen=True, slots=True)
 class ZarrForm:
-    """The form of a new hierarchy. It names the files of chunks, see `tamis.safety.transaction.FolderForm`."""
+    """The form of a new hierarchy, which determines the files of chunks; see `tamis.safety.transaction.FolderForm`."""
 
     zarr_format: Literal[2, 3] = 3
     shards: int | None = None  # Largest number of chunks in a file, in Zarr 3; None for a file for each chunk
@@ -183,7 +183,7 @@ class ZarrWriter:
         return self._target.create_companion(self, pipeline, flags)
 
     def finish(self) -> None:
-        """Complete the files of several chunks: an index follows the chunks, with its checksum."""
+        """Complete the files with several chunks: an index with a checksum follows the chunks."""
         if self._new.is_full and self.count < self.grid.chunk_count:
             self._fill()
         for name, index in self._shards.items():
@@ -191,7 +191,7 @@ class ZarrWriter:
             self._write(name, data + google_crc32c.value(data).to_bytes(4, "little"))
 
     def _fill(self) -> None:
-        """Write the fill value into all chunks that were not written, without zfp, which might change it."""
+        """Write the fill value into all unwritten chunks, without zfp, which might change it."""
         chunk = self._new.chunk
         values = np.full(chunk.shape, np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype))
         data, mask = self.recorded.encode(values, skip=(Zfp,))
@@ -199,7 +199,7 @@ class ZarrWriter:
             self._put(number, data, mask)
 
     def _write(self, name: str, data: bytes) -> int:
-        """Write bytes to a file, behind those that it has; return their offset."""
+        """Append bytes to a file; return their offset."""
         if (folder := os.path.dirname(name)) != self._folder:
             self._make_folders(folder)
             self._folder = folder
@@ -212,7 +212,7 @@ class ZarrWriter:
         return offset
 
     def _make_folders(self, folder: str) -> None:
-        """Create a folder and those around it, below the one that it shares with the last file or the array's group."""
+        """Create a folder and its parents, below the one that it shares with the last file or the array's group."""
         around = f"{self._folder}/"
         ends = [at for at, letter in enumerate(f"{folder}/") if letter == "/"]
         for end in ends:
