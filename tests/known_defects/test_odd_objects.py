@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from h5py import h5d, h5f, h5o, h5p, h5r, h5s, h5t
 
+import tamis as package
 from tamis.formats.hdf5.lib import calls
 
 Run = Callable[..., str]
@@ -134,6 +135,24 @@ def test_u40_region_references_in_sequences_and_records(source: Path, tool: Run)
     with h5py.File(target, "r+") as file:
         file.move("z", "y")
     assert "attribute 'regions'" in tamis("verify", source, target, code=3)
+
+
+def test_u52_references_of_hdf5_1_12_hide_no_other_attributes(source: Path) -> None:
+    """h5py does not know their type, neither alone nor in sequences."""
+    with h5py.File(source, "w", libver=("v112", "v112")) as file:
+        for owner in (file, file.create_dataset("x", data=np.arange(3)), file.create_group("g")):
+            owner.attrs["before"], owner.attrs["unit"] = 1, "K"
+            new = ctypes.c_int64.in_dll(ctypes.CDLL(h5p.__file__), "H5T_STD_REF_g").value
+            space = h5s.create_simple((2,))
+            calls.call("H5Acreate2", owner.id.id, b"new", new, space.id, 0, 0)
+    with package.open(source) as file:
+        for owner in (file, file["x"], file["g"]):
+            with pytest.warns(UserWarning, match="attribute 'new' is left out: Unknown reference type"):
+                assert dict(owner.attrs) == {"before": 1, "unit": "K"}
+    tamis("inspect", source, "--cdl")
+    repacked(source)
+    assert "attribute 'new' of references" in tamis("repack", source, source.with_name("target.zarr"))
+    tamis("verify", source, source.with_name("target.zarr"))
 
 
 def reference_bytes(dataset: h5py.Dataset, start: tuple[int, ...], count: tuple[int, ...]) -> bytes:

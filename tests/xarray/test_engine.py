@@ -360,3 +360,19 @@ for filters in (
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (run.returncode, run.stdout) == (0, "szip(coding=ec,pixels=16)\n"), run.stderr
+
+
+def test_dimensions_of_no_elements_have_the_names_of_netcdf(tmp_path: Path) -> None:
+    """An axis of no elements, whose dimension is unlimited in netCDF-C then, shares none with a fixed one."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in ("a", "b"):
+            file[name] = np.zeros(0)
+            file.create_dataset(f"{name}_grows", (0,), "f4", maxshape=(None,), chunks=(4,))
+            file.create_dataset(f"{name}_table", (0, 3), "f4")
+    with (
+        xr.open_dataset(tmp_path / "a.h5", engine="netcdf4") as expected,
+        xr.open_dataset(tmp_path / "a.h5", engine="tamis") as dataset,
+    ):
+        assert {name: array.dims for name, array in dataset.items()} == {
+            name: array.dims for name, array in expected.items()
+        }

@@ -10,10 +10,12 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+import xarray
 from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import MemorySource
 
+import tamis
 from tamis.errors import FileError
 from tamis.formats.classic.header import read_header
 from tamis.formats.classic.store import ClassicStore
@@ -182,3 +184,23 @@ def test_other_files_and_pipes_are_not_classic(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"CDF\x03" + bytes(40))
     (tmp_path / "b").write_bytes(b"CD")
     assert not any(is_classic(path) for path in (tmp_path / "a", tmp_path / "b", tmp_path, tmp_path / "c", "/dev/null"))
+
+
+@pytest.mark.parametrize("mark", [b"\0", b"x"])
+def test_character_that_marks_missing_ones_is_that_of_netcdf4(mark: bytes, tmp_path: Path) -> None:
+    """Exodus files mark names that were never written by zero."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_64BIT_OFFSET") as dataset:
+        dataset.createDimension("n", 2)
+        dataset.createDimension("length", 4)
+        names = dataset.createVariable("names", "S1", ("n", "length"), fill_value=mark)
+        names[:] = np.array([[b"a", b"b", mark, mark], [mark] * 4])
+    values = []
+    for engine in ("netcdf4", "tamis"):
+        with xarray.open_dataset(tmp_path / "a.nc", engine=engine, decode_cf=False) as dataset:
+            assert bytes(dataset["names"].attrs["_FillValue"]).rstrip(b"\0") == mark.rstrip(b"\0")
+        with xarray.open_dataset(tmp_path / "a.nc", engine=engine) as dataset:
+            values.append(repr(dataset["names"].values))
+    assert values[0] == values[1]
+    for target in ("a.h5", "a.zarr"):
+        tamis.repack(tmp_path / "a.nc", tmp_path / target, {})
+        assert tamis.verify(tmp_path / "a.nc", tmp_path / target).ok

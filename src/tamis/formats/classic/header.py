@@ -15,6 +15,7 @@ import numpy as np
 
 from tamis.errors import FileError
 from tamis.formatting import printable
+from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.first_bytes import CLASSIC_KINDS
 
 if TYPE_CHECKING:
@@ -282,4 +283,6 @@ class _Cursor:
         offset = self._number(self._offset_nbytes)
         if offset >> 63:
             raise self.damaged("expected an offset of 0 or more, found a negative one")
-        return _Entry(numbers, attributes, dtype, offset)
+        texts = {name: attributes[name] for name in FILL_ATTRIBUTES if name in attributes}
+        marks = {name: text.encode() for name, text in texts.items() if isinstance(text, str) and len(text) <= 1}
+        return _Entry(numbers, attributes | marks, dtype, offset)  # a mark is a character, as in netCDF-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -32,8 +33,17 @@ def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
 
 
 def all_attributes(owner: h5py.HLObject) -> dict[str, Any]:
-    """Return all attributes of an object, as h5py reads them or else like `attribute_content`."""
-    return {name: attribute_content(owner, name) for name in owner.attrs}
+    """Return all attributes of an object, as h5py reads them or else like `attribute_content`.
+
+    Those of types that h5py does not have, such as references of HDF5 1.12, are left out with a warning.
+    """
+    known = {}
+    for name in owner.attrs:
+        try:
+            known[name] = attribute_content(owner, name)
+        except TypeError as error:
+            warnings.warn(f"{owner.name}: attribute {name!r} is left out: {error}", stacklevel=4)
+    return known
 
 
 def attribute_content(owner: h5py.HLObject, name: str | bytes) -> Any:

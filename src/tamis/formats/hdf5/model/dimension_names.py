@@ -70,7 +70,7 @@ def name_axes(group: ScannedGroup, dimensions: GroupDimensions, first: int) -> N
     """Name the dimensions of each dataset; unnamed dimensions are numbered from `first`.
 
     As in netCDF-C, an axis without a dimension takes one of the group with the same size, unlimited or not like the
-    axis, that no other axis of the dataset uses.
+    axis, that no other axis of the dataset uses. A new dimension of no elements is unlimited.
     """
     for item in group.arrays:
         names: list[str | None] = list(_known_names(item, dimensions))
@@ -80,7 +80,7 @@ def name_axes(group: ScannedGroup, dimensions: GroupDimensions, first: int) -> N
                 alike = (name for name, own in dimensions.own.items() if own == wanted and name not in names)
                 names[axis] = name = next(alike, f"phony_dim_{first}")
                 if name not in dimensions.own:
-                    dimensions.own[name] = wanted
+                    dimensions.own[name] = Dimension(size, most is None or not size)
                     first += 1
         dimensions.axes[item.link] = tuple(name or "" for name in names)
 
