@@ -37,7 +37,7 @@ def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
     _WAITING[name] = function
     if not any(type(finder) is _Finder for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
-    # Only now, so that no thread can import the module unnoticed in between.
+    # Only now, so that no thread can import the module unnoticed in the meantime.
     if (module := sys.modules.get(name)) is not None:
         function(module)
 

@@ -168,7 +168,7 @@ class PairSums(NamedTuple):
     # Sum of the squares of all errors, ``mantissa * 4**exponent``
     mantissa: float
     exponent: int
-    # Means, and sums of squared deviations and of their products, if they were asked for
+    # Means, and sums of squared deviations and of their products, if requested
     mean_1: float
     mean_2: float
     square_1: float

@@ -102,9 +102,9 @@ class Spectra(NamedTuple):
 class FieldMeasures(NamedTuple):
     """Measures of some fields."""
 
-    # The smallest DSSIM, in units of the variable; None if no field has one, or it was not asked for
+    # The smallest DSSIM, in units of the variable; None if no field has one, or it was not requested
     similarity: float | None = None
-    spectra: Spectra = Spectra()  # Power spectra of the rows, if they were asked for
+    spectra: Spectra = Spectra()  # Power spectra of the rows, if requested
 
     @classmethod
     def of(

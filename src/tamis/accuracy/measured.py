@@ -23,8 +23,8 @@ class Measured(NamedTuple):
 
     tally: Tally = Tally()
     moments: Moments = Moments()  # Moments of the values before and after
-    changes: Changes = Changes()  # The values that changed, if their distribution was asked for
-    fields: FieldMeasures = FieldMeasures()  # Measures of whole fields and rows, if they were asked for
+    changes: Changes = Changes()  # The values that changed, if their distribution was requested
+    fields: FieldMeasures = FieldMeasures()  # Measures of whole fields and rows, if requested
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:

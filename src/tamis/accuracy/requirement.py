@@ -71,10 +71,10 @@ def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
 class Vocabulary:
     """The words that a list such as ``abs=0.1,sign`` may have."""
 
-    noun: str  # What such a list is, with its article: ``a want``
+    noun: str  # The noun for such a list, with its article: ``a want``
     numbers: Mapping[str, Parameter]  # Words with a number
     flags: Mapping[str, str] = field(default_factory=dict)  # Words without a number, with their meaning
-    # Words that stand for a whole list. They are no part of one, and the caller takes care of them.
+    # Words that replace a whole list. They cannot be part of one, and the caller handles them.
     alone: tuple[str, ...] = ()
 
     def parsed(self, text: str) -> Limits:
@@ -161,7 +161,7 @@ class Requirement:
     zeros: bool = False  # Whether zeros stay zeros, and no other value becomes zero
     # Of the whole dataset: largest root mean square error in units of the variable; least peak signal-to-noise ratio
     # in dB, Pearson correlation with the source, data structural similarity of each field, and probability of the
-    # test of Kolmogorov and Smirnov; largest relative difference of mean power along the last axis
+    # Kolmogorov-Smirnov test; largest relative difference of mean power along the last axis
     rmse: float | None = None
     psnr: float | None = None
     corr: float | None = None

@@ -22,7 +22,7 @@ class RoundedPart(NamedTuple):
 
     values: NDArray[Any]
     comparison: Comparison  # Their comparison with the values before
-    unrounded: int  # Number of valid values that stay as they are: see `tamis.rounding.Rounded`
+    unrounded: int  # Number of valid values that stay unchanged: see `tamis.rounding.Rounded`
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Chunking:
     pipeline: Pipeline  # Filters of the chunks
     masks: Mapping[int, int]  # For each filter mask, the number of stored chunks
     stored_nbytes: int = 0  # Bytes of the stored chunks
-    # Whether values have variable lengths: the chunks then hold pointers, and the values lie elsewhere
+    # Whether values have variable lengths: the chunks then hold pointers, and the values are elsewhere
     varying: bool = False
 
     @property
@@ -90,7 +90,7 @@ class BetterChunks:
 
     chunks: tuple[int, ...]
     padding: float  # Fraction of such a chunk encoded by ZFP that is padding
-    saved: float  # Fraction of what ZFP now encodes for the whole array, chunks at its edges included, that is saved
+    saved: float  # Saved fraction of what ZFP now encodes for the whole array, including chunks at its edges
     # Bytes that are saved; None unless rate mode stores all chunks: other modes spend less on padding than on values
     saved_nbytes: int | None
 
@@ -210,7 +210,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
         if chunking.applied(i):
             after_zfp |= isinstance(stage.filter, Zfp)
             continue
-        if after_zfp:  # this filter is for chunks that zfp cannot take, and there are none
+        if after_zfp:  # this filter is for chunks that zfp cannot encode, and there are none
             continue
         reason = ""
         if isinstance(stage.filter, Zfp) and not is_stored(stage.stored or ()):

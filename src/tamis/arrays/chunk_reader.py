@@ -184,7 +184,7 @@ class ChunkReader:
         if native is None or not isinstance(source, FileSource) or (out is not None and out.dtype != self.chunk.dtype):
             return None
         if out is not None and not out.flags.c_contiguous and self._zfp is not None and not self._zfp.is_aside:
-            return None  # decoded to its places one value after the other, see `ZfpChunks`
+            return None  # decoded into place value by value, see `ZfpChunks`
         if out is None:
             out = np.empty(self.chunk.shape, self.chunk.dtype)
         read = native.read_one(source.descriptor.number, record.offset, record.nbytes, mask & 0xFFFFFFFF, out)
@@ -273,7 +273,7 @@ class ChunkReader:
             raise FileError(f"{self.label}: expected an open file, got one that was closed").at(
                 path=self._path, dataset=self._name
             )
-        # A damaged index may claim any size: memory is allocated only after the file is known to be as long.
+        # A damaged index may claim any size: memory is only allocated after a check of the file's length.
         if offset + stop > self._nbytes:
             self._nbytes = source.nbytes
         available = self._nbytes - offset

@@ -81,7 +81,7 @@ class Grid:
         return region(self.origin_of(number), self.shape, self.chunk_shape)
 
 
-@lru_cache(maxsize=256)  # most small arrays of a store have the same
+@lru_cache(maxsize=256)  # shared by most small arrays of a store
 def grid_of(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Grid:
     """Return the grid of an array and its chunks."""
     return Grid(shape, chunk_shape)
@@ -119,7 +119,7 @@ def zfp_padding(chunk_shape: tuple[int, ...]) -> float:
 
 def encoded_extent(extent: int, step: int, growing: bool) -> float:
     """Return how many values ZFP encodes along an axis, for each along the others, in chunks of an extent."""
-    # An axis that grows fills its last chunk some day.
+    # An axis that grows will eventually fill its last chunk.
     return (max(extent, 1) / step if growing else -(-max(extent, 1) // step)) * _padded(step)
 
 

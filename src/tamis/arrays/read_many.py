@@ -39,7 +39,7 @@ _ALL_SKIPPED = 0xFFFFFFFF
 _native.use_libdeflate(getattr(deflate, "_deflate", deflate).__file__ or "")
 
 
-@lru_cache(maxsize=256)  # most datasets of a file have the same
+@lru_cache(maxsize=256)  # shared by most datasets of a file
 def native_pipeline(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeline | None:
     """Return the native twin of a pipeline with stored parameters; None if there is none for such chunks."""
     filters = [(stage.filter.id, stage.stored) for stage in pipeline.stages]

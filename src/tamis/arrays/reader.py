@@ -23,7 +23,7 @@ class ArrayReader(Protocol):
     # Shape and type of the whole array, as in the file
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    # Shape of the parts that are decoded at once, whatever part is read; None if all parts cost the same
+    # Shape of the parts that are always decoded together; None if all parts cost the same
     chunk_shape: tuple[int, ...] | None
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:

@@ -94,7 +94,7 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
     raised: list[BaseException] = []
 
     def end(number: int, _: object) -> None:
-        # A repeated signal, such as SIGXCPU every second, must not interrupt the cleaning up.
+        # A repeated signal, such as SIGXCPU every second, must not interrupt the cleanup.
         if not raised or number == signal.SIGINT:
             raised.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
             raise raised[-1]

@@ -40,7 +40,7 @@ class Output:
 
     command: str  # Name of the command
     as_json: bool = False  # Print one JSON document on standard output, also if the command fails
-    quiet: bool = False  # Print nothing but errors and JSON
+    quiet: bool = False  # Print only errors and JSON
     log: Log | None = None  # Gets a copy of everything except JSON
 
     def result(self, result: Result) -> None:

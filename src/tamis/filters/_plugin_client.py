@@ -52,7 +52,7 @@ def _library() -> ctypes.CDLL:
 _START_SECONDS = 30.0  # timeout of the start of the process, and of a search for a plugin
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
 _TRIAL_SECONDS = 5.0  # the same for encoding: SZ3 takes 15 s for 30 kB with NaN
-_FOREIGN_SECONDS = 300.0  # timeout of a filter of which nothing is known
+_FOREIGN_SECONDS = 300.0  # timeout of an unknown filter
 _NBYTES_PER_SECOND = 1 << 20
 _MOST_NBYTES = (1 << 32) - 1  # HDF5's limit of a chunk
 _ENDING_SECONDS = 5.0  # until a process that closed its pipe has ended

@@ -89,7 +89,7 @@ _loaded: dict[str, FilterClass] = {}
 def load_class(path: str) -> FilterClass:
     """Return a plugin's description of its filter; raises OSError or AttributeError if it is not a filter plugin."""
     if path not in _loaded:
-        # Symbols are found when they are called, as HDF5 does it: some plugins lack those of HDF5.
+        # Symbols are resolved when they are called, as in HDF5: some plugins lack those of HDF5.
         handle = LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY)
         if not handle:
             raise OSError(f"{path} cannot be loaded")

@@ -137,7 +137,7 @@ class Parameter:
         kinds = (int, float, np.integer, np.floating) if self.real else (int, np.integer)
         if isinstance(value, kinds) and not isinstance(value, bool):
             number = int(value) if isinstance(value, (int, np.integer)) else float(value)
-            # NaN fails this comparison, too.
+            # NaN also fails this comparison.
             if self.low <= number <= self.high:
                 return float(number) if self.real else number
         raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")

@@ -17,7 +17,7 @@ COMPRESSOR = "compressor of the blocks"
 
 LARGEST_TYPE = 255
 """Bytes of an element; larger elements are treated as single bytes."""
-_FILLED_IN = 4  # words that the filter fills in, in front of the requested ones
+_FILLED_IN = 4  # words that the filter fills in, before the requested ones
 _DEFAULTS = (5, 1, 0)  # level, shuffle and compressor
 
 

@@ -180,7 +180,7 @@ def _read_layer(content: memoryview, nbytes: int) -> Layout:
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
-_READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first wrongly, and the second not at all
+_READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first incorrectly, and the second not at all
 _BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
 
 

@@ -129,7 +129,7 @@ def checksum(data: Data) -> int:
 def _element_size(chunk: ChunkType, stored: tuple[int, ...]) -> int:
     if len(stored) != 1:
         raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
-    # NCZarr writes 0, but shuffles by the element size.
+    # NCZarr writes 0, but shuffles with the element size.
     return stored[0] or chunk.dtype.itemsize
 
 

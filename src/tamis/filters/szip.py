@@ -103,7 +103,7 @@ class Szip(Filter):
                 f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: a filter"
                 " before szip left part of a pixel, which its writer may have lost"
             )
-        # Zeros, because the library leaves bytes that a truncated stream does not hold as they were.
+        # Zeros, because the library does not touch bytes that a truncated stream lacks.
         plain = bytearray(nbytes)
         codecs: Any = self.module("imagecodecs")
         if nbytes:

@@ -79,7 +79,7 @@ def _package_files() -> dict[str, Path]:
         )
     return {
         **{f"include/{path.name}": path for path in root.glob("include/H5Zzfp*.h")},
-        # Not beside the static library, which `-lh5zzfp` finds in H5Z-ZFP's folder: programs need no run path.
+        # Not next to the static library, which `-lh5zzfp` finds in H5Z-ZFP's folder: programs need no run path.
         **{f"lib/shared/{path.name}": path for path in shared},
         _STATIC_LIBRARY: root / _STATIC_LIBRARY,
         **{f"lib/cmake/h5z_zfp/{path.name}": path for path in root.glob("lib/cmake/h5z_zfp/*.cmake")},

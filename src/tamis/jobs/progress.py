@@ -21,7 +21,7 @@ class Step(str):
     number: int
     step_count: int
     together: str  # Text for all steps of its kind if one progress line is enough for them; otherwise empty
-    item_nbytes: int  # Bytes of an item of work; 0 if items are no values
+    item_nbytes: int  # Bytes of an item of work; 0 if items are not values
 
     def __new__(cls, text: str, number: int, step_count: int, together: str = "", item_nbytes: int = 0) -> Self:
         """Return the text of a step, with its number."""

@@ -123,7 +123,7 @@ class DatasetsResult(Result, Generic[D_co]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # at run time a dataclass would take it for the default of its field
+    if TYPE_CHECKING:  # at run time a dataclass would treat it as the default of its field
 
         @property
         def datasets(self) -> tuple[D_co, ...]:

@@ -93,7 +93,7 @@ def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None
 
 def _alone(rounding: Rounding, value: Any) -> NDArray[Any]:
     """Return netCDF's rounding of an unprotected value, at even and odd indices."""
-    if np.isinf(value):  # granular makes 0 of it, and bitgroom NaN at an odd index
+    if np.isinf(value):  # granular turns it into 0, and bitgroom into NaN at an odd index
         return np.array(
             [0 if isinstance(rounding, Granular) else value, np.nan if isinstance(rounding, BitGroom) else value]
         )

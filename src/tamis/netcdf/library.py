@@ -263,7 +263,7 @@ def _open_file(path: str) -> int | None:
     files = _open_files()
     exact = [file for file, name in files.items() if name == path]
     same = exact or [file for file, name in files.items() if _is_same(name, path)]
-    if not same and not os.path.exists(path):  # a dataset in memory, which HDF5 gives a name of its own
+    if not same and not os.path.exists(path):  # a dataset in memory, to which HDF5 gives its own name
         same = [file for file, name in files.items() if name.startswith(_IMAGE)]
         same = same if len(same) == 1 else []
     return same[0] if same else None

@@ -28,7 +28,7 @@ def _register_with(extension: ModuleType) -> None:
         return  # linked statically, without symbols: HDF5_PLUGIN_PATH remains
     function(ctypes.c_void_p(filter_class()))
     if has_nczarr_codec():
-        # NCZarr loads plugins from folders alone, and all at once when it needs the first.
+        # NCZarr loads plugins only from folders, and all at once when it needs the first.
         from tamis.netcdf.plugin_folders import plugin_path_append
 
         with suppress(TamisError):  # netcdf-c before 4.9.3 has only HDF5_PLUGIN_PATH

@@ -50,10 +50,10 @@ _WHOLE = re.compile(r"\+?(?P<digits>[0-9]{1,19})(?:u|l|ul|ll|ull)?", re.IGNORECA
 class CdlAttributes:
     """The attributes of a variable, parsed."""
 
-    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which netCDF runs them, perhaps after a rounding
+    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which netCDF runs them, possibly after a rounding
     variable: str = ""  # Name of the variable; empty if the text has none
     chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if there is no such attribute
-    # chunked, contiguous or compact; empty if there is no such attribute. netCDF chunks filtered variables anyway.
+    # chunked, contiguous or compact; empty if there is no such attribute. netCDF always chunks filtered variables.
     storage: str = ""
     byte_order: str = ""  # little, big or native; empty if there is no such attribute
 

@@ -42,7 +42,7 @@ class Reading:
     """A text, parsed."""
 
     notation: str  # The notation of the text
-    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, perhaps after a rounding
+    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, possibly after a rounding
     names: tuple[str, ...] = ()  # Datasets that the text names
     chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if the text has none
 

@@ -163,7 +163,7 @@ def _compression(value: object, options: object) -> list[Request]:
             raise ParameterError(f"expected compression with compression_opts={options!r}, got none")
         return []
     if isinstance(value, int) and value < _FIRST_COMPRESSION:
-        # Kept by h5py from its early versions: True means gzip, and small numbers are levels of gzip.
+        # h5py keeps this from its early versions: True means gzip, and small numbers are levels of gzip.
         if value < 0 or options is not None:
             raise ParameterError(f"expected a name or the number of a filter, got compression={value!r}")
         return [Request(1, (4 if value is True else int(value),))]

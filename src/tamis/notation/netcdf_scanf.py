@@ -57,7 +57,7 @@ def read_parameter(text: str, start: int, end: int) -> tuple[int, ...]:
     while start < end and text[start] in " \t":
         start += 1
     piece = text[start:end]
-    # With an empty parameter netcdf-c reads beyond its copy of the text, and nearly always refuses it.
+    # netcdf-c reads beyond its copy of the text for an empty parameter, and nearly always refuses it.
     last = piece[-1:].lower()
     unsigned = piece[-2:-1].lower() == "u"
     if last and last in "0123456789ubs":

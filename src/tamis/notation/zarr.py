@@ -152,7 +152,7 @@ def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
         config["checksum"] = False
     if name == "blosc":
         config |= {"shuffle": _SHUFFLES[config["shuffle"]], "typesize": _itemsize(dtype, owner)}
-    # zarr-python wants a configuration, also an empty one.
+    # zarr-python requires a configuration, even if empty.
     return {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
 
 

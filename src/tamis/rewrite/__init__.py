@@ -1,1 +1,1 @@
-"""What a pass over all values of an array finds: missing values, range and deviation, measures of whole fields."""
+"""Facts from a pass over all values of an array: missing values, range and deviation, measures of whole fields."""

@@ -20,7 +20,7 @@ from tamis.rewrite.values import Padding
 
 
 def shorter_pipeline(pipeline: Pipeline) -> Pipeline | None:
-    """Return the filters of chunks that go through the first one, without those for other chunks; None if all are."""
+    """Return the filters of chunks that go through the first one, without those for others; None if none differ."""
     for item in pipeline.filters[1:]:  # most pipelines have no shuffle behind another filter, and need no look-up
         if item.__class__ in (Shuffle, Bitshuffle):
             return _without_fallback(pipeline)
@@ -76,7 +76,7 @@ class Proven(NamedTuple):
     # The comparison of its values; `crossed` counts those that the first filter would move across a limit
     comparison: Comparison
     after: NDArray[Any]
-    # Whether the first filter is skipped because the values, none of which is missing, do not keep what is required
+    # Whether the first filter is skipped because the values, none of which is missing, fail the requirements
     missed: bool
 
 
@@ -109,9 +109,9 @@ def encode_chunk(
     """Encode a chunk so that every value keeps the bound of the pipeline, and missing values do not change.
 
     The encoded chunk is decoded and compared, unless it certainly keeps the bound. If the first filter needs values,
-    like zfp, and cannot encode these or does not keep the bound, an optional filter is skipped, and the mask says so.
-    If it is applied, an optional shuffle and all that follows it except checksums are skipped: those filters are meant
-    for the chunks without zfp.
+    like zfp, and cannot encode these or does not keep the bound, it is skipped if optional, and the mask says so. If it
+    is applied, an optional shuffle and all filters after it except checksums are skipped, because those are meant for
+    chunks without zfp.
     """
     if lossless:
         if not can_skip_loss(pipeline):
@@ -128,7 +128,7 @@ def encode_proven(
     missing: Missing = NONE_MISSING,
     broken: Broken | None = None,
 ) -> Proven:
-    """Encode a chunk as `encode_chunk` does, compare the decoded values with the original ones, and return all of it.
+    """Encode a chunk like `encode_chunk`, compare the decoded values with the original ones, and return all of it.
 
     Without a lossy filter, bits are compared. `crossed` of the comparison counts the values that the first filter would
     move across a limit, for which it is skipped.
@@ -153,8 +153,8 @@ def encode_filled(
 ) -> Encoded:
     """Encode a chunk with its gaps filled, so that valid values keep the bound of the pipeline.
 
-    The values are stored unfilled, including the missing ones, if the first filter is skipped nevertheless or a missing
-    value has no flag of its own.
+    The values are stored unfilled, including the missing ones, if the first filter is still skipped or a missing value
+    has no flag of its own.
     """
     if table.stored_flag and (flags == table.stored_flag).any():
         return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)
@@ -177,7 +177,7 @@ def is_rejected(comparison: Comparison, pipeline: Pipeline, rounding: float = 0.
 
 
 class _Encoding(NamedTuple):
-    """An encoded chunk, its comparison if there was one, and how many values the first filter would move too far.
+    """An encoded chunk, its comparison, if any, and the number of values that the first filter would move too far.
 
     `after` are the decoded values of the comparison, and `missed` is that of `Proven`.
     """
@@ -253,7 +253,7 @@ def _encode_and_prove(
 
 
 def _promise(pipeline: Pipeline, values: NDArray[Any], comparison: Comparison, rounding: float) -> str:
-    """Return what a pipeline promises of a chunk that it does not keep, in words."""
+    """Return in words the broken promise of a pipeline for a chunk."""
     if comparison.crossed:
         return "the valid range"
     bound = pipeline.error_bound
@@ -262,7 +262,7 @@ def _promise(pipeline: Pipeline, values: NDArray[Any], comparison: Comparison, r
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
-    """Apply the other filters to the output of the first one, as `encode_chunk` does."""
+    """Apply the other filters to the output of the first one, like `encode_chunk`."""
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
 
 
@@ -280,7 +280,7 @@ def _kept_for_sure(
 ) -> bool:
     """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
 
-    No value can become a missing one or cross a limit if all of these are further away than the bound.
+    No value can become missing or cross a limit if all missing values and limits are further away than the bound.
     """
     bound, first = pipeline.error_bound, pipeline.filters[0]
     if bound is None:
@@ -289,7 +289,7 @@ def _kept_for_sure(
     if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
         return False
     if pipeline.bound is not None and not (first.error_bound or math.inf) <= bound:
-        return False  # the tolerance alone does not keep it
+        return False  # the tolerance alone does not ensure it
     if padding.exact and padding.is_read(values.shape, chunk.shape):
         return False
     largest = missing.survey(values).largest

@@ -74,7 +74,7 @@ def compresses(pipeline: Pipeline) -> bool:
 
 
 def check_growth(plan: Rewrite, source: StoredArray, count: int) -> int | None:
-    """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory."""
+    """Return the bytes that the new chunks may take; None if there is no limit, or they are too many for memory."""
     if plan.may_grow or not count:
         return None
     stored = source.stored_nbytes

@@ -87,19 +87,19 @@ class NewChunk(NamedTuple):
     mask: int
     missing: int = 0  # Number of missing values; 0 if nothing is lossy
     # Number of values that zfp would have moved across a limit of the valid range, so that it was skipped; or, with a
-    # rounding, of the values that stay as they are because they would become missing or cross a limit
+    # rounding, of the values that stay unchanged because they would become missing or cross a limit
     crossed: int = 0
     error: float | None = None  # Largest error of the decoded values; None if the chunk was not decoded and compared
     # Bytes and filter mask of the companion's chunk; None if there is none to write
     flags: tuple[bytes, int] | None = None
-    # Whether nothing is lost because zfp or a rounding does not keep what is required of each value
+    # Whether nothing is lost because zfp or a rounding does not meet the requirements on each value
     missed: bool = False
-    # Measures of the decoded values; None if the chunk was not decoded and compared, or nothing is to be measured
+    # Measures of the decoded values; None if the chunk was not decoded and compared, or nothing must be measured
     measured: Measured | None = None
 
 
 def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
-    """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
+    """Encode several chunks like `make_chunk`, small ones in one native call; `values` are those of `box`."""
     native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if is_simple(plan) else []
     chunks = []
     for number, encoded in zip(as_array(parts.numbers).tolist(), native or itertools.repeat(None), strict=False):
@@ -116,16 +116,16 @@ def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) 
 
 
 def is_simple(plan: Rewrite) -> bool:
-    """Return whether a chunk needs no more than its filters, and their bound is all that its values must keep."""
+    """Return whether a chunk needs only its filters, and its values need only keep their bound."""
     by_values = plan.lossy and ((plan.bounds is not None and plan.bounds.needs_values) or plan.measures)
     return plan.flags is None and plan.rounding is None and not by_values
 
 
 def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
-    """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
+    """Round and encode the part of a chunk inside the array: see `tamis.rewrite.encode.encode_chunk`.
 
-    The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
-    because only both together give the values.
+    The encoded chunk is decoded and compared at once, while it is in the processor's cache, unless there is a
+    companion, because only both together give the values.
     """
     origin = origin_of(part)
     rounded: RoundedPart | None = None
@@ -227,7 +227,7 @@ class NativeEncoder(NamedTuple):
     has_zfp: bool = False  # Whether zfp is the first filter; otherwise no filter loses anything
 
     def loss(self, missing: Missing) -> Loss:
-        """Return what `_native.ChunkPipeline.encode` needs beside values and places, where zfp is the first filter."""
+        """Return the other arguments of `_native.ChunkPipeline.encode` if zfp is the first filter."""
         low = -math.inf if missing.low is None else float(missing.low)
         high = math.inf if missing.high is None else float(missing.high)
         return self.mask, missing.marks(self.dtype), (low, high), self.bound

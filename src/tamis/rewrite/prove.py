@@ -39,11 +39,11 @@ class Verified:
     """Result of `verify`."""
 
     largest_error: float  # Largest absolute difference from the source, in units of the data
-    # Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters
+    # Number of chunks that the library of the format reads identically; 0 if it lacks the filters
     read_by_library: int
-    # What is known of all values, if the plan asks for measures of the whole array
+    # Facts of all values, if the plan asks for measures of the whole array
     measured: Measured = field(default_factory=Measured)
-    # Whether no part is left out of the measures of whole fields, as those are that neither array stores
+    # Whether the measures of whole fields cover all parts, including those that neither array stores
     all_stored: bool = False
 
 
@@ -60,9 +60,8 @@ def verify(
     """Read an array from its store and compare it with its source, value by value.
 
     Chunks are read without the library of the format and decoded in threads. Chunks that were decoded and compared
-    before they were written are not decoded again: it is enough that the store holds their bytes, and that filters,
-    type and chunk shape are those by which they were decoded. A sample is also compared as other programs read it: see
-    `tamis.rewrite.witness`.
+    before writing are not decoded again: it is enough that the store holds their bytes, and that filters, type and
+    chunk shape are unchanged. A sample is also compared as other programs read it: see `tamis.rewrite.witness`.
 
     Small arrays are decoded again and compared at once, if the format can: see `StoredArray.alike`.
     """
@@ -95,7 +94,7 @@ def verify(
 
 
 def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> float | None:
-    """Return the largest error of a small array; None if it is too large, or to be looked for part by part."""
+    """Return the largest error of a small array; None if it is too large, or must be compared part by part."""
     alike = None if plan.lossy and plan.measures else source.alike(target, independent=True)
     if alike is None:
         return None
@@ -117,7 +116,7 @@ def reached_while_writing(plan: Rewrite, source: StoredArray, written: Written) 
 
 
 def _unstored(plan: Rewrite, source: StoredArray, parts: Parts) -> Measured:
-    """Return what is known of the values that are not stored, which are the fill value in both arrays."""
+    """Return the facts of values that are not stored, which are the fill value in both arrays."""
     if not plan.measures or parts.are_all:
         return Measured()
     stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
@@ -165,7 +164,7 @@ def verify_copied(
     *,
     witness: bool = True,
 ) -> NDArray[np.uint32]:
-    """Compare the stored chunks of two arrays: numbers, masks and bytes, and a sample as other programs read it.
+    """Compare the stored chunks of two arrays: numbers, masks and bytes, plus a sample as other programs read it.
 
     Without `witness`, there is no sample. Return the masks.
     """
@@ -233,7 +232,7 @@ def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool
 def _check_seals(
     plan: Rewrite, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
 ) -> Generator[tuple[float, Measured | None], None, None]:
-    """Check that the store holds the written bytes of proven chunks; yield for each that it adds nothing."""
+    """Check that the store holds the written bytes of proven chunks; yield no further error for each."""
     if not len(proven):
         return
 
@@ -279,7 +278,7 @@ def _errors(
 
 
 def _compare_values(plan: Rewrite) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
-    """Return what compares values with those of the source: numbers by the bounds of the plan, others as they are."""
+    """Return the function that compares values with the source: numbers by the bounds of the plan, others exactly."""
 
     def compare(part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
         if plan.dtype.kind != "V":

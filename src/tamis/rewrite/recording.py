@@ -1,4 +1,4 @@
-"""Leave out of an array's recorded filters those that none of its chunks goes through."""
+"""Do not record filters of an array that none of its chunks goes through."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OBJECT_NBYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The filters that an array records, out of those that its chunks are encoded by."""
+    """The filters that an array records, out of those that encode its chunks."""
 
     requested: Pipeline
     recorded: Pipeline  # The recorded ones, with stored parameters: all, or those of `shorter_pipeline`
@@ -32,7 +32,7 @@ class Recording:
     _positions: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set what follows from the filters."""
+        """Set the fields that follow from the filters."""
         idle = () if len(self.recorded.stages) == len(self.requested.stages) else fallback_types(self.requested)
         stages = [replace(stage, stored=stage.filter.stored(self.chunk)) for stage in self.requested.stages if idle]
         positions = tuple(at for at, item in enumerate(self.requested.filters) if type(item) not in idle)
@@ -53,12 +53,12 @@ class Recording:
         return all(chunk.mask & missing == missing for chunk in chunks)
 
     def mask_of(self, mask: int) -> int:
-        """Return the filter mask of a chunk in the array from that by all filters."""
+        """Convert a chunk's filter mask for all filters to that for the recorded ones."""
         return sum((mask >> at & 1) << bit for bit, at in enumerate(self._positions))
 
 
 class KeptChunks:
-    """The chunks that were written so far, until they are too many for the memory."""
+    """The chunks written so far, until they are too many for memory."""
 
     def __init__(self) -> None:
         self.chunks: list[NewChunk] = []
@@ -66,7 +66,7 @@ class KeptChunks:
         self._nbytes = 0
 
     def add(self, chunks: Sequence[NewChunk]) -> None:
-        """Keep chunks that are written now, or no chunk anymore."""
+        """Keep chunks that are being written, or drop all if they are too many."""
         self._nbytes += sum(len(chunk.data) + _OBJECT_NBYTES for chunk in chunks)
         self.are_all = self._nbytes <= _KEPT_NBYTES
         if self.are_all:

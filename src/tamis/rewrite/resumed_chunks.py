@@ -1,4 +1,4 @@
-"""Reuse the chunks of one dataset that an earlier, killed run encoded, and note those that this run writes."""
+"""Reuse the chunks of one dataset that an earlier, killed run encoded, and record those that this run writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPANDED_NBYTES = 1 << 20
 
 
 class History:
-    """Chunks that `write` takes over from an earlier run, and notes of its own chunks for a later run."""
+    """Chunks that `write` reuses from an earlier run, and records of its own chunks for a later run."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class History:
         return self._leftover is not None
 
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
-        """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its note."""
-        self.reused = 0  # an array that is created anew takes them over again
+        """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its record."""
+        self.reused = 0  # an array that is created anew reuses them again
         if self._leftover is not None:
             yield from self._reusable(self._leftover, parts, flags)
             self._taken()
@@ -90,15 +90,15 @@ class History:
             yield NewChunk(record.chunk, data, record.mask, *counts, flags=encoded_flags, missed=bool(record.missed))
 
     def add(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
-        """Note chunks that are written, with their offsets."""
+        """Record written chunks, with their offsets."""
         self._note(self._number, chunks, offsets, self._nbytes)
 
     def add_flags(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
-        """Note chunks of the companion that are written, with their offsets."""
+        """Record written chunks of the companion, with their offsets."""
         self._note(self._companion_number, chunks, offsets, self._size)
 
     def add_stored(self, array: WrittenAtOnce) -> None:
-        """Note all chunks of an array that was written at once."""
+        """Record all chunks of an array that was written at once."""
         for chunk, (offset, nbytes, checksum, missing, _) in enumerate(array.chunks):
             place = chunk, offset, nbytes, checksum
             self._journal.add(self._number, *place, array.mask, (missing, 0, 0), self._nbytes)

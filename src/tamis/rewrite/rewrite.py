@@ -38,7 +38,7 @@ class Rewrite:
     chunk_shape: tuple[int, ...]  # Chunk shape of the target, slowest axis first
     notes: tuple[str, ...] = ()  # Notes for the user
     missing: Missing = field(default_factory=Missing)  # Definition of missing values, which must not change
-    # Whether chunks are copied as they are stored: pipeline, type and chunk shape are those of the source
+    # Whether chunks are copied as stored: pipeline, type and chunk shape are those of the source
     copied: bool = False
     streams_kept: bool = False  # Whether the streams of zfp are kept, and only the filters after zfp change
     # Table of flags for the companion that gets the missing values; None without a companion
@@ -49,7 +49,7 @@ class Rewrite:
     may_grow: bool = True  # Whether the array is written even if it becomes larger than in the source
     # Rounding of the values before they are encoded; None if they are not rounded
     rounding: ArrayRounding | None = None
-    # What else each value must keep, and a rounding the largest absolute error; None if nothing was required of
+    # Further limits on each value, and, with a rounding, its largest absolute error; None if nothing was required of
     # values that may change
     bounds: ValueBounds | None = None
     # What was required of the array; None if nothing was
@@ -82,7 +82,7 @@ class Rewrite:
         object.__setattr__(self, "lossy", self.bound != 0)
 
     def at(self, path: str) -> Rewrite:
-        """Return the same plan for another array, like the one that it was made for."""
+        """Return the same plan for another, similar array."""
         plan = object.__new__(Rewrite)  # nothing is computed again
         for name in _SHARED:
             object.__setattr__(plan, name, getattr(self, name))
@@ -92,18 +92,18 @@ class Rewrite:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Words of what is required of the whole array, if its values may change."""
+        """Words of the requirements on the whole array, if its values may change."""
         return tuple(self.required.measures) if self.required is not None and self.lossy else ()
 
     def measured(self, before: NDArray[Any], after: NDArray[Any]) -> Measured | None:
-        """Return what the required measures need of a chunk; None if nothing is to be measured."""
+        """Return the required measures of a chunk; None if nothing is measured."""
         if not self.measures:
             return None
         found = Measured.of(before, after, self.missing, self.measures)
         return found._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
 
     def reached(self, measured: Measured, *, all_stored: bool) -> dict[str, float | None]:
-        """Return the required measures that follow from what is known of all values."""
+        """Return the required measures that follow from the facts of all values."""
         values = reached(measured, self.measures, 1.0 if self.packing is None else self.packing.scale)
         found = measured.fields.by_word if all_stored else {}
         return values | {word: found[word] for word in self.fields if word in found}
@@ -127,7 +127,7 @@ class Rewrite:
 
     @property
     def tolerance(self) -> float | None:
-        """The tolerance of zfp, in units of the variable, where another bound is kept; None otherwise."""
+        """The tolerance of zfp, in units of the variable, if another bound is kept; None otherwise."""
         zfp = self.pipeline.zfp if self.recoded and self.pipeline.bound is not None else None
         return None if zfp is None or zfp.error_bound is None else self.in_units(zfp.error_bound)
 
@@ -176,10 +176,10 @@ class CreateAtOnce(ABC):
 
     @abstractmethod
     def at_once(self, plan: Rewrite, most_nbytes: int | None) -> WrittenAtOnce | None:
-        """Create the array of a simple plan (`is_simple`) with all of its chunks, in at most so many bytes.
+        """Create the array of a simple plan (`is_simple`) with all of its chunks, in a limited number of bytes.
 
-        Encoded chunks are decoded and compared, and the records of the store are those of the chunks. None, and nothing
-        is written, if the array is to be written chunk by chunk.
+        Encoded chunks are decoded and compared, and the store's records match the chunks. None, without writing
+        anything, if the array must be written chunk by chunk.
         """
 
 
@@ -199,7 +199,7 @@ class Written:
     lossless_for_range: int = 0
     # For each filter other than zfp, by its text, the number of chunks for which it failed
     skipped: Mapping[str, int] = field(default_factory=dict)
-    reused: int = 0  # Number of chunks taken over from an earlier run
+    reused: int = 0  # Number of chunks reused from an earlier run
     # The companion with the missing values, without a name yet; None if none was needed
     companion: ArrayWriter | None = None
     # Filters as the store recorded them, which decode the proven chunks
@@ -210,14 +210,13 @@ class Written:
     largest_error: float = 0.0  # Largest error of the proven chunks
     # Number of values that are not rounded, because rounding would make them missing or let them cross a limit
     unrounded: int = 0
-    # Number of chunks that are stored without loss because zfp or a rounding does not keep what is required of each
-    # value
+    # Number of chunks stored without loss because zfp or a rounding does not meet the requirements on each value
     missed: int = 0
     measured: Measured = field(default_factory=Measured)  # Measures of the proven chunks
 
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
-    """Return the table of flags for the missing values that an array may have, without reading its values."""
+    """Return the table of flags for the possible missing values of an array, without reading its values."""
     missing = array.missing
     if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:
         return None

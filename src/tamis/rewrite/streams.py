@@ -1,4 +1,4 @@
-"""Keep what is encoded: chunks as they are stored, or zfp streams while the filters after zfp change."""
+"""Keep encoded data: chunks as stored, or zfp streams while the filters after zfp change."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
 
 
 def as_stored(array: StoredArray) -> Rewrite | None:
-    """Return the plan by which the chunks of an array are carried over; None if their bytes cannot be read."""
+    """Return the plan for carrying over the chunks of an array; None if their bytes cannot be read."""
     if array.chunk_shape is None or array.dtype is None or not array.can_read_chunks:
         return None
     return Rewrite(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
@@ -129,7 +129,7 @@ def masks_of(array: StoredArray) -> set[int]:
 
 
 def carry(plan: Rewrite, source: StoredArray, create: Create) -> ArrayWriter | None:
-    """Create an array and write the stored chunks of another one to it, as they are."""
+    """Create an array and write the stored chunks of another one to it, unchanged."""
     target = create(plan)
     with closing(source.open_chunks()) as chunks:
         for origin, record in chunks.true_records():

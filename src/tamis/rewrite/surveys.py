@@ -141,7 +141,7 @@ def _block_shape(plan: Rewrite, source: StoredArray, target: StoredArray) -> tup
 def survey(
     plan: Rewrite, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
 ) -> Measured:
-    """Return what is known of all valid values of a source, if asked for with moments; read in threads."""
+    """Return the facts of all valid values of a source, with moments on request; read in threads."""
     source.check_readable()
     parts = source.parts(plan.grid(source))
     count, total = 0, Measured()

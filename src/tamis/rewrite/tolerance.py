@@ -1,8 +1,8 @@
 """The loosest tolerance of zfp that keeps a bound, found on a sample of chunks.
 
-ZFP's largest error is a fraction of its tolerance: 0.22 to 0.28 with three axes. A tolerance above the bound therefore
-keeps most chunks within it, in fewer bytes. That every value keeps the bound is proven when chunks are written, and a
-chunk that does not is stored without zfp. So the sample decides about bytes only.
+ZFP's largest error is a fraction of its tolerance: 0.22 to 0.28 with three axes. So a tolerance above the bound keeps
+most chunks within it, in fewer bytes. Every value is proven to keep the bound when chunks are written, and a chunk that
+does not is stored without zfp. So the sample only affects the number of bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LadderPart:
 
     @classmethod
     def of(cls, plan: Rewrite, values: NDArray[Any]) -> LadderPart | None:
-        """Return a part; None if other filters, missing values or padding decide, too."""
+        """Return a part; None if other filters, missing values or padding also decide."""
         if not _has_ladder(plan) or plan.padding.is_read(values.shape, plan.chunk_shape):
             return None
         encoded = values
@@ -63,7 +63,7 @@ class LadderPart:
         return self._encoded is not self._values
 
     def stays_valid(self, error: float) -> bool:
-        """Return whether no value that errs by so much becomes missing, or crosses a limit of the valid range."""
+        """Return whether no value with this error becomes missing, or crosses a limit of the valid range."""
         missing = self._plan.missing
         limits = [limit for limit in (missing.low, missing.high) if limit is not None]
         return all(abs(float(value)) > self._largest + error for value in (*missing.values, *limits))
@@ -120,9 +120,9 @@ Part = tuple[Region, NDArray[Any]]
 
 
 def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
-    """Return a pipeline with zfp in accuracy mode in place of a zfp with a bound, whose bound it keeps.
+    """Return a pipeline with zfp in accuracy mode instead of a zfp with a bound, keeping the bound.
 
-    A pipeline with another zfp, or none, is returned as it is.
+    A pipeline with another zfp, or none, is returned unchanged.
     """
     bound = pipeline.bound if pipeline.zfp is None or pipeline.zfp.bound is None else pipeline.zfp.bound
     if bound is None:
@@ -135,17 +135,17 @@ def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
 
 
 class Trial:
-    """Parts of an array to be encoded with several tolerances, each twice the one before.
+    """Parts of an array, to encode with several tolerances, each twice the one before.
 
-    What zfp makes of a part is known of several tolerances after one pass over its values, if nothing but the error
-    decides whether zfp is applied. Other parts are encoded and decoded for each tolerance.
+    One pass over a part's values gives zfp's results for several tolerances, if only the error decides whether zfp is
+    applied. Other parts are encoded and decoded for each tolerance.
     """
 
     def __init__(self, plan: Rewrite, parts: Sequence[Part]) -> None:
         self._parts = [_climbed(plan, values) or _Encoded(plan, part, values) for part, values in parts]
 
     def missed(self, tolerance: float) -> int:
-        """Return how many parts are stored without zfp, with a tolerance that is a power of two."""
+        """Return the number of parts stored without zfp, for a tolerance that is a power of two."""
         return sum(part.misses(tolerance) for part in self._parts)
 
     def nbytes(self, tolerance: float) -> int:
@@ -154,14 +154,14 @@ class Trial:
 
 
 def _climbed(plan: Rewrite, values: NDArray[Any]) -> _Climbed | None:
-    """Return a part that needs not be encoded for each tolerance; None if it must be."""
+    """Return a part that need not be encoded for each tolerance; None if it must be."""
     bound = plan.pipeline.error_bound or 0.0
     part = LadderPart.of(plan, values)
     return _Climbed(part, bound) if part is not None and part.stays_valid(bound) else None
 
 
 class _Encoded:
-    """A part that is encoded and decoded."""
+    """A part that is encoded and decoded for each tolerance."""
 
     def __init__(self, plan: Rewrite, part: Region, values: NDArray[Any]) -> None:
         self._plan, self._part, self._values = plan, part, values
@@ -229,10 +229,10 @@ def provisional(pipeline: Pipeline) -> Pipeline:
 
 
 def within_bound(plan: Rewrite, bound: float) -> Rewrite:
-    """Return a plan whose values keep a bound, in stored units, unless they keep a smaller one already.
+    """Return a plan whose values keep a bound, in stored units, unless they already keep a smaller one.
 
-    The tolerance of a zfp with a bound follows it; that of others stays, and chunks that it does not keep within the
-    bound are stored without zfp.
+    The tolerance of a zfp with a bound follows it; that of others stays, and chunks beyond the bound are stored without
+    zfp.
     """
     own = plan.pipeline.error_bound
     if own is not None and own <= bound:
@@ -241,12 +241,12 @@ def within_bound(plan: Rewrite, bound: float) -> Rewrite:
         return replace(plan, pipeline=plan.pipeline.within(bound))
     tolerance = Accuracy(bound).effective
     if plan.dtype.kind == "i":
-        tolerance = max(tolerance, 1.0)  # zfp takes none below, and keeps all bits of integers anyway
+        tolerance = max(tolerance, 1.0)  # zfp accepts none below, and always keeps all bits of integers
     return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), tolerance))
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
-    """Return a pipeline with the tolerance that an array has already, if that is not below the bound."""
+    """Return a pipeline with the tolerance that an array already has, if that is not below the bound."""
     zfp = stored.zfp
     if zfp is None or pipeline.bound is None or zfp.error_bound is None or pipeline.zfp is None:
         return pipeline
@@ -257,7 +257,7 @@ def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
 def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
     """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
 
-    The result depends on the values alone. If zfp is required in every chunk, which must not miss the bound then, the
+    The result depends only on the values. If zfp is required in every chunk, no chunk may break the bound, so the
     tolerance is not above the bound.
     """
 
@@ -276,7 +276,7 @@ def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
 def with_tolerance_of(
     plan: Rewrite, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
 ) -> Rewrite:
-    """Return a plan as `with_loosest_tolerance` does, for an array of any kind."""
+    """Return the same as `with_loosest_tolerance`, for an array of any kind."""
     zfp = plan.pipeline.zfp
     if plan.pipeline.bound is None or zfp is None or not plan.recoded:
         return plan
@@ -316,7 +316,7 @@ def _sample(plan: Rewrite, parts: Parts) -> Parts:
     """Return chunks of the target, or parts of large ones, spread over the array."""
     nbytes = math.prod(parts.grid.chunk_shape) * plan.dtype.itemsize
     count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
-    # Steps of equal length would meet the same place of each row of chunks.
+    # Equal steps would hit the same place in each row of chunks.
     places = [int((i + i * _GOLDEN % 1) * len(parts) / count) for i in range(count)]
     return Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 Companions = Mapping[str, ArrayWriter | None]
 Check = Callable[[NamedArray, StoredArray], None]
-"""Raise an error if a target of another format cannot have an array."""
+"""Raise an error if a target of another format does not support an array."""
 
 
 class UnstorableError(FileError):
-    """Arrays that a target of another format cannot have, and those of their paths that are to be left out."""
+    """Arrays that a target of another format does not support, and the paths to leave out."""
 
     def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -29,7 +29,7 @@ class UnstorableError(FileError):
 
 
 class Target(Protocol):
-    """A new file or folder, which gets groups, dimensions, attributes and arrays from a store of any format."""
+    """A new file or folder that gets groups, dimensions, attributes and arrays from a store of any format."""
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes, before its variables and inner groups."""
@@ -38,7 +38,7 @@ class Target(Protocol):
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
-        """Copy an array, with its filters if the target has them, in place of one that `create_like` may have begun."""
+        """Copy an array, with its filters if the target has them, replacing one that `create_like` may have begun."""
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group, in its old place among the attributes if there was one."""
@@ -58,7 +58,7 @@ def transfer(
     line: Callable[[], str] = str,
     dropped: Collection[str] = (),
 ) -> None:
-    """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete."""
+    """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""
     functions = {source.first_path(path): function for path, function in recreate.items()}
     for path in source.model.group_paths():
         group = _without(source, path, dropped)
@@ -74,7 +74,7 @@ def transfer(
 
 
 def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:
-    """Raise UnstorableError if a target of another format cannot have some arrays; names all of them."""
+    """Raise UnstorableError, with all their names, if a target of another format does not support some arrays."""
     problems: dict[str, str] = {}
     attributes: set[str] = set()
     for group_path in source.model.group_paths():
@@ -114,7 +114,7 @@ def _without(source: Store, path: str, dropped: Collection[str]) -> NamedGroup:
 
 
 def _recreate(target: Target, variable: NamedArray, array: StoredArray, function: Recreate) -> bool:
-    """Let a function write an array; return whether it did."""
+    """Call a function to write an array; return whether it did."""
     try:
         function(array, lambda plan: target.create_like(variable, array, plan))
     except CopyInsteadError:

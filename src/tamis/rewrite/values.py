@@ -41,7 +41,7 @@ def cast(
     bound: float | None = None,
     origin: tuple[int, ...] = (),
 ) -> Cast:
-    """Convert values to a type, with no other change than the rounding of floats."""
+    """Convert values to a type, with no change except the rounding of floats."""
     if isinstance(given, np.ma.MaskedArray):
         if not np.ma.is_masked(given):
             given = given.data
@@ -74,7 +74,7 @@ def cast(
 
 
 def rounding_of(values: NDArray[Any], missing: Missing) -> float:
-    """Return the largest error that rounding to their type can have caused in valid floats."""
+    """Return the largest error that rounding to the type can have caused in valid floats."""
     if values.dtype.kind != "f":
         return 0.0
     is_missing = missing.find(values)
@@ -124,8 +124,8 @@ class Padding:
     """The values of a chunk beyond the array: the fill value along axes that can grow, the last values along others.
 
     Other programs extend arrays, and may write no values for some of the new steps. They then read the padding of the
-    chunk, which must be the fill value, as HDF5 itself pads. Along other axes nobody reads the padding; repeated values
-    cost few bytes there and do not disturb the blocks of zfp.
+    chunk, which must be the fill value, as in HDF5 itself. Along other axes, the padding is never read; repeated values
+    take few bytes there and do not disturb the blocks of zfp.
     """
 
     growing: tuple[bool, ...] = ()  # For each axis, whether it can grow; empty if no axis can
@@ -151,7 +151,7 @@ class Padding:
         return np.pad(whole, [(0, step - n) for step, n in zip(shape, whole.shape, strict=True)], mode="edge")
 
     def is_read(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-        """Return whether a chunk with these extents inside of the array reaches beyond it along a growing axis."""
+        """Return whether a chunk with these extents inside the array reaches beyond it along a growing axis."""
         return next(self._beyond(extents, shape), None) is not None
 
     def is_kept(
@@ -175,14 +175,14 @@ class Padding:
         return any(grows and 0 < n < step and n % BLOCK_SIDE for grows, n, step in axes)
 
     def lossless_steps(self, axis: int, extent: int, step: int) -> int:
-        """Return how many steps at the end of an axis lie in chunks that zfp cannot encode, with chunks of `step`."""
+        """Return the number of steps at the end of an axis in chunks that zfp cannot encode, with chunks of `step`."""
         left = extent % step
         shape = tuple(step if at == axis else 1 for at in range(len(self.growing)))
         extents = tuple(left if at == axis else 1 for at in range(len(self.growing)))
         return left if self.shares_blocks(extents, shape) else 0
 
     def lossless_share(self, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> float:
-        """Return the fraction of the values of an array that lie in chunks that zfp cannot encode."""
+        """Return the fraction of an array's values in chunks that zfp cannot encode."""
         axes = enumerate(zip(shape, chunk_shape, strict=True))
         return 1 - math.prod(1 - self.lossless_steps(axis, n, step) / max(n, 1) for axis, (n, step) in axes)
 
@@ -195,7 +195,7 @@ class Padding:
         )
 
     def _better_step(self, axis: int, extent: int, most: int) -> int:
-        """Return whole blocks, or a divisor of the extent that pads little, whichever leaves more steps to zfp."""
+        """Return whole blocks, or a divisor of the extent with little padding, whichever leaves more steps to zfp."""
         steps = (extent // count for count in _counts(extent, most) if extent % count == 0)
         even = [step for step in steps if step >= BLOCK_SIDE and pads_little(step)]
         return min([self.best_step(axis, extent, most), *even[:1]], key=partial(self.lossless_steps, axis, extent))
@@ -231,7 +231,7 @@ def growing_chunks(
 ) -> tuple[int, ...]:
     """Return chunks for a new array: whole blocks of zfp, and few steps of growing axes that zfp cannot encode.
 
-    zfp cannot encode steps in a last chunk that share blocks with a fill value that has to be kept.
+    zfp cannot encode steps in a last chunk that share blocks with a fill value that must be kept.
     """
     ends = [
         whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))

@@ -1,7 +1,7 @@
 """A second witness: a sample of an array, read by the libraries of both formats and compared as values.
 
-zarr-python takes many times as long as tamis for a small array. Of many small arrays that are alike in type, shape,
-chunks, filters and fill value, it therefore reads the first 16 and then every 16th; tamis reads all of them.
+zarr-python takes many times as long as tamis for a small array. So among many small arrays with equal type, shape,
+chunks, filters and fill value, it reads the first 16 and then every 16th; tamis reads all of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SmallArrays:
 
 
 def _kind(array: StoredArray) -> tuple[object, ...]:
-    """Return all by which a library reads the values of an array, but for the bytes of its chunks."""
+    """Return everything that determines how a library reads an array, except the bytes of its chunks."""
     stored = array.type_words, array.byteorder, array.layout, array.pipeline
     return *stored, array.shape, array.chunk_shape, array.fill_value.tobytes()
 
@@ -61,11 +61,11 @@ def _kind(array: StoredArray) -> tuple[object, ...]:
 def check_witness(
     path: str, source: StoredArray, target: StoredArray, after: ArrayReader, parts: Parts, compare: Compare
 ) -> int:
-    """Compare a sample of chunks with what other programs read, and return the number of stored ones.
+    """Compare a sample of chunks with the values that other programs read, and return the number of stored ones.
 
-    The libraries of the formats read source and target, each by its own metadata. A source that its library cannot read
-    is not read again: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the
-    first one and the last one, and one that is not stored.
+    The libraries of the formats read source and target, each with its own metadata. If the library cannot read a
+    source, it is skipped: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the
+    first and last one, and one that is not stored.
     """
     if not target.can_read_independently or not target.size:
         return 0
@@ -83,7 +83,7 @@ def check_witness(
                     f" {origin_of(part)}"
                 ).at(chunk=origin_of(part))
             if before is not None:
-                inside: tuple[Any, ...] = (*within(shared, part), ...)  # an array, without axes too
+                inside: tuple[Any, ...] = (*within(shared, part), ...)  # an array, even without axes
                 compare(shared, before.read(shared), values[inside])
 
         if target.nbytes <= SMALL_NBYTES:

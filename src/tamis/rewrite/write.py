@@ -52,7 +52,7 @@ def write(
     depend on the number of threads.
     """
     if plan.created is not plan.pipeline and not source.stored_nbytes:
-        plan = replace(plan, records_all=True)  # nothing is known of chunks that will come
+        plan = replace(plan, records_all=True)  # nothing is known about later chunks
     if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, history)):
         return written
     plan.pipeline.check_encodable()
@@ -67,7 +67,7 @@ def write(
 
 
 class _Work(NamedTuple):
-    """What `write` does with a plan; see there."""
+    """The work of `write` on a plan; see there."""
 
     source: StoredArray
     create: Callable[[Rewrite], ArrayWriter]
@@ -78,7 +78,7 @@ class _Work(NamedTuple):
     history: History | None
 
     def run(self, plan: Rewrite) -> Written | None:
-        """Write all chunks; None if one of the later chunks needs a filter that the array does not record."""
+        """Write all chunks; None if a later chunk needs a filter that the array does not record."""
         count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
         writer = self._open(plan)
         self.progress(0, len(self.parts))
@@ -109,7 +109,7 @@ class _Work(NamedTuple):
 def _write_at_once(
     plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
 ) -> Written | None:
-    """Write a small array at once; None, and nothing is written, if that does not go."""
+    """Write a small array at once; None, without writing anything, if this is not possible."""
     special = plan.streams_kept or not is_simple(plan)
     if special or source.likeness is None or (history is not None and history.is_resumed):
         return None
@@ -128,7 +128,7 @@ def _write_at_once(
 
 
 def would_grow(plan: Rewrite, source: StoredArray) -> bool:
-    """Return whether an array that must not grow would; its chunks are encoded for that."""
+    """Return whether an array that must not grow would; this encodes its chunks."""
     try:
         if check_growth(plan, source, len(plan.parts(source))) is None:
             return False
@@ -211,7 +211,7 @@ class _CountingWriter:
             self._history.add_flags(flags, offsets)
 
     def _count(self, chunk: NewChunk) -> None:
-        """Count what is unusual about a chunk."""
+        """Count the special properties of a chunk."""
         without_zfp = self._has_zfp and bool(chunk.mask & 1)
         self._missing += chunk.missing
         self._lossless += without_zfp
@@ -224,7 +224,7 @@ class _CountingWriter:
             self._skipped.update(_not_applied(self.plan.pipeline, chunk.mask))
 
     def finish(self, count: int) -> Written:
-        """Let the store check what it recorded, and return the counts."""
+        """Make the store check its records, and return the counts."""
         self._target.finish()
         reused = 0 if self._history is None else self._history.reused
         measured = self._measured
@@ -251,7 +251,7 @@ class _CountingWriter:
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
-    """Yield the filters other than zfp that failed for a chunk; after zfp, others are skipped on purpose."""
+    """Yield the filters other than zfp that failed for a chunk; after zfp, others are skipped intentionally."""
     for at, stage in enumerate(pipeline.stages):
         if mask >> at & 1 and stage.filter != pipeline.zfp and (pipeline.zfp is None or mask & 1):
             yield str(stage.filter)

@@ -1,7 +1,7 @@
-"""Rounding of values in front of lossless filters: netCDF's quantization, and multiples of a step.
+"""Rounding of values before lossless filters: netCDF's quantization, and multiples of a step.
 
-A rounding is no filter of HDF5: it changes values before any filter gets them, an attribute of the variable records it,
-and every reader can read the result.
+A rounding is not an HDF5 filter: it changes values before any filter gets them, an attribute of the variable records
+it, and every reader can read the result.
 """
 
 from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular

@@ -19,8 +19,8 @@ from tamis.rounding.rounding_base import Rounding
 class Absolute(Rounding):
     """Round to multiples of a step, to the nearest; a tie goes to the even multiple.
 
-    The step is a power of two, the largest one with which no value errs by more than the bound, which is half of the
-    step or more. Values so large that their type has no finer step do not change.
+    The step is the largest power of two with which no value errs by more than the bound, so the bound is half the step
+    or more. Values so large that their type has no finer step do not change.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Absolute(Rounding):
 
     @property
     def recorded(self) -> dict[str, NDArray[Any]]:
-        """The step, in an attribute that the CF conventions leave free."""
+        """The step, in an attribute that the CF conventions do not define."""
         return {self.attribute: np.array([self.step])}
 
     @property
@@ -68,7 +68,7 @@ class Absolute(Rounding):
             raise ParameterError(f"expected a bound below {most:g} for {dtype}, got {self}").at(filter=self)
 
     def _native_number(self, itemsize: int) -> int:
-        # A step below the smallest number of the type leaves every value as it is, like that number.
+        # A step below the smallest number of the type leaves every value unchanged, like that number.
         return max(math.frexp(self.step)[1] - 1, -149 if itemsize == 4 else -1074)
 
 
@@ -118,10 +118,10 @@ class Granular(Rounding):
 
 @dataclass(frozen=True, slots=True)
 class BitGroom(Rounding):
-    """Cut off the bits that a number of decimal digits does not need, by turns to zeros and to ones.
+    """Cut off the bits that a number of decimal digits does not need, alternately to zeros and to ones.
 
-    A value of even index in the whole array, counted in C order, is rounded towards 0, others away from it. This is
-    what netCDF-C does if one call writes the whole variable; it counts from the first value of each call.
+    A value of even index in the whole array, in C order, is rounded towards 0, others away from it. netCDF-C does the
+    same if one call writes the whole variable; it counts from the first value of each call.
     """
 
     name = "bitgroom"

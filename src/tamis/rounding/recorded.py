@@ -34,7 +34,7 @@ def container_attributes(rounding: Rounding) -> dict[str, str]:
 
 
 def container_names(rounding: Rounding) -> Iterator[str]:
-    """Yield names for the container of a rounding, of which the first is taken that is free or has its attributes."""
+    """Yield names for the container of a rounding; the first that is free or has its attributes is used."""
     first = f"{CONTAINER}_{rounding.algorithm}"
     return itertools.chain([first], (f"{first}_{number}" for number in itertools.count(2)))
 
@@ -57,21 +57,21 @@ BY_NAME: Mapping[str, type[Rounding]] = {kind.name: kind for kind in ALL_KINDS} 
 
 
 def recorded_rounding(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None) -> Rounding | None:
-    """Return the rounding that the attributes of a variable record; None without one, or if it is no valid one.
+    """Return the rounding that the attributes of a variable record; None if there is none, or it is invalid.
 
     Parameters
     ----------
     attributes
         Attributes by name.
     dtype
-        Type of the variable, which is rounded only if it is one of floats; None if it has no numbers.
+        Type of the variable, which is only rounded if it has floats; None if it has no numbers.
     """
     if dtype is None or dtype.kind != "f":
         return None
     for kind in ALL_KINDS:
         if kind.attribute in attributes:
             return _recorded(kind, np.asarray(attributes[kind.attribute]))
-    # Programs other than netCDF-C write those of CF alone, where the number of bits can only be BitRound's.
+    # Programs other than netCDF-C only write those of CF, in which a number of bits can only be BitRound's.
     return _recorded(BitRound, np.asarray(attributes[BitRound.count])) if BitRound.count in attributes else None
 
 
@@ -88,12 +88,12 @@ def _recorded(kind: type[Rounding], values: NDArray[Any]) -> Rounding | None:
 
 
 def still_needed(rounding: Rounding, attributes: Mapping[str, Any]) -> Rounding | None:
-    """Return a rounding; None if the attributes of a variable of floats record that its values are rounded so already.
+    """Return a rounding; None if the attributes of a variable of floats record that its values already have it.
 
     Raises
     ------
     ParameterError
-        If they record another rounding: its error and the new one would add up, without a record.
+        If they record another rounding: its error and the new one would add up, without any record.
     """
     if (done := recorded_rounding(attributes, np.dtype(float))) is not None and done.covers(rounding):
         return None

@@ -1,4 +1,4 @@
-"""The base class of roundings, and how far rounded values are off."""
+"""The base class of roundings, and the errors of rounded values."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Rounding(Parameterized, ABC):
     Attributes
     ----------
     attribute
-        The attribute of a variable that records the rounding, netCDF's if netCDF has it.
+        The attribute of a variable that records the rounding; netCDF's, if netCDF has it.
     quantize_mode
-        The name that netCDF4-python and xarray have for it; empty if they do not have it.
+        Its name in netCDF4-python and xarray; empty if they lack it.
     algorithm
-        The name that the CF conventions have for it; empty if they do not have it.
+        Its name in the CF conventions; empty if they lack it.
     count
-        The attribute of the CF conventions that has its number; empty if there is none.
+        The attribute of the CF conventions with its number; empty if there is none.
     most
         Largest parameter for values of 4 and 8 bytes.
     """
@@ -101,11 +101,11 @@ class Rounding(Parameterized, ABC):
         return f"error at most {self.absolute_bound:g}"
 
     def covers(self, other: Rounding) -> bool:
-        """Return whether values of this rounding are left as they are by another one."""
+        """Return whether another rounding leaves values of this one unchanged."""
         return self == other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return kind and parameter, attribute and bound, as JSON has them."""
+        """Return kind and parameter, attribute and bound, for JSON."""
         return {
             "text": str(self),
             "attribute": self.attribute,
@@ -116,7 +116,7 @@ class Rounding(Parameterized, ABC):
 
     @explained(dtype=DTYPE)
     def check(self, dtype: np.dtype[Any]) -> None:
-        """Raise ParameterError if values of a type cannot be rounded so."""
+        """Raise ParameterError if values of a type cannot be rounded this way."""
         if dtype.kind != "f" or dtype.itemsize not in self.most:
             raise ParameterError(
                 f"expected float32 or float64 for {self}, got {dtype}, which cannot be rounded: use lossless"
@@ -143,7 +143,7 @@ class Rounding(Parameterized, ABC):
         origin: Sequence[int] | None = None,
         shape: Sequence[int] | None = None,
     ) -> NDArray[Any]:
-        """Return an array of rounded values; netCDF's roundings give them the bits of ``nc_def_var_quantize``.
+        """Return an array of rounded values; netCDF's roundings give the same bits as ``nc_def_var_quantize``.
 
         NaN, infinities and zeros do not change. Neither do values that rounding would make infinite or one of
         `missing_values`, or let cross a limit of `valid_range`.
@@ -157,13 +157,13 @@ class Rounding(Parameterized, ABC):
         valid_range
             Smallest and largest valid value; None for no limit.
         origin, shape
-            Index of the first value in its array, and shape of that; by default `values` are the whole array. Only
-            bitgroom depends on them, which rounds values of even index down and others up.
+            Index of the first value in its array, and shape of the array; by default `values` are the whole array. Only
+            bitgroom depends on them: it rounds values of even index down and others up.
 
         Raises
         ------
         ParameterError
-            If the type cannot be rounded so.
+            If the type cannot be rounded this way.
 
         Examples
         --------
@@ -188,7 +188,7 @@ class Rounding(Parameterized, ABC):
         origin: Sequence[int] | None,
         shape: Sequence[int],
     ) -> Rounded:
-        """Round values as `round` does, and count those that had to stay."""
+        """Round values like `round`, and count those that had to stay."""
         self.check(values.dtype)
         native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         low, high = (end if limit is None else float(limit) for limit, end in zip(valid_range, _UNLIMITED, strict=True))
@@ -215,7 +215,7 @@ class Rounding(Parameterized, ABC):
 
 
 def relative_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
-    """Return the largest error relative to a value, as `Rounding.relative_bound` means it; infinite if NaN changed."""
+    """Return the largest error relative to a value, as in `Rounding.relative_bound`; infinite if NaN changed."""
     return _native.relative_error(np.ascontiguousarray(expected), np.ascontiguousarray(actual))
 
 

@@ -1,6 +1,6 @@
-"""File descriptors, durable files, and reasons why the file system could not write.
+"""File descriptors, durable files, and reasons for failed writes.
 
-A descriptor is free as soon as close() is called, even if close() fails: closing it again could close a file that
+A descriptor is released as soon as close() is called, even if close() fails: closing it again could close a file that
 another thread has opened. So nothing here closes twice.
 """
 
@@ -85,7 +85,7 @@ def sync_tree(path: Path, file_system: int | None = None) -> None:
 def open_file_system(path: Path) -> int | None:
     """Return a handle for `sync_file_system`; None if this system does not report all errors to it.
 
-    Linux does since 5.8, from when the handle was opened.
+    Linux has done so since 5.8, from the opening of the handle on.
     """
     if sys.platform != "linux" or not hasattr(_LIBC, "syncfs"):
         return None
@@ -134,7 +134,7 @@ def size_and_checksum(path: Path) -> tuple[int, int]:
 
 
 def exchange(path: Path, other: Path) -> None:
-    """Let two folders change their names in one step, or, where the system has no such call, in three."""
+    """Exchange the names of two folders in one step, or, if the system has no such call, in three."""
     try:
         rename = _LIBC.renameat2
     except AttributeError:

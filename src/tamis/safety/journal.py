@@ -1,4 +1,4 @@
-"""The journal beside a temporary file, by which a later run can reuse encoded chunks.
+"""The journal next to a temporary file, which lets a later run reuse encoded chunks.
 
 It has a line with the format, length and checksum of a JSON text, the text, which describes the run, and a record of
 fixed size for each written chunk. The checksum of a record continues that of the text. A record that is incomplete or
@@ -78,7 +78,7 @@ def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checksum_of(data: bytes) -> int:
-    """Return the checksum of a chunk: a CRC-32 by libdeflate, which takes less than 2 % of the time of copying it."""
+    """Return the checksum of a chunk: libdeflate's CRC-32, which takes less than 2 % of the time of copying it."""
     return deflate.crc32(data)
 
 
@@ -88,7 +88,7 @@ def seal_of(data: bytes, mask: int) -> int:
 
 
 class _State(NamedTuple):
-    """What a journal has: it changes as a whole, because Ctrl-C may come between any two steps."""
+    """The state of a journal: it changes as a whole, because Ctrl-C may come between any two steps."""
 
     offset: int  # Bytes in the file
     pending: bytes  # Bytes to be written there
@@ -99,8 +99,9 @@ class _State(NamedTuple):
 class Journal:
     """The journal of the current run, locked while it writes.
 
-    If the journal cannot be written, the run continues without it: a later run can then reuse fewer chunks. After an
-    interrupt at any moment it can be continued: what may have been written already is written again at its offset.
+    If the journal cannot be written, the run continues without it, and a later run can reuse fewer chunks. After an
+    interrupt at any moment it can be continued: anything that may already have been written is written again at its
+    offset.
     """
 
     def __init__(self, path: Path, run: Run) -> None:
@@ -113,7 +114,7 @@ class Journal:
 
     @property
     def usable(self) -> bool:
-        """True if a later run can use it: it has records, and all of it could be written."""
+        """True if a later run can use it: it has records, and was written completely."""
         return not self._failed and self._state.chunk_count > 0
 
     def add(
@@ -154,7 +155,7 @@ class Journal:
 
 
 def _locked(path: Path) -> int | None:
-    """Create a journal and lock it; None if it cannot be locked, because then nobody knows whether its run is alive."""
+    """Create a journal and lock it; None if it cannot be locked, because nobody could tell whether its run is alive."""
     while True:
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -201,11 +202,11 @@ class Record(NamedTuple):
 
 
 class Leftovers(NamedTuple):
-    """The temporary files beside a target."""
+    """The temporary files next to a target."""
 
     dead: tuple[Leftover, ...]  # Of runs that have ended; locked, to be closed by the caller
     busy: tuple[Path, ...]  # Of runs that are writing
-    unknown: tuple[Path, ...]  # Of unknown runs, because there is no journal that can be read and locked
+    unknown: tuple[Path, ...]  # Of unknown runs, because no journal can be read and locked
 
 
 class Leftover:
@@ -237,7 +238,7 @@ class Leftover:
         return len(self._records)
 
     def records(self, path: str) -> Iterator[Record]:
-        """Yield the records of a dataset's chunks, in the order of writing, since the run last created the dataset."""
+        """Yield the records of a dataset's chunks since the run last created the dataset, in the order of writing."""
         for fields in self._of(path):
             yield Record(*map(int, fields))
 
@@ -291,7 +292,7 @@ class Leftover:
 
 
 def find_leftovers(target_path: Path) -> Leftovers:
-    """Return the temporary files beside a target, without following links or touching files of other users."""
+    """Return the temporary files next to a target, without following links or touching files of other users."""
     dead: list[Leftover] = []
     busy: list[Path] = []
     unknown: list[Path] = []
@@ -337,7 +338,7 @@ def _nbytes_of(path: Path, handle: int | None) -> int:
 
 
 def _is_journal(handle: int) -> bool:
-    """Return whether a file begins like a journal, or is the beginning of one, as after an early kill."""
+    """Return whether a file begins like a journal, or is the beginning of one after an early kill."""
     try:
         return MAGIC.startswith(read_at(handle, len(MAGIC), 0))
     except OSError:

@@ -1,6 +1,6 @@
-"""A new file that gets its name when it is complete, and otherwise leaves nothing behind.
+"""A new file that gets its name once it is complete, and otherwise leaves nothing behind.
 
-Only a killed process leaves its temporary file and the journal beside it: see `temporaries_of`.
+Only a killed process leaves its temporary file and the journal next to it: see `temporaries_of`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Transaction:
             self.path.chmod(stat.S_IMODE(self.target_path.stat().st_mode))
 
     def begin_sync(self) -> None:
-        """Start to make the file durable, in a thread, so that the disk works while the file is verified.
+        """Start to make the file durable in a thread, so that the disk works while the file is verified.
 
         The file must not change afterwards.
         """
@@ -157,7 +157,7 @@ class Transaction:
         sync_file(self.path)
 
     def _sync_attributes(self) -> None:
-        """Make attributes durable, which may have changed since."""
+        """Make attributes durable, because they may have changed since."""
         sync_file(self.path)
 
     def _take_name(self) -> None:
@@ -179,7 +179,7 @@ class Transaction:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with everything in it, if it is there."""
+    """Remove a file, or a folder with everything in it, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -255,10 +255,10 @@ class FolderForm(Protocol):
 
 
 class FolderTransaction(Transaction):
-    """A temporary folder beside the target; see `Transaction`.
+    """A temporary folder next to the target; see `Transaction`.
 
-    The system gives a folder the name of another one only if that is empty. So an existing target changes names with
-    the temporary folder, which is removed then.
+    The system only renames a folder to an existing one if that is empty. So an existing target exchanges names with the
+    temporary folder, which is then removed.
     """
 
     noun = "folder"

@@ -1,4 +1,4 @@
-"""What several formats share: the meaning of attributes and fill value of an array, stores that list all arrays."""
+"""Code shared by several formats: the meaning of an array's attributes and fill value, stores that list all arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A = TypeVar("A", bound=StoredArray)
 
 
 class DescribedArray:
-    """Answers of a `tamis.stores.protocols.StoredArray` that follow from its type, attributes and fill value."""
+    """Members of `tamis.stores.protocols.StoredArray` that follow from type, attributes and fill value."""
 
     @property
     @abstractmethod
@@ -97,7 +97,7 @@ class DescribedArray:
 
 
 class ArrayTable(Arrays[StoredArray]):
-    """Arrays that are there already, in the order of the store."""
+    """Existing arrays, in the order of the store."""
 
     def __init__(self, arrays: Iterable[StoredArray]) -> None:
         self._arrays = {array.path: array for array in arrays}
@@ -120,7 +120,7 @@ class ArrayTable(Arrays[StoredArray]):
         return len(self._arrays)
 
     def marked(self) -> list[str]:
-        """Return the paths of arrays that name a companion."""
+        """Return the paths of arrays that have a companion."""
         return [path for path, array in self._arrays.items() if array.has_companion]
 
     def companions(self) -> Iterator[tuple[StoredArray, str]]:
@@ -132,10 +132,10 @@ class ArrayTable(Arrays[StoredArray]):
 
 
 class ListedStore(Generic[A]):
-    """Answers of a `tamis.stores.protocols.Store` that knows all arrays when it is opened, by one path each."""
+    """Members of a `tamis.stores.protocols.Store` that knows all arrays when it is opened, by one path each."""
 
     reader_words: ClassVar[str]
-    """What reads the values, for people."""
+    """The reader of the values, for people."""
 
     _arrays: Mapping[str, A]
 
@@ -146,7 +146,7 @@ class ListedStore(Generic[A]):
         self.close()
 
     def close(self) -> None:
-        """Do nothing: nothing is open, or it is closed with its last user."""
+        """Do nothing: nothing is open, or it closes with its last user."""
 
     @cached_property
     def arrays(self) -> ArrayTable:
@@ -178,16 +178,16 @@ class ListedStore(Generic[A]):
         return ()
 
     def readers_of(self, filters: Iterable[Filter]) -> Readers:
-        """Return that any reader of the format reads the arrays."""
+        """Return that any reader of the format can read the arrays."""
         return Readers((), szip=False, h5py=False, tamis=True, hint="", words=self.reader_words)
 
     def survey_other_files(self, target: str) -> list[str]:
-        """Return no notes: there are no names of other files."""
+        """Return no notes: there are no references to other files."""
         return []
 
 
 class UnchunkedArray:
-    """Answers of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
+    """Members of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
 
     shape: tuple[int, ...]
     has_named_type = is_bare_dimension = has_companion = is_companion = False
@@ -210,5 +210,5 @@ class UnchunkedArray:
         return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
 
     def parts(self, grid: Grid) -> Parts:
-        """Return all parts of a grid: every value is there."""
+        """Return all parts of a grid: every value is stored."""
         return Parts(grid) if self.size else Parts(grid, range(0))

@@ -1,4 +1,4 @@
-"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.comparison.Pair`."""
+"""Comparison of two stores of different formats in netCDF's data model; see `tamis.stores.comparison.Pair`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Unequal:
     count: int  # Number of elements that differ
     index: tuple[int, ...]  # Index of the first
     text: str  # The first element in source and target
-    harmless: bool = False  # Whether they only differ in what no copy can have
+    harmless: bool = False  # Whether they only differ in things that no copy can have
 
 
 class Pair(Protocol):
@@ -53,7 +53,7 @@ class Pair(Protocol):
 
     @property
     def same_format(self) -> bool:
-        """True if byte order and arrays that only stand for dimensions are compared, too."""
+        """True if byte order and arrays that only represent dimensions are also compared."""
         ...
 
     @property
@@ -70,19 +70,19 @@ class Pair(Protocol):
         """Return how a named type changed; empty if it did not."""
 
     def same_value_type(self, source: Any, target: Any) -> bool:
-        """Return whether arrays of types with other names have values of one type, as both formats can have it."""
+        """Return whether arrays with different type names have values of the same type, if both formats have it."""
 
     def fill_note(self, source: Any, target: Any) -> str:
-        """Return how the fill value of arrays of one type changed; empty if it did not."""
+        """Return how the fill value of arrays of the same type changed; empty if it did not."""
 
     def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
-        """Compare the elements of arrays of one shape and type, which are no numbers."""
+        """Compare the elements of arrays of the same shape and type that are not numbers."""
 
     def same_stored_chunks(self, source: Any, target: Any) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
 
     def same_elsewhere(self, source: Any, target: Any) -> bool:
-        """Return whether arrays have the same values because both name the same parts of the same other files."""
+        """Return whether arrays have the same values because both refer to the same parts of the same other files."""
 
     def unlisted(self) -> Iterable[tuple[str, str]]:
         """Yield the groups that cannot be listed, with the reason."""
@@ -126,7 +126,7 @@ _ABOUT_COMPANION = (MARK, ANCILLARY)
 class ModelPair:
     """Two stores; groups and variables are compared by name.
 
-    How values are stored, which includes their byte order, and what a format needs for itself, are no differences.
+    Storage of values, including byte order, and internal details of a format do not count as differences.
     """
 
     same_format = False
@@ -183,11 +183,11 @@ class ModelPair:
         yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:
-        """Return nothing: the types of other formats have no names."""
+        """Return nothing: types in other formats have no names."""
         return ""
 
     def same_value_type(self, source: StoredArray, target: StoredArray) -> bool:
-        """Return whether values have one type: an enumeration is numbers in Zarr, one of FALSE and TRUE booleans."""
+        """Return whether values have the same type; in Zarr, enumerations are numbers, or booleans (FALSE, TRUE)."""
         types = [array.as_values().value_type for array in (source, target)]
         known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
         return len(known) == 2 and known[0] == known[1]
@@ -225,7 +225,7 @@ class ModelPair:
         return Unequal(count, *first) if first else None
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
-        """Return False: only files of one format name the same other files."""
+        """Return False: only files of the same format refer to the same other files."""
         return False
 
     def same_stored_chunks(self, source: StoredArray, target: StoredArray) -> bool:
@@ -289,13 +289,13 @@ class ModelPair:
 
 
 def _elements(values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as bytes of a fixed size in native byte order, or as the objects that they are."""
+    """Return values as bytes of a fixed size in native byte order, or unchanged if they are objects."""
     known = native(values)
     return known if known.dtype.kind in "OT" else known.view(f"V{known.dtype.itemsize}")
 
 
 def _differ(before: bool | None, after: bool | None) -> bool:
-    """Return whether facts that both formats know differ."""
+    """Return whether facts known to both formats differ."""
     return before is not None and after is not None and before != after
 
 
@@ -304,7 +304,7 @@ def _names(dimensions: tuple[str, ...]) -> str:
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Return whether values of an attribute are the same: texts but for zero bytes at the end, numbers bit by bit."""
+    """Return whether values of an attribute are the same: texts except for trailing zeros, numbers bit by bit."""
     if (texts := _texts(before)) is not None or _texts(after) is not None:
         return texts == _texts(after)
     return equal_values(*(np.atleast_1d(np.asarray(value)) for value in (before, after)))
@@ -341,7 +341,7 @@ def _texts(value: Any) -> list[Any] | None:
 
 
 def _raw(value: Any) -> Any:
-    """Return text as bytes, of which readers do not see zeros at the end."""
+    """Return text as bytes, without trailing zeros, which readers do not see."""
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     return value.rstrip(b"\0") if isinstance(value, bytes) else value

@@ -26,7 +26,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
-    """A named enumeration: its name, and its numbers by member."""
+    """A named enumeration: name, and numbers by member."""
 
     name: str
     members: Mapping[str, int]
@@ -34,7 +34,7 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class AttributeForm:
-    """How an attribute is stored, where its value does not tell."""
+    """Storage of an attribute, if it does not follow from the value."""
 
     # Type of the values: of numbers as NumPy has it, with members of an enumeration; of texts their length, character
     # set and end; of lists of varying length, that of their items and []
@@ -46,14 +46,14 @@ NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
 
 def is_compound(dtype: np.dtype[Any]) -> bool:
-    """Return whether values are complex numbers or records of numbers, which netCDF-4 has as compound types."""
+    """Return whether values are complex numbers or records of numbers, which are compound types in netCDF-4."""
     if dtype.kind == "c":
         return dtype.itemsize <= 16
     return bool(dtype.names) and all(dtype[name].base.str[1:] in NUMBERS for name in dtype.names or ())
 
 
 def compound_words(dtype: np.dtype[Any]) -> str:
-    """Return complex numbers or records of numbers in words, as those of an HDF5 dataset."""
+    """Describe complex numbers or records of numbers in words, as for an HDF5 dataset."""
     if dtype.kind == "c":
         part = f"float{4 * dtype.itemsize}"
         return f"compound {{r: {part}, i: {part}}}"
@@ -80,7 +80,7 @@ class NamedArray:
     chunk_shape: tuple[int, ...] | None  # Chunk shape; None if there are no chunks
     pipeline: Pipeline  # Filters with stored parameters
     enum: EnumType | None = None  # The enumeration of the values, if it has a name
-    # Forms of the attributes that their values do not tell, by name
+    # Forms of the attributes that do not follow from their values, by name
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
     @property
@@ -95,16 +95,16 @@ class NamedGroup:
     """A group of a file."""
 
     path: str
-    dimensions: Mapping[str, Dimension]  # Its own dimensions by name, without those of the groups around it
+    dimensions: Mapping[str, Dimension]  # Its own dimensions by name, without those of enclosing groups
     variables: Mapping[str, NamedArray]  # Variables by name, in the order of the file
     attributes: Mapping[str, Any]  # As those of a variable
-    left_out: Mapping[str, str]  # Arrays that are no variables, by name, with the reason
-    # As those of a variable; a form without an attribute is that of one which means nothing in other formats
+    left_out: Mapping[str, str]  # Arrays that are not variables, by name, with the reason
+    # As those of a variable; a form without an attribute belongs to one that has no meaning in other formats
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
 
     def lost(self) -> Iterator[tuple[str, str]]:
-        """Yield what a file of another format cannot have: its place, and what it is."""
+        """Yield items that a file of another format does not support: place and description."""
         for name, text in self.links.items():
             yield posixpath.join(self.path, name), text
         owners: list[tuple[str, NamedArray | NamedGroup]] = [(self.path, self)]
@@ -114,7 +114,7 @@ class NamedGroup:
 
 
 class DataModel(Protocol):
-    """A file as netCDF's data model."""
+    """A file in netCDF's data model."""
 
     @property
     def kind(self) -> str:

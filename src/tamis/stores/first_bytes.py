@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes, and what to do with it if tamis does not read it."""
+"""The kind of a file, from its first bytes, and what to do with it if tamis does not read it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN_NBYTES = 16
 
 
 class _Signature(NamedTuple):
-    """Bytes at an offset, the kind of file that has them, and what to do; empty if nothing helps."""
+    """Bytes at an offset, the kind of file that has them, and advice; empty if nothing helps."""
 
     start: bytes
     words: str
@@ -108,7 +108,7 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return what is at a path, after which a colon says what to do; for messages about what tamis does not read."""
+    """Return what is at a path and, after a colon, what to do; for messages about files that tamis does not read."""
     place = Path(os.fsdecode(path))
     if place.is_dir():
         return _folder_kind(place)
@@ -135,7 +135,7 @@ def _match(signatures: tuple[_Signature, ...], head: bytes) -> _Signature | None
 
 
 def _first_line(head: bytes) -> str | None:
-    """Return the first line that is not blank; None if these are no printable characters."""
+    """Return the first line that is not blank; None if it is not printable."""
     try:
         text = head.decode("utf-8") if len(head) < _HEAD_NBYTES else head.decode("utf-8", "ignore")
     except UnicodeDecodeError:
@@ -146,7 +146,7 @@ def _first_line(head: bytes) -> str | None:
 
 
 def _folder_kind(place: Path) -> str:
-    """Return what a folder is that has no Zarr metadata, with the Zarr stores in it."""
+    """Describe a folder without Zarr metadata, with any Zarr stores in it."""
     words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
     try:
         stores = sorted(item.name for item in place.iterdir() if is_zarr(item))

@@ -57,7 +57,7 @@ class HeaderVariable:
 
 @dataclass(frozen=True, slots=True)
 class HeaderGroup:
-    """A group; `left_out` has the names and reasons of what netCDF's data model cannot express."""
+    """A group; `left_out` has names and reasons of items that netCDF's data model cannot express."""
 
     path: str
     types: tuple[CdlType, ...]
@@ -74,5 +74,5 @@ class Header:
 
     root: HeaderGroup
     kind: str  # Kind of file, as ``ncdump -k`` calls it
-    # What netCDF hides among the attributes of the root group, such as ``_NCProperties``: text or numbers by name
+    # Hidden attributes of netCDF's root group, such as ``_NCProperties``: text or numbers by name
     hidden: Mapping[str, str | int]

@@ -1,4 +1,4 @@
-"""The CDL header of a store without types of its own, from netCDF's data model."""
+"""The CDL header of a store without named types, from netCDF's data model."""
 
 from __future__ import annotations
 

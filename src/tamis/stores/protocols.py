@@ -1,4 +1,4 @@
-"""The protocols of stores of any format: stored arrays, whose facts are read once, and writers of chunks."""
+"""The protocols of stores of any format, of stored arrays, whose facts are read once, and of writers of chunks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Alike:
     values, others
         The values of both; the same object if these have the same bits.
     same_attributes
-        Whether their attributes are certainly the same, too.
+        Whether their attributes are also certainly the same.
     """
 
     values: NDArray[Any]
@@ -47,11 +47,11 @@ class Alike:
 
 
 class NotFoundError(FileError, KeyError):
-    """A name that a file does not have; also a KeyError, as in any mapping."""
+    """A name that does not exist in a file; also a KeyError, as in any mapping."""
 
 
 class CopyInsteadError(Exception):
-    """Raised by a function that writes an array to give up: what it created is removed, and the source's is copied."""
+    """Raised by a function that writes an array to give up: its array is removed, and the source's is copied."""
 
 
 class Store(Protocol):
@@ -63,7 +63,7 @@ class Store(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all of it."""
+        """Bytes of the whole store."""
 
     @property
     def arrays(self) -> Arrays[StoredArray]:
@@ -86,7 +86,7 @@ class Store(Protocol):
         """Return the array at a path."""
 
     def first_path(self, path: str) -> str:
-        """Return the path by which an array is known here, for any path that leads to it; empty if none does."""
+        """Return the canonical path of an array, for any path that leads to it; empty if none does."""
 
     def paths(self) -> Mapping[str, str]:
         """Return the first path of each array by all its paths."""
@@ -101,7 +101,7 @@ class Store(Protocol):
         """Return which readers can read data with these filters in such a store."""
 
     def survey_other_files(self, target: str) -> Sequence[str]:
-        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
+        """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
 
     def close(self) -> None:
         """Close the store."""
@@ -124,7 +124,7 @@ class StoredArray(Protocol):
 
     @property
     def address(self) -> int:
-        """Number that identifies the array in its store, whatever its path."""
+        """Number that identifies the array in its store under any path."""
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -148,7 +148,7 @@ class StoredArray(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """Type in which chunks are copied to another array: numbers or bytes; None if bytes are not the values."""
+        """Type in which chunks are copied to another array: numbers or bytes; None if the bytes are not the values."""
 
     @property
     def type_text(self) -> str:
@@ -215,20 +215,20 @@ class StoredArray(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why the values cannot be read right, as far as filters tell; empty otherwise."""
+        """Why the values cannot be read correctly, judging by filters; empty otherwise."""
 
     @property
     def absent_files(self) -> tuple[str, ...]:
-        """Other files that have some of the values but are not there: readers may get fill values instead."""
+        """Missing files that have some of the values: readers may get fill values instead."""
         ...
 
     @property
     def is_bare_dimension(self) -> bool:
-        """True if the array only stands for a dimension, and has no values."""
+        """True if the array only represents a dimension, and has no values."""
 
     @property
     def has_companion(self) -> bool:
-        """True if the array names a companion, so that some values only stand in for missing ones."""
+        """True if the array has a companion, so that some values only fill the place of missing ones."""
 
     @property
     def is_companion(self) -> bool:
@@ -264,7 +264,7 @@ class StoredArray(Protocol):
 
     @property
     def has_slow_library(self) -> bool:
-        """True if the library of the format takes many times as long as tamis to read a small array."""
+        """True if the library of the format is many times slower than tamis for small arrays."""
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
@@ -282,9 +282,9 @@ class StoredArray(Protocol):
 
     @property
     def likeness(self) -> object:
-        """What arrays have in common that differ only in path, values and where these are stored; None if unknown.
+        """Key that is equal for arrays that differ only in path, values and location; None if unknown.
 
-        It can be hashed, and the plan of one such array is that of the others.
+        It is hashable, and such arrays have the same plan.
         """
         ...
 
@@ -292,26 +292,26 @@ class StoredArray(Protocol):
         """Raise FileError if a reader would silently get wrong values."""
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """Open the values, with missing ones restored; `independent` reads by the library of the format itself."""
+        """Open the values, with missing ones restored; `independent` reads with the format's own library."""
 
     @property
     def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values as readers of the format have them; None if NumPy has none, or lengths vary."""
+        """Type of the values for readers of the format; None if NumPy has none, or lengths vary."""
 
     def as_values(self) -> StoredArray:
-        """Return the array as other formats can have it: its bytes are the values, in the type of the values."""
+        """Return the array in a form for other formats: its bytes are the values, in the type of the values."""
 
     def open_values(self) -> ArrayReader:
-        """Open the values in their type; the same as `open_reader` where they have none."""
+        """Open the values in their type; the same as `open_reader` if they have none."""
 
     def open_witness(self) -> ArrayReader:
-        """Open the values as the library of the format has them, in its own types, by none of our code."""
+        """Open the values through the library of the format, in its own types, without our code."""
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
 
     def small_values(self) -> NDArray[Any] | None:
-        """Return all values if they are few, and the format can read them at once; None otherwise."""
+        """Return all values if they are few and the format can read them at once; None otherwise."""
         ...
 
     def alike(self, other: Any, *, independent: bool = False) -> Alike | None:
@@ -328,13 +328,13 @@ class StoredArray(Protocol):
         -------
         Alike or None
             The values if both arrays certainly have the same type, extents and fill value, and no companions. None if
-            they differ in that, or are to be compared part by part.
+            they do not, or must be compared part by part.
         """
         ...
 
 
 class PartByPart(ABC):
-    """What an array answers if it is read and compared part by part, and its bytes are the values."""
+    """Members of an array that is read and compared part by part, and whose bytes are the values."""
 
     likeness: None = None
     has_slow_library = False
@@ -378,14 +378,14 @@ A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
 
 
 class Arrays(Mapping[str, A_co]):
-    """Arrays by path; each is looked at when it is asked for, once."""
+    """Arrays by path; each is examined once, on first use."""
 
     @abstractmethod
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
         """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
 
     def marked(self) -> list[str]:
-        """Return the paths of arrays that name a companion."""
+        """Return the paths of arrays that have a companion."""
         return []
 
     def companions(self) -> Iterator[tuple[A_co, str]]:
@@ -425,13 +425,13 @@ class ArrayWriter(Protocol):
         """Bytes of all written chunks."""
 
     def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
-        """Write encoded chunks, and return the offset of each in its file; None where it is not known."""
+        """Write encoded chunks, and return the offset of each in its file; None if unknown."""
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ArrayWriter:
         """Create the companion of the array, which gets its name after all other arrays."""
 
     def finish(self) -> None:
-        """Raise FileError unless the store's records of all chunks match what was written, without others."""
+        """Raise FileError unless the store's chunk records match exactly what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +449,7 @@ class Readers:
     tamis
         Whether tamis can decode all of them here without HDF5.
     hint
-        How to get absent filters for h5py, if that is known.
+        How to get absent filters for h5py, if known.
     words
         The readers in words, if HDF5 is not among them.
     """
@@ -463,7 +463,7 @@ class Readers:
 
     @property
     def any_hdf5(self) -> bool:
-        """True if every HDF5 library since 1.8 can read the data."""
+        """True if every HDF5 library from 1.8 on can read the data."""
         return not (self.plugins or self.szip or self.words)
 
     def __str__(self) -> str:
@@ -479,6 +479,6 @@ class Readers:
 
 
 def absent_text(names: tuple[str, ...]) -> str:
-    """Return that other files are absent, as a note."""
+    """Return a note that other files are absent."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"values are missing, because these files do not exist: {names[0]}{more}"

@@ -1,7 +1,7 @@
-"""xarray's engine ``"tamis"``, which xarray finds by itself, and the accessor ``Dataset.tamis``.
+"""xarray's engine ``"tamis"``, which xarray finds automatically, and the accessor ``Dataset.tamis``.
 
-The accessor is there as soon as tamis and xarray are imported, or xarray looks for engines. The extra ``tamis[xarray]``
-installs what both need.
+The accessor exists as soon as tamis and xarray are imported, or xarray looks for engines. The extra ``tamis[xarray]``
+installs everything both need.
 """
 
 from importlib.util import find_spec

@@ -29,7 +29,7 @@ Key = tuple[Any, ...]
 class LazyArray(BackendArray):
     """A variable of a file that may be closed and opened again, and pickled.
 
-    HDF5 is locked while it says where the chunks are; they are read and decoded without it.
+    HDF5 is locked while it locates the chunks; they are read and decoded without it.
     """
 
     def __init__(self, manager: CachingFileManager[Any], variable: NamedArray) -> None:
@@ -77,7 +77,7 @@ class LazyArray(BackendArray):
             return self._with_objects(array[key])
 
     def _with_objects(self, values: Any) -> Any:
-        """Return texts as Python objects, which zarr-python has in a type of NumPy's that others do not convert."""
+        """Return texts as Python objects, because others do not convert zarr-python's NumPy type."""
         return np.asarray(values, object)[()] if self._is_text else values
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class LazyArray(BackendArray):
 
 
 def _value_type(stored: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in which xarray gets values: records in native byte order, because it converts numbers alone."""
+    """Return the type in which xarray gets values: records in native byte order, because it only converts numbers."""
     return stored.newbyteorder("=") if stored.names and not stored.isnative else stored
 
 
@@ -120,7 +120,7 @@ class _Part(NamedTuple):
 
 
 def _stored_part(key: Any, extent: int, end: int) -> _Part:
-    """Return the selected indices of an axis of `extent`, of which only those below `end` are stored."""
+    """Return the selected indices of an axis of `extent`, where only indices below `end` are stored."""
     if isinstance(key, slice):
         chosen = range(*key.indices(extent))
         stored = range(*slice(chosen.start, min(chosen.stop, end), chosen.step).indices(extent))
@@ -169,7 +169,7 @@ class FileStore(AbstractDataStore):
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
         attributes = dict(item.attributes)
-        # xarray compares values with these one by one, which opaque ones and records refuse.
+        # xarray compares values with these one by one, which opaque values and records do not support.
         if self._masked and item.dtype.kind == "V":
             encoding |= {name: attributes.pop(name) for name in meaning.FILL_ATTRIBUTES if name in attributes}
         return Variable(item.dimensions, indexing.LazilyIndexedArray(data), attributes, encoding)
@@ -217,7 +217,7 @@ def _has_parts(item: NamedArray) -> bool:
 
 
 def _dtype(item: NamedArray) -> Any:
-    """Return the type that an engine of xarray is to store."""
+    """Return the type that an engine of xarray will store."""
     if item.enum is not None:
         return np.dtype(item.dtype, metadata={"enum": dict(item.enum.members), "enum_name": item.enum.name})
     return str if item.is_text else item.dtype
@@ -231,7 +231,7 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | 
 
 
 class OpenFile:
-    """A file that was just opened, to make datasets of its groups."""
+    """A newly opened file whose groups become datasets."""
 
     @checked(phony_dims=TEXT, threads=WHOLE.or_none(), restore=FLAG, auto_complex=FLAG)
     def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> None:

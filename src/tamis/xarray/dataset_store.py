@@ -77,7 +77,7 @@ class VariableArray(UnchunkedArray, PartByPart):
 
     @cached_property
     def _enum(self) -> EnumType | None:
-        """The enumeration of the values, as xarray's engines have it in the type, or in that of the encoding."""
+        """The enumeration of the values, which xarray's engines keep in the type, or in that of the encoding."""
         for dtype in (self.variable.dtype, self.variable.encoding.get("dtype")):
             if dtype == self.variable.dtype and (known := np.dtype(dtype).metadata or {}).get("enum") is not None:
                 return EnumType(known.get("enum_name") or f"{posixpath.basename(self.path)}_t", known["enum"])
@@ -137,7 +137,7 @@ class VariableArray(UnchunkedArray, PartByPart):
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
         dtype = self.variable.dtype
-        if dtype.kind not in "iuf":  # of which only numbers have an attribute for it
+        if dtype.kind not in "iuf":  # only numbers have an attribute for it
             return np.array("", object) if self.varies else np.zeros((), dtype)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
 
@@ -220,7 +220,7 @@ class _VariableReader:
         return put(values.view(self.dtype) if self.dtype.kind == "V" else values, out)
 
     def close(self) -> None:
-        """Forget computed blocks."""
+        """Drop computed blocks."""
         self._blocks.clear()
 
     def _gathered(self, part: Region) -> NDArray[Any]:
@@ -236,7 +236,7 @@ class _VariableReader:
         return result
 
     def _block(self, number: tuple[int, ...]) -> NDArray[Any]:
-        """Return a block; other threads that need one wait, because dask computes in threads itself."""
+        """Return a block; other threads that need one wait, because dask itself computes in threads."""
         with self._lock:
             if number in self._blocks:
                 self._blocks.move_to_end(number)
@@ -324,7 +324,7 @@ class DatasetStore(ListedStore[VariableArray]):
         return NamedGroup(path, dimensions, variables, group.attributes, {})
 
     def group_paths(self, path: str = "/") -> list[str]:
-        """Return the paths of all groups, each after those around it."""
+        """Return the paths of all groups, each after its enclosing ones."""
         paths: dict[str, None] = {}
         for group in self._groups:
             parts = [part for part in group.split("/") if part]
@@ -332,7 +332,7 @@ class DatasetStore(ListedStore[VariableArray]):
         return list(paths)
 
     def _around(self, path: str) -> list[EncodedGroup]:
-        """Return the groups around a group, the outermost first."""
+        """Return the enclosing groups of a group, the outermost first."""
         parts = [part for part in path.split("/") if part]
         paths = ("/" + "/".join(parts[:count]) for count in range(len(parts)))
         return [self._groups[outer] for outer in paths if outer in self._groups]

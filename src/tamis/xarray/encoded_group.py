@@ -57,7 +57,7 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
 
 
 class _Conventions(H5NetCDFStore):
-    """What xarray's engine h5netcdf does to variables before it stores them."""
+    """The changes that xarray's engine h5netcdf makes to variables before storing them."""
 
     def __init__(self) -> None:
         self.format = "NETCDF4"
@@ -97,7 +97,7 @@ def _with_dask(dataset: Dataset) -> Dataset:
 
 
 def _stored(name: str, variable: Variable, asked: object) -> Variable:
-    """Return an encoded variable with texts as objects, and with the type asked for if that is an enumeration."""
+    """Return an encoded variable with texts as objects, and with the requested type if it is an enumeration."""
     dtype = variable.dtype
     if dtype.kind in "UT":
         variable = variable.astype(object)
@@ -113,7 +113,7 @@ def _stored(name: str, variable: Variable, asked: object) -> Variable:
         attributes["_FillValue"] = [fill]  # of the type of the values, NC_STRING
     encoding = dict(variable.encoding)
     if isinstance(asked, np.dtype) and asked == variable.dtype and "enum" in (asked.metadata or ()):
-        encoding["dtype"] = asked  # conversions lose what beside the numbers belongs to a type
+        encoding["dtype"] = asked  # conversions lose parts of a type other than the numbers
     return Variable(variable.dims, variable._data, attributes, encoding)
 
 

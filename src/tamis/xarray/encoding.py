@@ -111,19 +111,18 @@ def encoding(
         An xarray ``Dataset``.
     recipes
         Filters by name of the variable or pattern, as for `repack`: a `Pipeline`, a filter, or its text; or a `Recipe`,
-        whose other parts count after these arguments. A pattern
-        skips variables that cannot take its filters, such as text and scalars, and if it is lossy also coordinates,
-        bounds, flags, integers and the like, with a ``UserWarning`` that says why. An accuracy is in units of the
-        variable, even if that is packed by ``scale_factor``.
+        whose other parts these arguments override. A pattern skips variables that cannot take its filters, such as text
+        and scalars, and if it is lossy also coordinates, bounds, flags, integers and the like, with a ``UserWarning``
+        that says why. An accuracy is in units of the variable, even if that is packed by ``scale_factor``.
     engine
         The engine that will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32,
-        or ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only, and rounds by netCDF's quantization.
+        or ``"netcdf4"``, which only has deflate, zstd, bzip2, szip and blosc, and rounds with netCDF's quantization.
     chunks
         Chunk shapes, slowest axis first, or extents by dimension, by name or pattern; by default those of the
         variable's file, or otherwise at most 1 MiB, in whole blocks of 4 for zfp.
     require
-        What each value must keep, by name or pattern, as for `repack`. xarray's engines prove nothing, so that only
-        filters whose own bound keeps it are accepted; ``ds.tamis.to_netcdf`` proves the rest.
+        Requirements by name or pattern, as for `repack`. xarray's engines prove nothing, so only filters whose own
+        bound is sufficient are accepted; ``ds.tamis.to_netcdf`` proves the rest.
     group
         The group of its file that the dataset was opened from.
 
@@ -135,12 +134,12 @@ def encoding(
     Raises
     ------
     ParameterError
-        If a variable cannot take its filters or chunks, if the engine cannot write them, or if filters may miss what is
-        required; names an alternative.
+        If a variable cannot take its filters or chunks, if the engine cannot write them, or if filters may break a
+        requirement; names an alternative.
     FileError
         If a name matches nothing, or the file of a variable no longer exists.
     DataError
-        If lossy filters would get missing values as numbers, which would spoil their neighbours, or values so near to
+        If lossy filters would get missing values as numbers, which would spoil their neighbours, or values so near
         ``valid_min`` or ``valid_max`` that they may become invalid; or if netCDF's rounding would do that.
     """
     if engine not in ENGINES:
@@ -231,7 +230,7 @@ def _shape_of(ds: Any, path: str, chunks: Chunks) -> tuple[int, ...]:
 
 
 def _check_required(name: str, pipeline: Pipeline, required: Requirement, *, in_units: bool) -> None:
-    """Raise ParameterError if filters alone do not keep what is required: xarray's engines prove nothing."""
+    """Raise ParameterError if filters alone do not meet the requirements, because xarray's engines prove nothing."""
     bound = pipeline.error_bound
     keeps_abs = in_units and bound is not None and required.abs is not None and bound <= required.abs
     if bound != 0 and not (keeps_abs and required.given.keys() == {"abs"}):
@@ -302,7 +301,7 @@ def _stored_type(variable: Any) -> np.dtype[Any]:
 
 
 def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Return the requested chunk shape, or that of the file as far as it still fits."""
+    """Return the requested chunk shape, or that of the file if it still fits."""
     if requested is not None:
         if len(requested) != variable.ndim:
             raise ParameterError(f"expected chunks with {variable.ndim} axes, got {requested}")
@@ -394,5 +393,5 @@ def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pi
 
 
 def _left_to_xarray(variable: Any, pipeline: Pipeline) -> bool:
-    """Return whether xarray keeps the filters itself: those of text, whose stored type may have more axes."""
+    """Return whether xarray itself keeps the filters: those of text, whose stored type may have more axes."""
     return variable.dtype.kind in "OSUT" and {item.id for item in pipeline.filters} <= {1, 2, 3}

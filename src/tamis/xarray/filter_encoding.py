@@ -1,4 +1,4 @@
-"""Filters and chunk shapes in the encoding of xarray's variables, whatever engine put them there."""
+"""Filters and chunk shapes in the encoding of xarray's variables, from any engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Filters(Result, dict[str, Pipeline]):
-    """Filters by variable, as its encoding has them; prints as a table."""
+    """Filters by variable, from its encoding; prints as a table."""
 
     def __init__(self, dataset: Dataset) -> None:
         variables = {str(name): variable for name, variable in dataset.variables.items()}
@@ -62,7 +62,8 @@ _SHUFFLES = {0: "none", 1: "byte", 2: "bit"}
 def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
     """Return filters as keys of an encoding: all of them as text, and as xarray's engines save them.
 
-    ``compression`` is the text of a pipeline that the engines cannot save, so that they refuse it instead of losing it.
+    ``compression`` is the text of a pipeline that the engines cannot save, which makes them refuse it instead of losing
+    it.
     """
     requested = Pipeline(Stage.of(item) for item in pipeline.filters)
     encoding: dict[str, Any] = {"zlib": False, "shuffle": False, "fletcher32": False}
@@ -83,7 +84,7 @@ def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _netcdf4_flags(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the compression as netCDF4-python shows it; xarray's engines save ``compression``, if both are there."""
+    """Return the compression as netCDF4-python shows it; xarray's engines use ``compression`` if both are present."""
     for item in pipeline.filters:
         match item:
             case Zstd() | Bzip2():

@@ -50,7 +50,7 @@ _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 
 @checked(group=TEXT)
 def group_path(group: str) -> str:
-    """Return the absolute path of a group that a user names."""
+    """Return the absolute path of a group given by a user."""
     return posixpath.join("/", group.strip("/"))
 
 
@@ -131,14 +131,14 @@ def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: li
 
 
 def _check_chunks(name: str, encoding: Mapping[str, Any], rank: int) -> None:
-    """Raise ParameterError if the chunk shape in a given encoding is none for such a variable."""
+    """Raise ParameterError if the chunk shape in a given encoding does not fit the variable."""
     sizes = encoding.get("chunksizes")
     if sizes is not None and len(chunk_shape(sizes)) != rank:
         raise ParameterError(f"{name}: expected {rank} chunk sizes, got {sizes!r} in its encoding").at(dataset=name)
 
 
 def _refuse_twice(encodings: Encodings, asked: Collection[str], keys: Collection[str], parameter: str) -> None:
-    """Raise ParameterError if a given encoding has what a parameter says of the same variable, too."""
+    """Raise ParameterError if a given encoding and a parameter set the same thing for a variable."""
     for name, encoding in encodings.items():
         given = next((key for key in keys if encoding.get(key) not in (None, False)), None)
         if given is not None and absolute(name) in asked:
@@ -148,7 +148,7 @@ def _refuse_twice(encodings: Encodings, asked: Collection[str], keys: Collection
 
 
 def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings, filtered: Collection[str]) -> None:
-    """Warn of filters in given encodings of variables that cannot have any."""
+    """Warn about filters in given encodings of variables that cannot have any."""
     given = {absolute(name) for name, encoding in encodings.items() if any(map(encoding.get, FILTER_KEYS))}
     stored = {posixpath.join(path, name) for path, group in groups.items() for name in group.variables}
     for path in sorted(given & (stored - set(filtered))):
@@ -160,7 +160,7 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
 
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
-    """Raise ParameterError for keys of given encodings that xarray did not use up."""
+    """Raise ParameterError for keys of given encodings that xarray did not use."""
     for named in encodings:
         TEXT.check("a name in encoding", named)
     own = {absolute(name): encoding for name, encoding in encodings.items()}
@@ -176,7 +176,7 @@ def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> 
 
 
 def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
-    """Return the filters of variables by their encodings; only arrays with values can have any."""
+    """Return the filters of variables from their encodings; only arrays with values can have any."""
     return {
         posixpath.join(path, name): encoding_pipeline(name, group.dataset.variables[name].encoding)
         for path, group in groups.items()

@@ -53,9 +53,9 @@ def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
 
 
 def encode_with_header(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
-    """Encode an array with the header that describes it, as ``zfp -h`` and ``zfpy.compress_numpy`` do.
+    """Encode an array with the header that describes it, like ``zfp -h`` and ``zfpy.compress_numpy``.
 
-    See `encode`. The result is a whole number of 64-bit words long, as libzfp's default build reads them.
+    See `encode`. The result is a whole number of 64-bit words, as libzfp's default build expects.
     """
     stream = _encode(array, mode, with_header=True, threads=threads)
     return stream + bytes(-len(stream) % 8)
@@ -86,7 +86,7 @@ def decode(
         Largest number of threads; values and errors do not depend on it. Useful for one large array when nothing else
         runs: arrays of fewer than 262,144 values use one thread. In all modes but rate, where blocks differ in length,
         each further thread needs up to 40 MiB and at least 4,096 blocks; if all blocks of a stream are alike, its work
-        may be of no use, and one thread decodes everything.
+        may be wasted, and one thread decodes everything.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def prove(array: NDArray[Any], stream: Bytes, mode: Mode, fill_bits: int | None 
     stream, mode
         What `encode` returned, and its mode.
     fill_bits
-        Bits of a value that stands for missing ones: values equal to it stay equal, and no others become so.
+        Bits of a value that marks missing ones: values equal to it stay equal, and no others become equal.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def _decode(
 
 
 class Rung(NamedTuple):
-    """What `tamis.zfp.encode` makes of an array in one mode."""
+    """The result of `tamis.zfp.encode` for an array in one mode."""
 
     nbytes: int  # Bytes of the stream
     error: float  # Largest absolute error, as in `tamis.accuracy.difference`
@@ -229,9 +229,9 @@ class Rung(NamedTuple):
 def rungs_of(
     values: NDArray[Any], modes: Sequence[Accuracy | Precision], valid: NDArray[np.bool_] | None = None
 ) -> tuple[Rung, ...]:
-    """Return what an array takes and loses in each of several modes.
+    """Return bytes and errors of an array in each of several modes.
 
-    One pass over the blocks yields all: a stream of fewer bit planes is the beginning of one of more.
+    One pass over the blocks gives all: a stream with fewer bit planes is the beginning of one with more.
     """
     check_shape(values.shape)
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))

@@ -1,4 +1,4 @@
-"""The version of tamis, its codec, the kernels that run on this machine, and what programs in C and Fortran need."""
+"""The version of tamis, its codec, the kernels for this machine, and what programs in C and Fortran need."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Config:
 
     @property
     def fortran_path(self) -> Path:
-        """The folder of the Fortran modules' sources, compiled with a program: module files fit one compiler only.
+        """The folder of the Fortran modules' sources, compiled with a program: module files fit only one compiler.
 
         ``H5Zzfp_props_f.F90`` is the filter, ``tamis_zfp.f90`` the codec.
         """
@@ -51,7 +51,7 @@ class Config:
 
     @checked(codec=FLAG, static=FLAG)
     def libs(self, *, codec: bool = False, static: bool = False) -> str:
-        """Return options for the linker, to stand before those of HDF5.
+        """Return linker options, which must come before those of HDF5.
 
         Parameters
         ----------
@@ -75,13 +75,13 @@ def _package() -> Path:
 
 
 def config() -> Config:
-    """Return the version of tamis, its codec, its kernel on this machine, and what builds in C and Fortran need.
+    """Return the version of tamis, its codec and kernel on this machine, and what builds in C and Fortran need.
 
     Kernels are ``avx512`` (x86-64 with AVX-512 and GFNI), ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt``
     (the same without PDEP and PEXT, which AMD before Zen 3 runs slowly) and ``portable`` (any machine).
 
     The environment variable ``TAMIS_KERNEL`` chooses another kernel, for tests and comparisons. It is read once per
-    process, by tamis and by its HDF5 plugin. A name that this machine cannot run is warned about and has no effect.
+    process, by tamis and by its HDF5 plugin. A kernel that this machine cannot run has no effect, except for a warning.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def check_threads(threads: int) -> int:
 
 
 def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:
-    """Raise the error that a failure of the native codec means."""
+    """Raise the error for a failure of the native codec."""
     if failure.code in ("non_finite", "integer_range"):
         index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
         limit = 30 if dtype.itemsize == 4 else 62

@@ -1,4 +1,4 @@
-"""The five modes, each of which stands for four numbers of the codec."""
+"""The five modes, each of which sets four numbers of the codec."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class Accuracy:
 
     Notes
     -----
-    Integers: a tolerance below 1 is refused. With a larger one ZFP keeps every bit plane whatever the tolerance, so
-    that it saves nothing, and the transform itself has errors of a few units (2, 9, 26, 77 observed for 1 to 4 axes),
-    more than a small tolerance. `tamis.repack` checks its output and keeps the tolerance; `encode` and the HDF5 filter
-    behave as libzfp and H5Z-ZFP. Use precision, rate or reversible for integers.
+    Integers: a tolerance below 1 is refused. With a larger one ZFP keeps every bit plane whatever the tolerance, so it
+    saves nothing, and the transform itself has errors of a few units (2, 9, 26, 77 observed for 1 to 4 axes), more than
+    a small tolerance. `tamis.repack` checks its output and keeps the tolerance; `encode` and the HDF5 filter behave
+    like libzfp and H5Z-ZFP. Use precision, rate or reversible for integers.
     """
 
     tolerance: float
@@ -157,7 +157,7 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Reversible:
-    """Lossless: every bit is kept, NaN, infinities and -0.0 included."""
+    """Lossless: every bit is kept, including NaN, infinities and -0.0."""
 
     @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
@@ -183,14 +183,14 @@ def mode(
     maxprec: int | None = None,
     minexp: int | None = None,
 ) -> Mode:
-    """Return the mode that the arguments name.
+    """Return the mode for the arguments.
 
     Parameters
     ----------
     rate, precision, accuracy, reversible
         See `Rate`, `Precision`, `Accuracy` and `Reversible`.
     minbits, maxbits, maxprec, minexp
-        Any of these: see `Expert`, which has the defaults of the others.
+        Any of these; see `Expert` for the defaults of the others.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def mode(
 
 
 def as_mode(value: Any) -> Mode:
-    """Return a mode as it is, or the mode of a filter such as `tamis.Zfp`.
+    """Return a mode unchanged, or the mode of a filter such as `tamis.Zfp`.
 
     Raises
     ------

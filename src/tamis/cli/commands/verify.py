@@ -62,7 +62,7 @@ def command(
     from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
     with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
-        # `recorded` comes last, so that it applies to datasets without a bound of their own.
+        # `recorded` comes last, so that it applies to datasets without their own bound.
         texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
         limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
         numbers = {name: parse_bound(text) for name, text in limits.items()}

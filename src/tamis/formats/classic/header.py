@@ -239,7 +239,7 @@ class _Cursor:
         return items
 
     def _name(self) -> str:
-        # Some writers count the zero bytes behind a name, too; netCDF-C's names end at the first one.
+        # Some writers also count the zero bytes after a name; netCDF-C's names end at the first one.
         data = self._bytes(self._few("a name", 1)).partition(b"\0")[0]
         name = data.decode("utf-8", "surrogateescape")
         if not name or "/" in name or name in (".", ".."):

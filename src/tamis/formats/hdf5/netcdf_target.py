@@ -219,7 +219,7 @@ class NetcdfTarget:
         if (dataset := self._variables.pop(path, None)) is not None:
             self._roundings.pop(path, None)
             del self._file[path]
-            dataset.id.close()  # now its room is free
+            dataset.id.close()  # now its space is free
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group; attributes after it are written again to keep its position."""
@@ -248,7 +248,7 @@ class NetcdfTarget:
                     axes[axis] = np.array([(scale.dataset or self._variables[dimension]).ref], h5py.ref_dtype)
                     attached.setdefault(dimension, []).append((dataset.ref, axis))
                 dataset.attrs.create("DIMENSION_LIST", axes, dtype=_DIMENSION_LIST)
-        # H5DSattach_scale would write the whole list again for each variable, and leave the room of the old one.
+        # H5DSattach_scale would write the whole list again for each variable, and waste the space of the old one.
         for path, entries in attached.items():
             scale_dataset = self._dimensions[path].dataset or self._variables[path]
             scale_dataset.attrs.create("REFERENCE_LIST", np.array(entries, _REFERENCE_LIST), dtype=_REFERENCE_LIST)

@@ -144,7 +144,7 @@ class Hdf5Array(DatasetFacts):
         filters = _FILTER_NBYTES * len(pipeline.stages)
         if not has_tree_indexes(self.file):
             return filters + (16 * count if count > 1 else 0)
-        # Nodes of a B-tree have room for this many chunks; several nodes are half full.
+        # A node of a B-tree has room for this many chunks; several nodes are half full.
         nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
         return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
 

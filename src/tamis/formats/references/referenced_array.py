@@ -57,7 +57,7 @@ class ReferencedArray:
     attributes: Mapping[str, Any]  # As readers of netCDF have them
     codecs: Codecs  # What decodes the chunks
     chunks: Mapping[Index, Reference]
-    inlined: Mapping[Index, bytes]  # Bytes of chunks that no reference can give, by index
+    inlined: Mapping[Index, bytes]  # Bytes of chunks that references cannot express, by index
     read: Callable[[], NDArray[Any]]  # Returns all values as stored
 
     @property

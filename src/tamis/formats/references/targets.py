@@ -141,7 +141,7 @@ def write_icechunk(references: References, folder: Path, message: str) -> str:
     """
     import icechunk
 
-    icechunk.set_logs_filter("error")  # it warns on standard output that local folders take one writer at a time
+    icechunk.set_logs_filter("error")  # it warns on standard output that local folders allow one writer at a time
     metadata = {path: metadata_3(array) for path, array in references.arrays.items()}
     config = icechunk.RepositoryConfig.default()
     for container in containers_of(references):

@@ -29,7 +29,7 @@ class Codecs:
     """Codecs of an array in both versions of Zarr."""
 
     version_2: tuple[Json, ...]  # Configurations in the order of encoding
-    version_3: tuple[Json, ...] | None  # Metadata in the order of encoding; None if this version cannot say it
+    version_3: tuple[Json, ...] | None  # Metadata in the order of encoding; None if this version cannot express it
     # The pipeline with its usual mask, if it is one codec: chunks with other masks are marked. None if all chunks
     # have the same mask.
     masked: MaskedPipeline | None = None

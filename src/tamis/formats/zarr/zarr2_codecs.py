@@ -57,7 +57,7 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
         with located(filter=self.codec_id):
             stream = zfp.encode_with_header(values, mode)
             header = len(zfp.Header(values.dtype, values.shape, mode).pack())
-            if header == 12:  # in whole bytes: the stream behind it is that of a chunk
+            if header == 12:  # in whole bytes: the stream after it is that of a chunk
                 zfp.prove(values, stream[header:], mode)
         return stream
 

@@ -49,9 +49,9 @@ class CopyOptions:
     min_size: int | None = None
     larger: bool = False
     checksum: bool = False  # Add fletcher32 to filters with zfp that have none
-    history: bool = False  # Add a line to the history of the target, as `tamis.repack` does; nccopy adds none
-    # Kind of the target as nccopy's ``-k`` names it. It must be what the target becomes: netCDF-4, of the classic
-    # model if the source is.
+    history: bool = False  # Add a line to the history of the target, like `tamis.repack`; nccopy adds none
+    # Kind of the target as in nccopy's ``-k``. It must match what the target becomes: netCDF-4, of the classic model if
+    # the source is.
     kind: str | None = None
     drop: Sequence[str] = ()  # Names or patterns of variables that are left out
     nccopy: NccopyOptions = field(init=False)

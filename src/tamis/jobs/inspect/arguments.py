@@ -26,7 +26,7 @@ class Arguments:
     """Arguments to paste."""
 
     text: str  # Lines of arguments; empty if the notation has none for any dataset
-    # Datasets that cannot be read right, or whose filters the notation cannot express, and why
+    # Datasets that cannot be read correctly, or whose filters the notation cannot express, and why
     problems: tuple[str, ...]
     notes: tuple[str, ...]  # Surprising effects of the arguments
 

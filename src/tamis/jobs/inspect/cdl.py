@@ -76,7 +76,7 @@ def _letter(letter: str) -> str:
     code = ord(letter)
     if code < 32 or code == 127:
         return f"\\{code:03o}"
-    if 0xD800 <= code <= 0xDFFF:  # a byte that is no UTF-8
+    if 0xD800 <= code <= 0xDFFF:  # a byte that is not UTF-8
         return f"\\{code & 0xFF:03o}"
     return letter
 
@@ -163,7 +163,7 @@ class _Writer:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        # ncdump calls NCZarr netCDF-4, too, and ncgen knows no other name.
+        # ncdump also calls NCZarr netCDF-4, and ncgen knows no other name.
         self._format = header.kind if header.kind in (*_CLASSIC, "netCDF-4") else "netCDF-4"
         self._splits_lines = header.kind in _CLASSIC
         self._types: dict[str, set[str]] = {}

@@ -103,10 +103,10 @@ class Candidates:
         self._packing = array.packing
         missing = [each.missing for each in variable.arrays]
         self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
-        # Errors are bounded by the filters already, and nothing else of a want makes chunks go without loss.
+        # The filters already bound errors, and no other limit of a want makes chunks lossless.
         flags = any(name in variable.want.limits for name in ("sign", "zeros"))
         bound = ladder.absolute_bound(variable.want, self._facts)
-        # Nothing may change where the bound is 0, as a share of the range of equal values.
+        # Nothing may change if the bound is 0, as a share of the range of equal values.
         self._required = variable.want.required(bound) if flags and bound != 0 else None
 
     def texts(self) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Storage(NamedTuple):
 
     latency: float  # Seconds until the first byte of a chunk
     bandwidth: float
-    parallel: int  # Chunks that are asked for at a time
+    parallel: int  # Chunks that are requested at a time
 
 
 MODELS: Mapping[str, Storage] = {

@@ -96,7 +96,7 @@ def _repacked(
         try:
             return repack(path, target, demanding, progress=progress)
         except BoundError as error:
-            texts = str(error).split("; ")  # one for each measure; /T is no part of /group/T
+            texts = str(error).split("; ")  # one for each measure; /T is not part of /group/T
             missed = [name for name in left if any(text.startswith(f"{name}: expected") for text in texts)]
             for name in missed:
                 totals[name].missed = totals[name].missed or str(error)

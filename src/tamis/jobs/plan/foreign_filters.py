@@ -93,7 +93,7 @@ def compared_with(
 
         try:
             for codec in [*codecs.values()][:1]:
-                codec.trial(bytes(4 * 64), _ANY)  # starts the process, which no time is to have in it
+                codec.trial(bytes(4 * 64), _ANY)  # starts the process, which measured times must not include
             chosen = next(iter(codecs)) if len(codecs) == 1 else ladder.loosest([*codecs], keeps)
             if chosen is None:
                 yield Compared(name, problem="none of the errors tried meets the want")

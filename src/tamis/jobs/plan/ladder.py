@@ -36,7 +36,7 @@ class Facts(NamedTuple):
     deviation: float  # Standard deviation of the values
     largest: float  # Largest magnitude of the stored values; larger than that of the sample if there are others
     scale: float  # Size of a step of the stored values in units of the variable; 1 if they are not packed
-    # Bits of the significand with the wanted share of the information; None if it was not asked for
+    # Bits of the significand with the wanted share of the information; None if not requested
     keepbits: int | None
     value_count: int = 0  # Values in all files
 
@@ -196,7 +196,7 @@ def loosest(rungs: Sequence[str], keeps: Callable[[str], bool], likely: int | No
     kept = cache(lambda index: keeps(rungs[index]))
     if likely is not None and kept(likely):
         return rungs[likely]
-    low, high = 0, len(rungs)  # the first rung that keeps it is one of these, or there is none
+    low, high = 0, len(rungs)  # the first rung that meets it is one of these, or there is none
     middle = 0
     while low < high:
         low, high = (low, middle) if kept(middle) else (middle + 1, high)

@@ -40,21 +40,21 @@ class Loss(NamedTuple):
 
     tally: Tally  # Errors, in stored units
     moments: Moments  # Moments of the values and the result
-    # The smallest DSSIM of the sampled fields, or the first one below what is wanted; None if it was not asked for,
+    # The smallest DSSIM of the sampled fields, or the first one below the want; None if not requested,
     # or no field is large enough
     similarity: float | None
-    distance: float | None  # Statistic of Kolmogorov and Smirnov, or more; None if it was not asked for
-    spectra: Spectra  # Power spectra of the rows, if they were asked for
+    distance: float | None  # Kolmogorov-Smirnov statistic, or more; None if not requested
+    spectra: Spectra  # Power spectra of the rows, if requested
 
 
 class Cost(NamedTuple):
     """Bytes and seconds of the sampled chunks."""
 
     ratio: float  # Bytes of values for each stored byte
-    # The range of the ratio in the whole array with a probability of 95 %, as far as the sample tells
+    # The range of the ratio in the whole array with a probability of 95 %, judging by the sample
     low: float
     high: float
-    # Megabytes of values a second in one thread; written as repack writes, decoded again and compared
+    # Megabytes of values per second in one thread; writing is like repack, which decodes again and compares
     write_mbs: float
     read_mbs: float
     # Share of the chunks that are stored without zfp, because it cannot keep their values or the bound
@@ -64,7 +64,7 @@ class Cost(NamedTuple):
 def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
     """Return the loss of a sample's tiles by the plans of all files, or by another function."""
     change = changed or _after
-    # Others may take missing values for valid ones.
+    # Others may mistake missing values for valid ones.
     detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
@@ -89,7 +89,7 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
                 changes = changes.plus(Changes.of(*(each[kept].astype(dtype, copy=False) for each in (values, after))))
             if "spectrum" in want.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
-            # One field below what is wanted decides, and the others take as long.
+            # One field below the want decides, and each further one takes as long.
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent, every=sample.is_all)
         found.append(spectra)

@@ -253,7 +253,7 @@ def _front(
         if enough.nbytes > few.nbytes:
             share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
             better: dict[str, Candidate] = {}
-            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
+            # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
             while near := [
                 each.filters
                 for each in (front if sample.is_all else choose.eligible(front, share))
@@ -269,7 +269,7 @@ def _better(
     candidates: Candidates, near: Sequence[str], enough: Sample, screened: Mapping[str, Candidate], work: Work
 ) -> dict[str, Candidate]:
     """Return candidates, measured on more data than in the screening."""
-    # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+    # The advantage of slow filters over fast ones hardly depends on the chunk, so it was measured on a few.
     slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
     fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
     whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))

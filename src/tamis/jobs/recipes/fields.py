@@ -32,8 +32,8 @@ Place = tuple[int, int]
 class Places(NamedTuple):
     """Places in a TOML text, by key path, with numbers for elements: ``("variable", 0, "chunks", "time")``."""
 
-    keys: dict[Key, Place]  # Of each key that has a value, where its line names it
-    values: dict[Key, Place]  # Of each value, and of the header of each table
+    keys: dict[Key, Place]  # Position of each key that has a value
+    values: dict[Key, Place]  # Position of each value, and of the header of each table
 
 
 def places_of(text: str) -> Places:

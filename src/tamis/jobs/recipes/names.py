@@ -121,7 +121,7 @@ def chunk_shape(value: object) -> tuple[int, ...]:
 
 def has_pattern_signs(name: str) -> bool:
     """Return whether a name may be a pattern; a dataset with exactly this name takes precedence."""
-    return re.search(r"[*?]|\[.+\]", name) is not None  # a bracket alone is one of the name
+    return re.search(r"[*?]|\[.+\]", name) is not None  # a single bracket is part of the name
 
 
 def absolute(name: str) -> str:
@@ -218,8 +218,8 @@ def _value_text(value: object) -> str:
 class DimensionChunks:
     """Extents of chunks along named dimensions."""
 
-    # Name and extent of each dimension. Along others, chunks stay as long as they are, or become as long as the
-    # dimension if the dataset has no chunks.
+    # Name and extent of each dimension. Along others, chunks keep their length, or get that of the dimension if the
+    # dataset has no chunks.
     extents: tuple[tuple[str, int], ...]
 
     def of(self, store: Store, array: StoredArray) -> tuple[int, ...]:

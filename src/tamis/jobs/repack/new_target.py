@@ -133,7 +133,7 @@ def write_target(
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
-            # A dataset with a companion cannot be kept: the companion may be gone from the target already.
+            # A dataset with a companion cannot be kept: the companion may already be gone from the target.
             if plan.path in planning.exact or is_disk_full(error) or source.has_companion:
                 raise
             if not (reason := unreadable(plan, source)):

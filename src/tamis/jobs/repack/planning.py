@@ -72,9 +72,9 @@ class RepackOptions:
     # datasets that get no filters.
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
-    required: Mapping[str, Requirement] = field(default_factory=dict)  # What values must keep, by name or pattern
+    required: Mapping[str, Requirement] = field(default_factory=dict)  # Requirements on values, by name or pattern
     history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
-    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied as it is
+    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
     drop: tuple[str, ...] = ()  # Names or patterns of datasets that are left out
 
     @property

@@ -123,7 +123,7 @@ def _check_copied(
     masks = verify_copied(plan, source, target, partial(report, step), threads, witness=witness)
     before, after = source.companion, target.companion
     if before and after:
-        # Compare the companion's values, not its bytes, because it may have a recipe of its own.
+        # Compare the companion's values, not its bytes, because it may have its own recipe.
         flags = Rewrite(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
         verify(flags, before, after, partial(report, step), threads)
     zfp = plan.pipeline.zfp is not None

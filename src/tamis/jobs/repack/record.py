@@ -121,9 +121,9 @@ def _checksum(lines: Iterable[str]) -> str:
 class Earlier:
     """The state of an existing target."""
 
-    done: bool  # Whether it is what this run would make
+    done: bool  # Whether it equals the result of this run
     ours: bool  # Whether tamis made it from the same source, and it has not changed since
-    reason: str  # Why it is done already, is made anew, or must not be replaced
+    reason: str  # Why it is already done, is made anew, or must not be replaced
 
     def __str__(self) -> str:
         return f"already done: {self.reason}" if self.done else f"made anew: {self.reason}"

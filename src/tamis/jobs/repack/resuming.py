@@ -55,8 +55,8 @@ class Resuming:
         self._journal: Journal | None = None
         leftovers = find_leftovers(transaction.target_path)
         self._dead = leftovers.dead
-        self._leftover: Leftover | None = None  # from which chunks are taken over
-        self._left: set[str] = set()  # datasets of which it has chunks that are still to be taken over
+        self._leftover: Leftover | None = None  # whose chunks are reused
+        self._left: set[str] = set()  # datasets whose chunks in it are still to be reused
         self.reused = False
         self.notes: list[str] = []
         if resume and leftovers.busy:
@@ -168,7 +168,7 @@ class Resuming:
         self.reused = bool(self._left)
         for path, entry in self.run.datasets.items():
             before = self._leftover.run.datasets.get(path, {}) if self._leftover.run else {}
-            # The entry of a companion is empty; the note of its dataset is enough.
+            # The entry of a companion is empty; the record of its dataset is enough.
             if entry and before != entry and self._leftover.count(path):
                 self.notes.append(f"{path}: stored anew: {_difference(before, entry)}")
         if not self._left:

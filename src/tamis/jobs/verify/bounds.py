@@ -83,7 +83,7 @@ def assigned_bounds(
         by_path.setdefault(item.path, item.value)
         named.setdefault(item.path, item.label)
     if not chosen:
-        return by_path, named  # a pattern may match nothing where there is nothing
+        return by_path, named  # a pattern may match nothing if there is nothing
     for name, text in unused.items():
         if text:
             refusal = f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none"

@@ -135,7 +135,7 @@ def set_text(owner: h5py.HLObject, name: str, text: str | bytes) -> None:
 def set_text_like(source: Any, target: Any, name: bytes, text: str) -> None:
     """Set an attribute of an object to text of the kind that it has in another one: of a fixed or a varying length."""
     if h5a.exists(source, name) and h5a.open(source, name).get_type().is_variable_str():
-        raw = text.encode("utf-8", "surrogateescape")  # which may be no UTF-8 in the source
+        raw = text.encode("utf-8", "surrogateescape")  # which may not be UTF-8 in the source
         h5py.Group(target).attrs.create(name.decode(), raw, dtype=h5py.string_dtype())
     else:
         set_text(h5py.Group(target), name.decode(), text)

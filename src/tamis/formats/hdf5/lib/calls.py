@@ -138,8 +138,8 @@ _DONT_FILTER_PARTIAL_CHUNKS = 2
 _FILTER_PLUGIN = 1  # H5PL_FILTER_PLUGIN
 _UNUSED_BITS = 1  # H5F_RFIC_UNUSUAL_NUM_UNUSED_NUMERIC_BITS
 _EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
-_LABEL_NBYTES = 512  # limit of a filter's label that is read
-_MOST_VALUES = 256  # the library takes a larger count for a mistake
+_LABEL_NBYTES = 512  # limit of the part of a filter's label that is read
+_MOST_VALUES = 256  # the library considers a larger count a mistake
 
 SYMBOL_TABLE, COMPACT, DENSE = 0, 1, 2
 """How a group stores its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""

@@ -82,7 +82,7 @@ class Source(NamedTuple):
     # Name of the file, and path of the dataset in it; empty for a raw file
     file: str
     inner: str
-    part: bytes  # What tells which values these are, of which in the file
+    part: bytes  # Identifies these values, and their place in the file
 
 
 def sources_of(dataset: h5py.Dataset) -> list[Source]:

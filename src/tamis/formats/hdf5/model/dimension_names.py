@@ -12,8 +12,8 @@ from tamis.stores.data_model import Dimension
 class GroupDimensions:
     """The dimensions of a group."""
 
-    around: GroupDimensions | None  # Dimensions of the group around it; None for the root group
-    # Dimensions by name. Those without a name of their own are numbered: see `phony_name`.
+    around: GroupDimensions | None  # Dimensions of the enclosing group; None for the root group
+    # Dimensions by name. Unnamed ones are numbered: see `phony_name`.
     own: dict[str, Dimension] = field(default_factory=dict)
     places: dict[Place, str] = field(default_factory=dict)  # Names by place of their datasets
     ids: dict[int, str] = field(default_factory=dict)

@@ -139,8 +139,8 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
                     left_out[name] = reason
                 else:
                     arrays[name] = array
-    # All datasets were opened before any attribute is read: libhdf5 trusts what values of varying length refer to, and
-    # may crash in a damaged file.
+    # All datasets were opened before any attribute is read: libhdf5 trusts the references of values of varying length,
+    # and may crash in a damaged file.
     scanned = []
     names = renamed_paths(group, [*arrays, *left_out])
     left_out = {names.get(name, name): reason for name, reason in left_out.items()}

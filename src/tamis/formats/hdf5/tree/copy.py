@@ -514,7 +514,7 @@ class _Copy:
                 with placed(path):
                     if not isinstance(source, h5g.GroupID):
                         self._finish(path, source, target)
-                    if not isinstance(source, h5t.TypeID):  # a type stays with what is of this type
+                    if not isinstance(source, h5t.TypeID):  # a type stays with its datasets
                         calls.increment_links(target)
             finished |= pending
 

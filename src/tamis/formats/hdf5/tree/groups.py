@@ -173,7 +173,7 @@ class GroupSettings(NamedTuple):
     def of(cls, group: h5g.GroupID) -> GroupSettings:
         """Read the settings of a group."""
         if is_old_group(group):
-            return OLD  # the only ones possible
+            return OLD  # no others are possible
         plist = group.get_create_plist()
         filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
         return cls(

@@ -130,7 +130,7 @@ class Appender:
         self._buffer = np.empty(shape, self._target.chunk.dtype)
         if self._count:
             with reading(dataset.file.filename, dataset=str(dataset.name)):
-                dataset.flush()  # write what HDF5 holds in memory
+                dataset.flush()  # write HDF5's cached data
                 self._read_partial(recode=recode)
         self._closed = False
 
@@ -190,7 +190,7 @@ class Appender:
             steps, rounding = cast(
                 given, dtype, masked=target.masked, missing=self._missing, bound=target.bound, origin=origin
             )
-            # Once, as they come: a later run does not round the steps in the file again, which could add error.
+            # Once, on arrival: a later run does not round the steps in the file again, which could add error.
             steps = target.rounded(steps, origin, self._missing, given)
         begin, count = 0, steps.shape[self._axis]
         self._check_room(count)

@@ -31,7 +31,7 @@ class ShardForm:
     """The layout of files with several chunks."""
 
     codecs: tuple[Json, ...]  # Metadata of the codecs of a chunk
-    at_end: bool  # Whether the index follows the chunks, instead of leading them
+    at_end: bool  # Whether the index comes after the chunks, not before them
     has_checksum: bool  # Whether the index has a checksum
 
     @classmethod
@@ -72,7 +72,7 @@ class Places:
     """Places of stored chunks."""
 
     numbers: NDArray[np.int64]  # Numbers of the chunks, increasing
-    # Offset in all files behind each other, and size
+    # Offset in the concatenated files, and size
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
 

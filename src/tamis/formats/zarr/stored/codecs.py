@@ -27,7 +27,7 @@ class ChunkFilters:
     pipeline: Pipeline  # Filters with stored parameters
     # The usual mask of ``tamis.pipeline``, whose other chunks are marked; None for other codecs
     marked: MaskedPipeline | None = None
-    # Size of chunks that are values as they are, whatever the codecs; None if there are none such
+    # Size of chunks that are raw values, whatever the codecs; None if there are none
     raw_nbytes: int | None = None
 
 

@@ -65,7 +65,7 @@ class NewArray:
     dtype: np.dtype[Any]  # Type of the values in the chunks
     fill_value: Any  # Value of chunks that are not stored
     writer: ZarrWriter  # Writer of the chunks
-    # Forms of the attributes that their values do not tell
+    # Forms of the attributes that do not follow from their values
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
     @property
@@ -140,7 +140,7 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
             shape=array.shape,
             dtype=str,
             chunks=tuple(max(step, 1) for step in steps) or "auto",
-            fill_value=None if form.zarr_format == 2 else "",  # xarray takes the one of Zarr 2 for missing
+            fill_value=None if form.zarr_format == 2 else "",  # xarray treats that of Zarr 2 as missing
             zarr_format=form.zarr_format,
             attributes=attributes,
             dimension_names=variable.dimensions if form.zarr_format == 3 else None,

@@ -63,7 +63,7 @@ class ZarrTarget:
         (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
         self._groups[group.path] = group
-        json_attributes(group.path, group.attributes)  # refused before chunks are encoded
+        json_attributes(group.path, group.attributes)  # refuse before chunks are encoded
 
     def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:
         """Return the types of the attributes of all arrays: by path of a group, then by name in it."""
@@ -145,7 +145,7 @@ class ZarrTarget:
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Name companions in the attributes of their arrays, and write all metadata, since codecs are now known."""
-        del companions  # they are known here, too
+        del companions  # also known here
         for path, companion in self._companions.items():
             attributes, name = self._arrays[path].attributes, companion.path.rpartition("/")[2]
             others = str(attributes.get(ANCILLARY, "")).split()

@@ -101,8 +101,8 @@ class NewChunks:
     grid: Grid  # The grid of its chunks
     chunk: ChunkType  # Type, shape and fill value of a chunk
     pipeline: Pipeline  # Filters; stored parameters are those for such chunks
-    # Whether all chunks are stored, also those that the source does not store: xarray takes the fill value of Zarr 2
-    # for a missing value, so that an array may have none
+    # Whether all chunks are stored, even those that the source does not store: xarray treats the fill value of Zarr 2
+    # as missing, so an array may have none
     is_full: bool = False
 
     @property
