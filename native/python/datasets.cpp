@@ -72,13 +72,14 @@ nb::object attribute_of(const datasets::AttributeName& name, const datasets::Att
     return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
 }
 
-// How much is asked for: facts; values, decoded without HDF5, and attributes, too; or values that HDF5 reads alike.
-enum class Depth { facts, values, twice };
+// How much is asked for: facts; all of the attributes, too, in the order of their creation or storage; values, decoded
+// without HDF5, and attributes in the order of their names; or values that HDF5 reads alike.
+enum class Depth { facts, attributes, values, twice };
 
 // The values of a surveyed dataset; None if they cannot be decoded, or HDF5 reads others where it is asked.
 nb::object values_of(const SmallDataset& dataset, int file, Depth depth) {
     datasets::Memory values, others;
-    if (depth == Depth::facts || !dataset.decode(file, libdeflate_in_use(), kernel_in_use(), values)) return nb::none();
+    if (depth < Depth::values || !dataset.decode(file, libdeflate_in_use(), kernel_in_use(), values)) return nb::none();
     if (depth == Depth::twice && (!dataset.read(others) || values != others)) return nb::none();
     return bytes_of(values);
 }
@@ -87,7 +88,9 @@ nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, File place
     const auto& [id, file, base] = place;
     datasets::Names names;
     if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
-    std::sort(names.begin(), names.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
+    std::stable_sort(names.begin(), names.end(), [&](const auto& one, const auto& other) {
+        return depth == Depth::attributes ? one.order < other.order : one.name < other.name;
+    });
     std::deque<datasets::Attribute> attributes;
     for (const auto& name : names) attributes.emplace_back(hdf5, dataset.id(), name).read();
     const auto all = [&](auto convert) {
@@ -104,7 +107,7 @@ nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, File place
                           nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
                                          tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
                           all(attribute_of), values,
-                          values.is_none() ? nb::object(nb::none()) : nb::object(all(content_of)));
+                          depth == Depth::facts ? nb::object(nb::none()) : nb::object(all(content_of)));
 }
 
 nb::object survey(const Libhdf5& hdf5, File place, nb::bytes path, Depth depth) {
@@ -250,7 +253,8 @@ Sizes write_chunks(const Libhdf5& hdf5, datasets::hid_t dataset, const Grid& gri
 void bind_datasets(nb::module_& m) {
     nb::enum_<Depth>(m, "Depth", "How much of a small dataset is asked for.")
         .value("facts", Depth::facts, "Facts only.")
-        .value("values", Depth::values, "Attributes, and values that are decoded without HDF5, too.")
+        .value("attributes", Depth::attributes, "All of the attributes, too, in the order of creation or storage.")
+        .value("values", Depth::values, "Attributes by name, and values that are decoded without HDF5, too.")
         .value("twice", Depth::twice, "Values only if HDF5 reads the same.");
     nb::class_<Libhdf5>(m, "Libhdf5", "Calls of a libhdf5 for many facts at once; the caller holds its lock.")
         .def(nb::new_([](const std::string& path) { return Libhdf5(path.c_str()); }), "path"_a,

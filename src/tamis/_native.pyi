@@ -325,10 +325,13 @@ class Depth(enum.Enum):
     facts = 0
     """Facts only."""
 
-    values = 1
-    """Attributes, and values that are decoded without HDF5, too."""
+    attributes = 1
+    """All of the attributes, too, in the order of creation or storage."""
 
-    twice = 2
+    values = 2
+    """Attributes by name, and values that are decoded without HDF5, too."""
+
+    twice = 3
     """Values only if HDF5 reads the same."""
 
 class Libhdf5:

@@ -168,7 +168,8 @@ def copy_store(
 ) -> list[str]:
     """Copy a store to a new one, except the arrays that functions create, and return notes about other files.
 
-    A file of another format becomes a netCDF-4 file; any store becomes a Zarr hierarchy if the target is a folder.
+    `check_copy` says before what the target cannot have. A file of another format becomes a netCDF-4 file; any store
+    becomes a Zarr hierarchy if the target is a folder.
 
     Parameters
     ----------
@@ -195,7 +196,6 @@ def copy_store(
     FileError
         If something cannot be copied. Errors of functions are passed on.
     """
-    check_copy(source, target, dropped)
     if target.form is not None:
         from tamis.formats.zarr.writing.target import ZarrTarget
         from tamis.formats.zarr.writing.writer import ZarrForm

@@ -75,7 +75,7 @@ def close_handle(handle: int) -> None:
 
 
 @contextmanager
-def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+def opened(path: str | Path, flags: int = os.O_RDONLY) -> Iterator[int]:
     """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
     handle = os.open(path, flags | os.O_CLOEXEC)
     try:

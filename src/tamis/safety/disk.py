@@ -123,9 +123,8 @@ def sync_folder(path: Path) -> None:
 def size_and_checksum(path: Path) -> tuple[int, int]:
     """Return the size in bytes and the CRC-32 of a file, or of all files in a folder and their names."""
     nbytes = checksum = 0
-    for file in _files_of(path):
-        name = os.fsencode(file.relative_to(path))
-        checksum = deflate.crc32(name + b"\0", checksum) if file != path else checksum
+    for name, file in _files_of(os.fspath(path)):
+        checksum = deflate.crc32(os.fsencode(name) + b"\0", checksum) if name else checksum
         with opened(file) as handle:
             while block := os.read(handle, _AT_ONCE_NBYTES):
                 nbytes += len(block)
@@ -156,14 +155,16 @@ def exchange(path: Path, other: Path) -> None:
     os.rename(aside, path)
 
 
-def _files_of(path: Path) -> Iterator[Path]:
-    """Yield a file itself, or all files in a folder in the order of their names."""
-    if not path.is_dir():
-        yield path
+def _files_of(path: str) -> Iterator[tuple[str, str]]:
+    """Yield a file itself, without a name, or name and path of all files in a folder in the order of their names."""
+    if not os.path.isdir(path):
+        yield "", path
         return
     for folder, folders, files in os.walk(path, onerror=_raise):
         folders.sort()
-        yield from (Path(folder, name) for name in sorted(files))
+        for name in sorted(files):
+            file = os.path.join(folder, name)
+            yield file[len(os.path.join(path, "")) :], file
 
 
 def _raise(error: OSError) -> None:

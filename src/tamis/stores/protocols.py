@@ -37,13 +37,13 @@ class Alike:
     ----------
     values, others
         The values of both; the same object if these have the same bits.
-    same_attributes
-        Whether their attributes are also certainly the same.
+    new_attributes
+        The attributes that only the second one has, where all others are certainly the same; None if that is not known.
     """
 
     values: NDArray[Any]
     others: NDArray[Any]
-    same_attributes: bool
+    new_attributes: tuple[str, ...] | None
 
 
 class NotFoundError(FileError, KeyError):

@@ -285,7 +285,7 @@ class Hdf5Array(DatasetFacts):
             return None
         values = self._as_array(before)
         others = values if before.values == after.values else self._as_array(after)
-        return Alike(values, others, before.same_attributes(after))
+        return Alike(values, others, before.new_attributes(after))
 
     def _quick_content(self, depth: Depth) -> QuickFacts | None:
         """Return facts with values, decoded by tamis, and attributes; None if the dataset is not small."""

@@ -1,11 +1,12 @@
-"""Metadata of referenced arrays and of groups, in both versions of Zarr, as xarray reads them."""
+"""Metadata of referenced arrays and of groups, in both versions of Zarr, as xarray reads them, and their JSON."""
 
 from __future__ import annotations
 
 import base64
 import json
 import struct
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -139,11 +140,6 @@ def _data_type(dtype: np.dtype[Any]) -> Any:
     return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
 
-def write_json(path: Path, content: Json) -> None:
-    """Write a metadata file."""
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
-
-
 def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
     """Return the attributes of an array or group in types of JSON; bytes as text."""
     converted = {}
@@ -200,3 +196,45 @@ def _encoded_fill(value: Any) -> Any:
     if scalar.dtype.kind == "f":
         return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
     return _json(scalar)
+
+
+_encode: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
+
+_ORDER = (
+    *("shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "attributes"),
+    *("dimension_names", "zarr_format", "consolidated_metadata", "node_type", "storage_transformers"),
+)
+"""Order of members in the document of the root."""
+
+
+def json_text(value: Any, encode: Callable[[Any], str] = _encode, start: str = "\n") -> str:
+    """Return what `json.dumps` does with an indent of 2, in a fraction of its time; `start` begins a line."""
+    inner = f"{start}  "
+    if isinstance(value, dict) and value:
+        members = [f"{encode(name)}: {json_text(item, encode, inner)}" for name, item in value.items()]
+        return f"{{{inner}{f',{inner}'.join(members)}{start}}}"
+    if isinstance(value, (list, tuple)) and value:
+        return f"[{inner}{f',{inner}'.join([json_text(item, encode, inner) for item in value])}{start}]"
+    return encode(value)
+
+
+def write_json(path: Path, content: Json) -> Json:
+    """Write a document of metadata, and return it."""
+    path.write_bytes(json_text(content).encode())
+    return content
+
+
+def consolidate(root: Path, documents: Mapping[str, Json]) -> None:
+    """Write documents, by path, into that of the root, as zarr-python does."""
+    places = sorted(documents, key=lambda path: (path.count("/"), unicodedata.normalize("NFKC", path).casefold()))
+    inner = {path.strip("/"): _ordered(documents[path], {}) for path in places if path != "/"}
+    (root / "zarr.json").write_bytes(json_text(_ordered(documents["/"], inner), json.dumps).encode())
+
+
+def _ordered(document: Json, inner: Json) -> Json:
+    """Return a document in the order of its members, that of a group with those inside of it."""
+    if document["node_type"] == "group":
+        consolidated = {"kind": "inline", "must_understand": False, "metadata": inner}
+        document = {**document, "consolidated_metadata": consolidated}
+    known = {name: document[name] for name in _ORDER if name in document}
+    return known | document

@@ -33,7 +33,7 @@ from tamis.jobs.verify.bounds import (
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
-from tamis.stores.comparison import Change, Pair, companion_note
+from tamis.stores.comparison import Change, Pair, companion_note, new_attribute
 from tamis.stores.protocols import absent_text
 
 if TYPE_CHECKING:
@@ -198,9 +198,11 @@ class _Comparison:
             self._judge(result(), source, target, tally)
             status = self._status(not tally.different, violations)
         report(values.size, values.size)
-        if not alike.same_attributes:
+        if alike.new_attributes is None:
             with self._reading(path):
                 self._add_all(self.pair.attribute_changes(path, source, target))
+        else:
+            self._add_all(new_attribute(path, name) for name in alike.new_attributes)
         return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:

@@ -59,9 +59,8 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
             raise FileError(f"attribute {text!r} cannot be read: {error}") from error
         if change:
             yield Difference(text, f"attribute {text!r}: {change}", harmless=change.startswith(_GONE))
-    for name in others:
-        if name not in names:
-            yield Difference(_text(name), f"attribute {_text(name)!r} is new", added=True)
+    for name in sorted({*others} - {*names}):
+        yield Difference(_text(name), f"attribute {_text(name)!r} is new", added=True)
 
 
 def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Objects, Objects]) -> Iterator[Difference]:

@@ -70,7 +70,7 @@ class QuickFacts(NamedTuple):
     # Name of each attribute; and its text if it is one, otherwise all of it; None if that is not known
     attributes: tuple[tuple[bytes, bytes | Content | None], ...]
     values: bytes | None  # Bytes of the values, in the type of the file, if they are asked for and decoded
-    # All of each attribute, if values are there: name, type, dataspace and values; None if one is unusual
+    # All of each attribute, if they are asked for: name, type, dataspace and values; None if one is unusual
     contents: tuple[Content | None, ...] | None
 
     @property
@@ -86,10 +86,13 @@ class QuickFacts(NamedTuple):
             *other.form[_FILL],
         )
 
-    def same_attributes(self, other: QuickFacts) -> bool:
-        """Return whether all attributes are certainly the same."""
-        contents = self.contents
-        return contents is not None and contents == other.contents and None not in contents
+    def new_attributes(self, other: QuickFacts) -> tuple[str, ...] | None:
+        """Return the attributes that only the other one has, if all others are certainly the same; None if not."""
+        own, others = self.contents, other.contents
+        if own is None or others is None or None in own or not {*own} <= {*others}:
+            return None
+        names = [name for name, _ in other.attributes if name not in {name for name, _ in self.attributes}]
+        return tuple(name.decode("utf-8", "surrogateescape") for name in names)
 
 
 def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
 import h5py
 import numpy as np
 from h5py import h5a, h5r, h5s, h5t
+from numpy.typing import NDArray
 
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import attribute_content, created
+from tamis.formats.hdf5.lib.quick_facts import Content
 from tamis.formats.hdf5.tree.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import NUMBERS, AttributeForm
@@ -64,6 +68,32 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
+@lru_cache(maxsize=1024)  # many datasets have the same attributes
+def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] | None:
+    """Return name and value of an attribute that was read, and its form if `attribute_forms` has it.
+
+    None for internal attributes, and types that h5py converts.
+    """
+    name, kind, data = content[0].decode("utf-8", "surrogateescape"), h5t.decode(content[1]), content[3]
+    extents = memoryview(content[2])[1:].cast("Q").tolist()  # and largest ones, behind the class of the dataspace
+    shape = tuple(extents[: len(extents) // 2])
+    if isinstance(kind, h5t.TypeStringID):
+        if kind.is_variable_str():
+            value = _joined([_decoded(text[1:-1]) for text in _VARYING.findall(data)])
+        else:
+            value = _fixed_text(name, np.frombuffer(data, f"S{kind.get_size()}").reshape(shape))
+    elif type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
+        numbers = np.frombuffer(data, kind.dtype).reshape(shape)
+        value = numbers.reshape(-1)[0] if numbers.size == 1 else numbers
+    else:
+        return None
+    return None if name in INTERNAL else (name, value, _unusual_form(kind, shape))
+
+
+_VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")
+"""A text of varying length, or none, as native code gives it."""
+
+
 def _raw(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
@@ -78,9 +108,18 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
         values = np.empty(attribute.shape, f"S{kind.get_size()}")
         if values.size:
             attribute.read(values, mtype=kind)
-        if name in FILL_ATTRIBUTES and kind.get_size() == 1:
-            return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
-    texts = [_decoded(value) for value in np.asarray(values, object).reshape(-1)]
+        return _fixed_text(name, values)
+    return _joined([_decoded(value) for value in np.asarray(values, object).reshape(-1)])
+
+
+def _fixed_text(name: str, values: NDArray[np.bytes_]) -> Any:
+    """Return an attribute of texts of a fixed length."""
+    if name in FILL_ATTRIBUTES and values.itemsize == 1:
+        return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
+    return _joined([_decoded(value) for value in values.reshape(-1).tolist()])
+
+
+def _joined(texts: list[str | bytes]) -> Any:
     return texts[0] if len(texts) == 1 else texts
 
 
@@ -113,10 +152,15 @@ def attribute_forms(owner: h5py.HLObject) -> dict[str, AttributeForm]:
         if name in INTERNAL:
             continue
         attribute = h5a.open(owner.id, name.encode("utf-8", "surrogateescape"))
-        kind, shape = attribute.get_type(), attribute.shape
-        if (text := _type_name(kind)) and not _is_usual(kind, shape):
-            known[name] = AttributeForm(text, shape)
+        if (form := _unusual_form(attribute.get_type(), attribute.shape)) is not None:
+            known[name] = form
     return known
+
+
+def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> AttributeForm | None:
+    """Return a form that netCDF-4 would not write; None if it would, or the type is unknown."""
+    text = _type_name(kind)
+    return AttributeForm(text, shape) if text and not _is_usual(kind, shape) else None
 
 
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:

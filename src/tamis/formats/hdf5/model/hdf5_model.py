@@ -84,6 +84,7 @@ class Hdf5Model:
         self._linked_files = LinkedFiles(file)
         self._scanned: dict[str, ScannedGroup] = {}
         self._named: dict[str, GroupDimensions] = {}
+        self._groups: dict[str, NamedGroup] = {}
         self._phony_count = 0
 
     @property
@@ -94,6 +95,11 @@ class Hdf5Model:
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path."""
         path = _normal(path)
+        if path not in self._groups:
+            self._groups[path] = self._group(path)
+        return self._groups[path]
+
+    def _group(self, path: str) -> NamedGroup:
         group, dimensions = self._scan(path), self._dimensions(path)
         if not dimensions.axes:
             self._name_axes(path, group, dimensions)

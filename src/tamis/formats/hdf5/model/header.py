@@ -124,11 +124,6 @@ class NamedTypes:
         return self.of(datatype, level=level)
 
 
-def type_path(kind: CdlType) -> str:
-    """Return the path of a user-defined type."""
-    return posixpath.join(kind.group, kind.name)
-
-
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
@@ -16,9 +16,17 @@ from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.file_facts import filename_of
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.other_files import end_of
-from tamis.formats.hdf5.model.attributes import attribute_forms, attribute_value, attribute_values, names_of, references
+from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_look
+from tamis.formats.hdf5.model.attributes import (
+    attribute_forms,
+    attribute_value,
+    attribute_values,
+    known_attribute,
+    names_of,
+    references,
+)
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import in_order, link_words, links_of
+from tamis.formats.hdf5.tree.walk import Link, in_order, link_words, links_of
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import AttributeForm
@@ -102,11 +110,12 @@ class ScannedGroup:
 def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> ScannedGroup:
     """Scan all objects of a group; external links, and soft links to groups, are only followed on request."""
     arrays: dict[str, Hdf5Array] = {}
+    known: dict[str, ScannedArray] = {}
     groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
     links: dict[str, str] = {}
-    filename = filename_of(files.file)
+    filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
     for link in in_order(links_of(group.id)):
         name = link.name.decode("utf-8", "surrogateescape")
@@ -119,14 +128,16 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
             try:
                 if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
                     continue  # it leads to another file, or nowhere
-                item = h5o.open(group.id, link.name)
+                item = (_look(files.file, group, link, item_path) if is_own else None) or h5o.open(group.id, link.name)
             except (KeyError, OSError, RuntimeError):
                 if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
                     raise
                 if link.kind != h5l.TYPE_HARD and follow:
                     left_out[name] = _NOWHERE
                 continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
-            if isinstance(item, h5g.GroupID):
+            if isinstance(item, ScannedArray):
+                arrays[name], known[name] = item.array, item
+            elif isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD or follow:
                     groups[name] = InnerGroup(_place(item), link.kind != h5l.TYPE_HARD)
                     links.pop(name, None)
@@ -139,16 +150,35 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
                     left_out[name] = reason
                 else:
                     arrays[name] = array
-    # All datasets were opened before any attribute is read: libhdf5 trusts the references of values of varying length,
-    # and may crash in a damaged file.
+    # All others were opened before any of their attributes is read: libhdf5 trusts the references of values of varying
+    # length, and may crash in a damaged file.
     scanned = []
     names = renamed_paths(group, [*arrays, *left_out])
     left_out = {names.get(name, name): reason for name, reason in left_out.items()}
     for name, array in arrays.items():
+        if name in known:
+            scanned.append(replace(known[name], name=names[name]) if name in names else known[name])
+            continue
         with reading(filename, dataset=f"{path.rstrip('/')}/{name}"):
             scanned.append(_scanned(array, names.get(name, name), name))
     attributes, forms = attribute_values(group), attribute_forms(group)
     return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms, links)
+
+
+def _look(file: h5py.File, group: h5py.Group, link: Link, path: str) -> h5g.GroupID | ScannedArray | None:
+    """Return what a hard link leads to: a group, or all of a small dataset of numbers without internal attributes."""
+    item = quick_look(file, group.id, link.name, Depth.attributes) if link.kind == h5l.TYPE_HARD else None
+    if not isinstance(item, QuickFacts):
+        return item
+    array = Hdf5Array(file, path, stored_path=path, address=link.address)
+    array.take(item)
+    known = [content and known_attribute(content) for content in item.contents or ()]
+    if array.form is None or not all(known):
+        return None
+    place, scales, name = (h5o.get_info(group.id).fileno, link.address), (None,) * len(array.shape), link.text
+    attributes = {entry[0]: entry[1] for entry in known if entry}
+    forms = {entry[0]: entry[2] for entry in known if entry and entry[2]}
+    return ScannedArray(name, name, array, place, attributes, False, False, None, (), scales, 0, None, forms)
 
 
 def _array(files: LinkedFiles, item: h5d.DatasetID, path: str) -> Hdf5Array:

@@ -15,7 +15,7 @@ from tamis.arrays.grid import default_chunks
 from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError
 from tamis.filters import Deflate, Filter, Shuffle
-from tamis.formats.zarr.array_metadata import DIMENSIONS, write_json
+from tamis.formats.zarr.array_metadata import DIMENSIONS, Json, write_json
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
@@ -56,8 +56,6 @@ def kept_plan(array: StoredArray) -> Rewrite:
     return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
 
 
-Json = dict[str, Any]
-
 _OF_NCZARR = ("_nczarr", "_NCZARR")
 """Beginnings of attributes that name objects of the whole store."""
 
@@ -72,19 +70,18 @@ class CopiedArray:
     attributes: Mapping[str, Any]
     types: Types  # Types of the attributes
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> None:
+    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
         """Write the metadata of the other array, with names for all axes, into the folder of the array."""
         folder = root / self.path.strip("/")
         folder.mkdir(parents=True, exist_ok=True)
         if form.zarr_format == 2:
             (folder / ".zarray").write_bytes((self.source / ".zarray").read_bytes())
-            write_json(
+            return write_json(
                 folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions], **with_types_of(self.types)}
             )
-            return
         metadata = json.loads((self.source / "zarr.json").read_text(encoding="utf-8"))
         metadata |= {"attributes": {**self.attributes}, "dimension_names": [*self.dimensions]}
-        write_json(folder / "zarr.json", metadata)
+        return write_json(folder / "zarr.json", metadata)
 
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:

@@ -17,6 +17,7 @@ from tamis.arrays.index import Parts
 from tamis.errors import FileError
 from tamis.formats.zarr.array_metadata import (
     DIMENSIONS,
+    Json,
     attributes_2,
     has_type,
     json_attributes,
@@ -50,9 +51,6 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
     dtype = variable.dtype if array.dtype.kind == "V" else array.dtype
     if not has_type(dtype, form.zarr_format):
         raise FileError(f"expected a type that Zarr {form.zarr_format} has, got {array.type_words}")
-
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -93,18 +91,18 @@ class NewArray:
         """Number of chunks that are not stored."""
         return self.writer.grid.chunk_count - self.writer.count
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> None:
-        """Write the metadata into the folder of the array."""
+    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
+        """Write the metadata into the folder of the array, which is there if it has chunks, and return them."""
         folder = root / self.path.strip("/")
-        folder.mkdir(parents=True, exist_ok=True)
+        if not self.writer.count:
+            folder.mkdir(parents=True, exist_ok=True)
         if form.zarr_format == 2:
-            write_json(folder / ".zarray", metadata_2(self))
             write_json(folder / ".zattrs", attributes_2(self) | with_types_of(self.types))
-            return
+            return write_json(folder / ".zarray", metadata_2(self))
         metadata = metadata_3(self)
         if (counts := form.shard_counts(self.writer.grid)) is not None:
             metadata |= _sharded(metadata, counts)
-        write_json(folder / "zarr.json", metadata)
+        return write_json(folder / "zarr.json", metadata)
 
 
 def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -15,7 +16,7 @@ import zarr
 from tamis.arrays.grid import Grid
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
-from tamis.formats.zarr.array_metadata import json_attributes, write_json
+from tamis.formats.zarr.array_metadata import Json, consolidate, json_attributes, write_json
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
 from tamis.formats.zarr.stored.companions import table_text
 from tamis.formats.zarr.stored.store import quietly
@@ -73,18 +74,17 @@ class ZarrTarget:
             groups.setdefault(group or "/", {})[name] = types
         return groups
 
-    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> None:
+    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> Json:
         """Write the metadata of a group; in Zarr 3 they also have the types of its arrays' attributes."""
         folder = self.folder / group.path.strip("/")
         attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
         if self.form.zarr_format == 2:
             attributes |= with_types_of(types)
-            write_json(folder / ".zgroup", {"zarr_format": 2})
             if attributes:
                 write_json(folder / ".zattrs", attributes)
-            return
+            return write_json(folder / ".zgroup", {"zarr_format": 2})
         attributes |= with_types_of(types, inner)
-        write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
+        return write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
@@ -153,14 +153,16 @@ class ZarrTarget:
         for path, rounding in self._roundings.items():
             self._name_container(path, rounding)
         types = self._types_by_group()
-        for path, group in self._groups.items():
-            self._write_group(group, types.get(path, {}))
-        for array in self._arrays.values():
-            array.write_metadata(self.folder, self.form)
-        if self.form.consolidated:
+        documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
+        documents |= {path: array.write_metadata(self.folder, self.form) for path, array in self._arrays.items()}
+        if self.form.consolidated and self.form.zarr_format == 3:
+            for path in self._text_types:
+                documents[path] = json.loads((self.folder / path.strip("/") / "zarr.json").read_bytes())
+            consolidate(self.folder, documents)
+        elif self.form.consolidated:
             try:
                 with quietly():
-                    zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
+                    zarr.consolidate_metadata(str(self.folder), zarr_format=2)
             except Exception as error:  # zarr-python raises many kinds for metadata that were copied and are damaged
                 raise FileError(f"{self.folder}: its Zarr metadata cannot be read: {error}").at(
                     path=self.folder
@@ -193,8 +195,8 @@ class ZarrTarget:
             begun.append(companion.path)
         self._roundings.pop(variable.path, None)
         for path in begun:
-            remove(self.folder / path.strip("/"))
-            self._arrays.pop(path, None)
+            if self._arrays.pop(path, None) is not None:
+                remove(self.folder / path.strip("/"))
 
 
 def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
