@@ -65,10 +65,12 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     // In HDF5, a chunk that is written again, now without zfp where it went through it or the reverse, keeps its old
     // mask if its size is as before (HDF5 to 2.2): no stream is as long as the values. In bounds: guard_nbits follow.
     if ((proven || has_rest) && outcome.nbytes == in_nbytes) outcome.buffer.get()[outcome.nbytes++] = 0;
-    if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
+    // H5Ocopy copies chunks that HDF5 keeps decoded into the buffer of the chunk before, unchecked (HDF5 to 2.0).
+    const std::size_t enough = std::max(outcome.nbytes, in_nbytes);
+    if (void* smaller = std::realloc(outcome.buffer.get(), enough)) {
         (void)outcome.buffer.release();
         outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));
-        outcome.allocated = outcome.nbytes;
+        outcome.allocated = enough;
     }
     return outcome;
 }

@@ -33,6 +33,7 @@ def folder(tmp_path: Path) -> Path:
     (folder := tmp_path / "files").mkdir()
     with h5py.File(folder / "a.h5", "w") as file:
         file.create_dataset("x", data=np.arange(64.0).reshape(8, 8), chunks=(4, 4))
+        file.create_dataset("big-endian", data=np.arange(64.0), dtype=">f8", chunks=(16,))
     with netCDF4.Dataset(folder / "b.nc", "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("time", 3)
         file.createVariable("t", "f4", ("time",))[:] = [1, 2, 3]
@@ -43,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.peer
 def test_sweep_of_sound_files_is_clean(folder: Path) -> None:
-    lines = swept(folder, "--fast", "--steps", "look,opened,lossless", code=0)
+    lines = swept(folder, "--fast", "--steps", "look,opened,lossless,lossy", code=0)
     assert {line["file"] for line in lines} == {"a.h5", "b.nc", "c.zarr"}
     assert {line["verdict"] for line in lines} <= {"ok", "note"}
 

@@ -327,6 +327,91 @@ def test_u56_sz3_that_hdf5_decodes_runs_in_a_process_of_its_own(python: Run, tmp
     python(READ_SZ3_BY_HDF5, tmp_path / "a.h5", env=env)
 
 
+WRITE_BY_HDF5PLUGIN = """
+import sys, h5py, hdf5plugin as peer, numpy as np
+filters = {"zfp": peer.Zfp(accuracy=0.01), "sz": peer.SZ(absolute=0.01), "sz3": peer.SZ3(absolute=0.01)}
+filters |= {"sperr": peer.Sperr(absolute=0.01), "blosc": peer.Blosc(), "bitshuffle": peer.Bitshuffle()}
+values = np.random.default_rng(56).normal(size=(32, 32, 16)).cumsum(2).astype("f4")
+with h5py.File(sys.argv[1], "w") as file:
+    for name, stored in filters.items():
+        file.create_dataset(name, data=values, chunks=(16, 32, 16), **stored)
+    file["values"] = values
+"""
+IMPORT_HDF5PLUGIN_LATER = """
+import sys, h5py, numpy as np, tamis
+source, target, copy = sys.argv[1:]
+opened = tamis.open(source)
+values, names = opened["values"][...], ("zfp", "sz", "sz3", "sperr", "blosc", "bitshuffle")
+for name in names:
+    try:
+        assert np.abs(opened[name][...] - values).max() <= 0.0101, name
+    except tamis.FileError as error:
+        assert name == "sz" and "lacks filter SZ" in str(error)
+import hdf5plugin
+for again in (opened, tamis.open(source), h5py.File(source)):
+    for name in names:
+        assert np.abs(again[name][...] - values).max() <= 0.0101, name
+result = tamis.repack(source, target, {"*": "zfp(accuracy=0.001)|shuffle|deflate(1)"})
+assert not result.unreadable
+assert tamis.verify(source, target, bounds={"*": 0.001}).ok
+with h5py.File(copy, "w") as file:
+    mine = file.create_dataset("mine", data=values, chunks=(16, 32, 16), **tamis.Zfp(accuracy=0.01))
+    assert "tamis" in mine.id.get_create_plist().get_filter(0)[3].decode()
+    theirs = file.create_dataset("theirs", data=values, chunks=(16, 32, 16), **hdf5plugin.SZ(absolute=0.01))
+    assert max(np.abs(array[...] - values).max() for array in (mine, theirs)) <= 0.0101
+"""
+
+
+def test_u56_hdf5plugin_after_tamis_takes_nothing_away(python: Run, tmp_path: Path) -> None:
+    """Values that were read before are read after, and those of filters that were not there then."""
+    if importlib.util.find_spec("hdf5plugin") is None:
+        pytest.skip("could not import 'hdf5plugin'")
+    python(WRITE_BY_HDF5PLUGIN, tmp_path / "a.h5")
+    python(IMPORT_HDF5PLUGIN_LATER, tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "c.h5")
+
+
+KEPT_CHUNKS = """
+import sys, h5py, numpy as np, tamis
+source, target, filters = sys.argv[1:]
+values = np.random.default_rng(56).normal(size=(64, 64, 64)).astype("f4").cumsum(0).round(1)
+stored = dict(compression=4, shuffle=True, fletcher32=True) if filters == "deflate" else tamis.Zfp(accuracy=1.0)
+with h5py.File(source, "w") as file:
+    file.create_dataset("x", data=values, chunks=(8, 64, 64), **stored)
+"""
+COPIED_BY_TAMIS = """
+with h5py.File(source) as file:
+    x = file["x"]
+    known = x[...]
+    for _ in range(3):
+        tamis.repack(source, target, {}, overwrite=True)
+    with h5py.File(target) as other:
+        assert other["x"].id.read_direct_chunk((8, 0, 0)) == x.id.read_direct_chunk((8, 0, 0))
+        assert np.array_equal(other["x"][...], known)
+with h5py.File(source, "a") as file:
+    file["x"][:8] = 7
+    tamis.repack(source, target, {}, overwrite=True)
+    with h5py.File(target) as other:
+        assert np.abs(other["x"][:8] - 7).max() <= 1
+"""
+COPIED_BY_HDF5 = """
+for _ in range(3):
+    with h5py.File(source) as file, h5py.File(target, "w") as other:
+        known = file["x"][...], file["x"]
+        file.copy("x", other, "x")
+        assert np.abs(other["x"][...] - known[0]).max() <= 1
+"""
+
+
+@pytest.mark.parametrize("filters", ["deflate", "zfp"])
+def test_u56_file_that_is_open_in_the_process_is_copied_as_stored(python: Run, filters: str, tmp_path: Path) -> None:
+    """H5Ocopy of HDF5 2.0 corrupts memory if HDF5 keeps decoded chunks of a dataset whose filters shrink buffers."""
+    python(KEPT_CHUNKS + COPIED_BY_TAMIS, tmp_path / "a.h5", tmp_path / "b.h5", filters)
+
+
+def test_u56_h5py_copies_zfp_chunks_that_hdf5_keeps(python: Run, tmp_path: Path) -> None:
+    python(KEPT_CHUNKS + COPIED_BY_HDF5, tmp_path / "a.h5", tmp_path / "b.h5", "zfp")
+
+
 def stored(path: Path, origin: tuple[int, ...]) -> tuple[int, bytes]:
     with h5py.File(path) as file:
         return file["x"].id.read_direct_chunk(origin)  # type: ignore[no-any-return]

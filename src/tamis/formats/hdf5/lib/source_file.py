@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import h5py
-from h5py import h5f, h5p
+from h5py import h5f, h5o, h5p
 
 from tamis.errors import FileError
 from tamis.filters._plugin_client import filter_class
@@ -53,14 +53,21 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     """Open an HDF5 or netCDF-4 file for reading.
 
     Without `keeps_chunks`, HDF5 keeps no decoded chunks. H5Ocopy would encode these again instead of copying the stored
-    bytes, which changes lossy values, and ends the process in filters that can only decode.
+    bytes, which changes lossy values, ends the process in filters that can only decode, and writes beyond the end of a
+    chunk in memory (HDF5 2.0). A file that is open in this process already is therefore opened by another driver, with
+    which HDF5 shares nothing.
     """
     place = Path(os.fsdecode(path))
     try:
         os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
         if not place.is_file() or not h5py.is_hdf5(place):
             raise FileError(f"{place}: expected {FORMATS}, got {kind_of(place)}")
-        return SourceFile(h5f.open(os.fsencode(place), h5f.ACC_RDONLY, access_list(keeps_chunks=keeps_chunks)))
+        fapl = access_list(keeps_chunks=keeps_chunks)
+        file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
+        if not keeps_chunks and file.get_access_plist().get_cache()[2] and not _is_written(file):
+            fapl.set_fapl_stdio()
+            file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
+        return SourceFile(file)
     except FileError as error:
         error.at(path=place)
         raise
@@ -71,6 +78,12 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     except Exception as error:  # h5py raises many kinds
         advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
+
+
+def _is_written(file: h5f.FileID) -> bool:
+    """Return whether somebody in this process has a file open for writing."""
+    others = [each for each in h5f.get_obj_ids(types=h5f.OBJ_FILE) if each.get_intent() != h5f.ACC_RDONLY]
+    return any(h5o.get_info(each).fileno == h5o.get_info(file).fileno for each in others)
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:
