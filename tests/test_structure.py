@@ -28,7 +28,6 @@ LAYERS = [
     ("",),  # tamis/__init__.py, the flat public list
     ("netcdf", "xarray"),
     ("jobs",),
-    ("_open",),
     ("hdf5", "zarr", "cf"),  # public names of rooms below
     ("formats",),
     ("reading",),
@@ -147,6 +146,27 @@ def test_modules_import_in_no_circle() -> None:
         for name in ready:
             del left[name]
     assert not left
+
+
+def test_jobs_know_formats_by_the_registry_alone() -> None:
+    about_one_format = ("jobs/export", "jobs/repair.py")
+    against = [
+        f"{path.relative_to(PACKAGE)}:{line}: {name}"
+        for path in MODULES
+        if is_within(path, "jobs") and not is_within(path, *about_one_format)
+        for line, name in imports(path)
+        if name.startswith("tamis.formats.") and not name.startswith("tamis.formats.registry")
+    ]
+    assert not against
+
+
+# Faces of a room below, one command each, what must be imported before anything else, and one type that many share.
+SHORT = ["cf.py", "hdf5.py", "zarr.py", "__main__.py", "cli/commands", "netcdf/registration.py", "jobs/progress.py"]
+
+
+def test_modules_have_at_least_60_lines_but_for_named_ones() -> None:
+    own = [path for path in MODULES if path.name != "__init__.py" and not is_within(path, *SHORT)]
+    assert not [str(path) for path in own if len(path.read_text().splitlines()) < 60]
 
 
 def test_modules_call_h5py_on_low_level_only_in_its_folder() -> None:

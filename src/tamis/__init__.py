@@ -17,7 +17,6 @@ from tamis.imports import after_import, late_names
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp
-    from tamis._open import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.filters import (
         Bitshuffle,
         Blosc,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tamis.filters._plugin_client import plugin_path
+    from tamis.formats.registry import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.jobs.copy.job import copy
     from tamis.jobs.export import ExportResult
     from tamis.jobs.export.job import ReferenceParser, export
@@ -128,7 +128,7 @@ _LATE = {
     "tamis": "cf filters hdf5 netcdf zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
-    "tamis._open": "open",
+    "tamis.formats.registry": "open",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
     "tamis.jobs.copy.job": "copy",

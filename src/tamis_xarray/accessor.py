@@ -102,14 +102,12 @@ class DatasetAccessor:
         BoundError
             If decoded values differ by more than allowed, or a required measure is missed; no file is made.
         """
+        from tamis.jobs.repack.options import RepackOptions
         from tamis.xarray.saving import group_path, save
 
-        return save(
-            {group_path(group): self._dataset},
-            path,
-            recipes,
-            {} if encoding is None else encoding,
-            unlimited_dims,
+        options = RepackOptions.asked(
+            {} if recipes is None else recipes,
+            command="to_netcdf",
             chunks=chunks,
             require=require,
             missing=missing,
@@ -118,7 +116,14 @@ class DatasetAccessor:
             history=history,
             overwrite=overwrite,
             threads=threads,
-            progress=progress,
+        )
+        return save(
+            {group_path(group): self._dataset},
+            path,
+            {} if encoding is None else encoding,
+            unlimited_dims,
+            options,
+            progress,
         )
 
 
@@ -156,15 +161,12 @@ class DataTreeAccessor:
 
         Parameters and errors are those of ``Dataset.tamis.to_netcdf``.
         """
+        from tamis.jobs.repack.options import RepackOptions
         from tamis.xarray.saving import save
 
-        nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
-        return save(
-            {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
-            path,
-            recipes,
-            {} if encoding is None else encoding,
-            unlimited_dims,
+        options = RepackOptions.asked(
+            {} if recipes is None else recipes,
+            command="to_netcdf",
             chunks=chunks,
             require=require,
             missing=missing,
@@ -173,5 +175,13 @@ class DataTreeAccessor:
             history=history,
             overwrite=overwrite,
             threads=threads,
-            progress=progress,
+        )
+        nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
+        return save(
+            {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
+            path,
+            {} if encoding is None else encoding,
+            unlimited_dims,
+            options,
+            progress,
         )

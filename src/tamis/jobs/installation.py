@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters._plugin_client import plugin_path
-from tamis.safety.disk import disk_text, sync_file
+from tamis.safety.disk import sync_file
+from tamis.safety.library_errors import disk_text
 from tamis.zfp.configuration import config
 
 RECORD = "share/tamis/h5z-zfp.sha256"

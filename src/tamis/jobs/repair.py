@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis._open import open_store
 from tamis.errors import FileError
+from tamis.formats.registry import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
 from tamis.kinds import FLAG, PATH, checked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import FileError, TamisError
@@ -13,7 +13,10 @@ from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tamis.rewrite.rewrite import Recreate, Rewrite
+    from tamis.safety.transaction import Transaction
 
 Companions = Mapping[str, ArrayWriter | None]
 Check = Callable[[NamedArray, StoredArray], None]
@@ -26,6 +29,48 @@ class UnstorableError(FileError):
     def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
         super().__init__(text)
         self.paths = paths
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a copy of a store has in place of what its source has."""
+
+    # Functions by path of an array, which write it. If one raises `CopyInsteadError`, the array is copied as stored.
+    recreate: Mapping[str, Recreate]
+    # Called when all arrays exist: returns new companions by the path of their variables, None for variables that lose
+    # theirs
+    companions: Callable[[], Companions]
+    outdated: Collection[str] = ()  # Paths of outdated companions
+    line: Callable[[], str] = str  # Called when all arrays exist: returns a line for the history, empty for none
+    dropped: Collection[str] = ()  # First paths of arrays that are left out
+
+
+class TargetForm(Protocol):
+    """What a new file or folder becomes; its text, if any, tells it from others of the format."""
+
+    def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
+        """Return the transaction of a target; `overwrite` tells whether what is there is replaced.
+
+        Raises
+        ------
+        FileError
+            If there cannot be a file or folder of that name.
+        """
+
+    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
+        """Raise an error if the format cannot have an array of the source that is not left out."""
+
+    def copies_objects_of(self, source: Store) -> bool:
+        """Return whether `copy` copies objects as they are stored; it writes those of other formats anew."""
+
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+        """Copy a store that `check_copy` accepts to a target, and return notes about other files.
+
+        Raises
+        ------
+        FileError
+            If something cannot be copied. Errors of functions are passed on.
+        """
 
 
 class Target(Protocol):
@@ -50,27 +95,20 @@ class Target(Protocol):
         """Close the target."""
 
 
-def transfer(
-    source: Store,
-    target: Target,
-    recreate: Mapping[str, Recreate],
-    companions: Callable[[], Companions],
-    line: Callable[[], str] = str,
-    dropped: Collection[str] = (),
-) -> None:
-    """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""
-    functions = {source.first_path(path): function for path, function in recreate.items()}
+def transfer(source: Store, target: Target, changes: Changes) -> None:
+    """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete."""
+    functions = {source.first_path(path): function for path, function in changes.recreate.items()}
     for path in source.model.group_paths():
-        group = _without(source, path, dropped)
+        group = _without(source, path, changes.dropped)
         target.create_group(group)
         for variable in group.variables.values():
             array = source.array(variable.path).as_values()
             if (function := functions.get(variable.path)) is not None and _recreate(target, variable, array, function):
                 continue
             target.copy(variable, array)
-    if history := with_line(source.model.group("/").attributes, line()):
+    if history := with_line(source.model.group("/").attributes, changes.line()):
         target.set_history(history)
-    target.finish(companions())
+    target.finish(changes.companions())
 
 
 def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:

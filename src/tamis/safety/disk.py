@@ -29,13 +29,6 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _HERE, _EXCHANGE = -100, 2
 """Linux: AT_FDCWD and RENAME_EXCHANGE."""
 
-_MEANINGS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk is full for this user",
-    errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
-}
-_NUMBER = re.compile(r"errno = (\d+)")
-
 
 def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:
     """Yield the status of a file, or of a folder and of everything in it."""
@@ -169,33 +162,3 @@ def _files_of(path: str) -> Iterator[tuple[str, str]]:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def disk_text(error: BaseException) -> str:
-    """Return why writing failed: the file system's reason if there is one, and its meaning."""
-    number = _number(error)
-    if number is None:
-        return str(error)
-    return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
-
-
-def system_error(error: BaseException) -> str:
-    """Return the file system's reason; empty if there is none."""
-    number = _number(error)
-    return "" if number is None else os.strerror(number)
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Return whether the reason is a lack of space."""
-    return _number(error) in _MEANINGS
-
-
-def _number(error: BaseException | None) -> int | None:
-    """Return the errno of an error or of its causes; None if there is none."""
-    while error is not None:
-        if match := _NUMBER.search(str(error)):
-            return int(match[1])
-        if isinstance(error, OSError) and error.errno:
-            return error.errno
-        error = error.__cause__ or error.__context__
-    return None

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.source import close_handle, opened, read_at
-from tamis.safety.disk import disk_text, nbytes_of, write_at
+from tamis.safety.disk import nbytes_of, write_at
+from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import journal_of, remove, temporaries_of
 
 MAGIC = b"tamis journal 4\n"

@@ -18,15 +18,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from tamis.arrays.source import close_handle
 from tamis.errors import FileError
-from tamis.safety.disk import (
-    disk_text,
-    exchange,
-    open_file_system,
-    size_and_checksum,
-    sync_file,
-    sync_folder,
-    sync_tree,
-)
+from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
+from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -40,7 +33,7 @@ _TOKEN_NBYTES = 4
 class Transaction:
     """A temporary name in the folder of the target."""
 
-    noun, form_text = "file", ""
+    noun = "file"
 
     def __init__(self, target: Path, *, overwrite: bool = True) -> None:
         try:
@@ -67,11 +60,6 @@ class Transaction:
         )
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
-
-    @property
-    def form(self) -> FolderForm | None:
-        """The form of a store in a folder; None for one file."""
-        return None
 
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk in a temporary folder, by the path of its array, its grid and its number.
@@ -264,7 +252,7 @@ class FolderTransaction(Transaction):
     noun = "folder"
 
     def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
-        self._form, self.form_text = form, str(form)
+        self._form = form
         super().__init__(target, overwrite=overwrite)
         self._file_system = open_file_system(self.path.parent)
 
@@ -275,11 +263,6 @@ class FolderTransaction(Transaction):
         if self._file_system is not None:
             close_handle(self._file_system)
             self._file_system = None
-
-    @property
-    def form(self) -> FolderForm:
-        """The form of the store."""
-        return self._form
 
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk, relative to the folder; see `Transaction.file_of`."""

@@ -1,14 +1,13 @@
-"""Comparison of two stores of different formats in netCDF's data model; see `tamis.stores.comparison.Pair`."""
+"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.comparison.StoreComparison`."""
 
 from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,76 +21,11 @@ from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
+from tamis.stores.protocols import Change, Unequal
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import NamedArray, NamedGroup
     from tamis.stores.protocols import Store, StoredArray
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A difference of two stores."""
-
-    path: str  # Path of the array, group or link
-    code: str  # Kind of difference, in a word
-    text: str  # The difference in words
-    harmless: bool = True  # Whether the second store still has everything that the first one has
-
-
-@dataclass(frozen=True, slots=True)
-class Unequal:
-    """Elements that differ."""
-
-    count: int  # Number of elements that differ
-    index: tuple[int, ...]  # Index of the first
-    text: str  # The first element in source and target
-    harmless: bool = False  # Whether they only differ in things that no copy can have
-
-
-class Pair(Protocol):
-    """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
-
-    @property
-    def same_format(self) -> bool:
-        """True if byte order and arrays that only represent dimensions are also compared."""
-        ...
-
-    @property
-    def companions(self) -> Mapping[str, str]:
-        """Companions of the source, with the paths of their variables."""
-
-    def counterpart(self, path: str) -> StoredArray | None:
-        """Return the array of the target for a path of the source; None if there is none."""
-
-    def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
-        """Yield changes of the attributes of an array."""
-
-    def type_note(self, source: Any, target: Any) -> str:
-        """Return how a named type changed; empty if it did not."""
-
-    def same_value_type(self, source: Any, target: Any) -> bool:
-        """Return whether arrays with different type names have values of the same type, if both formats have it."""
-
-    def fill_note(self, source: Any, target: Any) -> str:
-        """Return how the fill value of arrays of the same type changed; empty if it did not."""
-
-    def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
-        """Compare the elements of arrays of the same shape and type that are not numbers."""
-
-    def same_stored_chunks(self, source: Any, target: Any) -> bool:
-        """Return whether arrays have the same values because all stored bytes are the same."""
-
-    def same_elsewhere(self, source: Any, target: Any) -> bool:
-        """Return whether arrays have the same values because both refer to the same parts of the same other files."""
-
-    def unlisted(self) -> Iterable[tuple[str, str]]:
-        """Yield the groups that cannot be listed, with the reason."""
-
-    def groups(self) -> Iterable[tuple[str, list[Callable[[], Iterator[Change]]]]]:
-        """Yield the path of each group of the source, and functions that yield its changes."""
-
-    def new_objects(self) -> Iterable[Change]:
-        """Yield the objects that only the target has."""
 
 
 def history_change(path: str, name: str, before: str, after: str) -> Change | None:
@@ -123,7 +57,7 @@ _ABOUT_COMPANION = (MARK, ANCILLARY)
 """Attributes of a variable that change with its companion."""
 
 
-class ModelPair:
+class ModelComparison:
     """Two stores; groups and variables are compared by name.
 
     Storage of values, including byte order, and internal details of a format do not count as differences.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -54,6 +54,72 @@ class CopyInsteadError(Exception):
     """Raised by a function that writes an array to give up: its array is removed, and the source's is copied."""
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference of two stores."""
+
+    path: str  # Path of the array, group or link
+    code: str  # Kind of difference, in a word
+    text: str  # The difference in words
+    harmless: bool = True  # Whether the second store still has everything that the first one has
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Elements that differ."""
+
+    count: int  # Number of elements that differ
+    index: tuple[int, ...]  # Index of the first
+    text: str  # The first element in source and target
+    harmless: bool = False  # Whether they only differ in what no copy can have
+
+
+class StoreComparison(Protocol):
+    """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
+
+    @property
+    def same_format(self) -> bool:
+        """True if byte order and arrays that only stand for dimensions are compared, too."""
+        ...
+
+    @property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the source, with the paths of their variables."""
+
+    def counterpart(self, path: str) -> StoredArray | None:
+        """Return the array of the target for a path of the source; None if there is none."""
+
+    def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
+        """Yield changes of the attributes of an array."""
+
+    def type_note(self, source: Any, target: Any) -> str:
+        """Return how a named type changed; empty if it did not."""
+
+    def same_value_type(self, source: Any, target: Any) -> bool:
+        """Return whether arrays of types with other names have values of one type, as both formats can have it."""
+
+    def fill_note(self, source: Any, target: Any) -> str:
+        """Return how the fill value of arrays of one type changed; empty if it did not."""
+
+    def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
+        """Compare the elements of arrays of one shape and type, which are no numbers."""
+
+    def same_stored_chunks(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because all stored bytes are the same."""
+
+    def same_elsewhere(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because both name the same parts of the same other files."""
+
+    def unlisted(self) -> Iterable[tuple[str, str]]:
+        """Yield the groups that cannot be listed, with the reason."""
+
+    def groups(self) -> Iterable[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the source, and functions that yield its changes."""
+
+    def new_objects(self) -> Iterable[Change]:
+        """Yield the objects that only the target has."""
+
+
 class Store(Protocol):
     """A file or folder of arrays for reading. Use it in a ``with``, or close it."""
 
@@ -102,6 +168,12 @@ class Store(Protocol):
 
     def survey_other_files(self, target: str) -> Sequence[str]:
         """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
+
+    def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
+        """Return what compares the store with another one, except for the numbers in their arrays.
+
+        `whole` if all arrays are compared; `dropped` has those that the other store leaves out.
+        """
 
     def close(self) -> None:
         """Close the store."""

@@ -19,8 +19,7 @@ from tamis.kinds import FLAG, NAMES, TEXT, WHOLE, checked
 from tamis.xarray.filter_encoding import filter_encoding
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.file import File
-    from tamis.reading.opened_store import OpenedStore
+    from tamis.reading.file import File
     from tamis.stores.data_model import NamedArray, NamedGroup
 
 Key = tuple[Any, ...]
@@ -223,11 +222,11 @@ def _dtype(item: NamedArray) -> Any:
     return str if item.is_text else item.dtype
 
 
-def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | OpenedStore:
+def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
     """Open a file for reading; a pickled manager of xarray always passes a mode."""
-    from tamis import _open
+    from tamis.formats import registry
 
-    return _open.open(path, threads, restore=restore)
+    return registry.open(path, threads, restore=restore)
 
 
 class OpenFile:

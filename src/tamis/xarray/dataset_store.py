@@ -21,9 +21,8 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import ListedStore, UnchunkedArray
+from tamis.stores.arrays import ListedStore, UnchunkedArray, header_of
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
-from tamis.stores.model_header import header_of
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:

@@ -6,34 +6,32 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
 
 from tamis.arrays.grid import default_chunks
-from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError, located
 from tamis.jobs.recipes.names import (
     Chunks,
     DimensionChunks,
     Names,
-    Recipes,
     absolute,
     assigned,
     assigned_shapes,
     chunk_shape,
 )
-from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe, refuse_drop
+from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.planning import RepackOptions
-from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, TEXT, checked
+from tamis.jobs.repack.options import RepackOptions
+from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dataset_store import DatasetStore
 from tamis.xarray.encoded_group import EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 
 if TYPE_CHECKING:
-    from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack import RepackResult
     from tamis.pipeline import Pipeline
 
@@ -58,33 +56,19 @@ def group_path(group: str) -> str:
     target=PATH,
     encodings=MAPPING.such_as("{'TS': {'dtype': 'f4'}}"),
     unlimited_dims=NAMES.or_none(),
-    checksum=FLAG,
-    larger=FLAG,
-    history=FLAG,
-    overwrite=FLAG,
     progress=CALLBACK.or_none(),
 )
 def save(
     datasets: Mapping[str, Dataset],
     target: str | os.PathLike[str],
-    recipes: Recipes | Recipe | None,
     encodings: Encodings,
     unlimited_dims: Collection[str] | None,
-    *,
-    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None,
-    require: Requirements | None,
-    missing: MissingPolicy | None,
-    checksum: bool,
-    larger: bool,
-    history: bool,
-    overwrite: bool,
-    threads: int | None,
+    options: RepackOptions,
     progress: Callable[[str, int, int], None] | None,
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
-    recipe = asked_recipe({} if recipes is None else recipes, chunks=chunks, require=require, missing=missing)
+    recipe = options.recipe
     refuse_drop(recipe)
-    thread_count = checked_threads(threads)
     groups = {
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
         for path, dataset in datasets.items()
@@ -94,18 +78,10 @@ def save(
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own)
     shapes = _chunk_shapes(groups, store, recipe, own, encodings)
-    request = RepackOptions(
-        recipe.filters,
-        shapes,
-        checksum,
-        recipe.missing or "exact",
-        larger=larger,
-        required=recipe.require,
-        history="to_netcdf" if history else "",
-    )
+    stored = Recipe(recipe.filters, chunks=shapes, require=recipe.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
     with store:
-        return save_store(store, target, request, overwrite=overwrite, threads=thread_count, report=report)
+        return save_store(store, target, replace(options, recipe=stored), report)
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

@@ -51,7 +51,7 @@ KEYS: list[Any] = [
 def test_selections_are_those_of_numpy(
     path: Path, key: Any, piece_nbytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tamis.reading.opened_store._PIECE_NBYTES", piece_nbytes)
+    monkeypatch.setattr("tamis.reading.listed._PIECE_NBYTES", piece_nbytes)
     expected = np.arange(12000, dtype="f4").reshape(10, 40, 30)
     expected[2, 3, 4] = -1
     with tamis.open(path, threads=2) as file:

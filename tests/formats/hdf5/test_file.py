@@ -14,8 +14,8 @@ import pytest
 
 import tamis
 from tamis.errors import FileError, ParameterError
-from tamis.formats.hdf5.file import File, Group
-from tamis.formats.hdf5.opened_array import Array
+from tamis.formats.hdf5.opened_array import DatasetArray as Array
+from tamis.reading.file import File, Group
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_name_that_is_not_there_key_error_and_file_error(path: Path, name: str) 
     with tamis.open(path) as file:
         assert name not in file
         assert file.get(name) is None
-        with pytest.raises(KeyError, match=rf"f\.h5: expected a dataset or group at '{name}', found none"):
+        with pytest.raises(KeyError, match=rf"f\.h5: expected an array or group at '{name}', found none"):
             file[name]
         with pytest.raises(FileError):
             file[name]

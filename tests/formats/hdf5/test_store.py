@@ -8,11 +8,11 @@ import pytest
 from in_memory import MemorySource
 
 import tamis
-from tamis._open import open_store
-from tamis.arrays.source import ByteSource, FileSource
+from tamis.arrays.source import ByteSource, FileSource, MemorySource
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import Hdf5Writer
+from tamis.formats.registry import open_store
 from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"

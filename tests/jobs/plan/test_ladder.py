@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tamis import cf, zfp
-from tamis._open import open_store
+from tamis.formats.registry import open_store
 from tamis.jobs.plan import ladder
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.ladder import Facts, loosest
 from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.plan.sample import sample_of
 from tamis.jobs.plan.wants import as_want
+from tamis.pipeline import Pipeline
 
 FACTS = Facts(low=-3.0, high=5.0, deviation=1.0, largest=5.0, scale=1.0, keepbits=None)
 
@@ -55,24 +57,28 @@ def test_likely_rung_is_taken_if_it_keeps_what_is_wanted() -> None:
     assert loosest([*"0123456789"], keeps, likely=1) == "3"
 
 
+def _texts(want: str) -> Iterator[list[str]]:
+    return ([*map(str, rungs)] for rungs in ladder.zfp_ladders(as_want(want), FACTS, 4))
+
+
 def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_one() -> None:
-    (bounds,) = ladder.zfp_ladders(as_want("abs=0.1"), FACTS, 4)
+    (bounds,) = _texts("abs=0.1")
     assert bounds[:2] == ["zfp(bound=0.1)", "zfp(bound=0.05)"]
-    assert next(ladder.zfp_ladders(as_want("range=0.5,abs=100"), FACTS, 4))[0] == "zfp(bound=4.0)"
-    accuracies, precisions, rates = ladder.zfp_ladders(as_want("rmse=0.1"), FACTS, 4)
-    assert accuracies[:2] == ["zfp(accuracy=4.0)", "zfp(accuracy=2.0)"]
+    assert next(_texts("range=0.5,abs=100"))[0] == "zfp(bound=4)"
+    accuracies, precisions, rates = _texts("rmse=0.1")
+    assert accuracies[:2] == ["zfp(accuracy=4)", "zfp(accuracy=2)"]
     assert (precisions[0], precisions[-1]) == ("zfp(precision=2)", "zfp(precision=31)")
     assert (rates[0], rates[-1]) == ("zfp(rate=2)", "zfp(rate=31)")
-    assert next(ladder.zfp_ladders(as_want("dssim=0.9"), FACTS, 4))[0] == "zfp(accuracy=8.0)"
+    assert next(_texts("dssim=0.9"))[0] == "zfp(accuracy=8)"
     assert not [*ladder.zfp_ladders(as_want("abs=0.1,digits=3"), FACTS, 4)]
     assert [*ladder.zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
 
 
 def test_absolute_roundings_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:
-    steps = [*ladder.absolute_roundings(as_want("abs=0.1"), FACTS)]
+    steps = [*map(str, ladder.absolute_roundings(as_want("abs=0.1"), FACTS))]
     assert steps[:2] == ["absolute(bound=0.1)", "absolute(bound=0.05)"]
-    assert next(ladder.absolute_roundings(as_want("std=0.5"), FACTS)) == "absolute(bound=0.5)"
-    assert next(ladder.absolute_roundings(as_want("rmse=0.1"), FACTS)) == "absolute(bound=0.25)"
+    assert str(next(ladder.absolute_roundings(as_want("std=0.5"), FACTS))) == "absolute(bound=0.5)"
+    assert str(next(ladder.absolute_roundings(as_want("rmse=0.1"), FACTS))) == "absolute(bound=0.25)"
     assert not [*ladder.absolute_roundings(as_want("range=0.1"), FACTS._replace(high=-3.0))]
 
 
@@ -121,7 +127,7 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
         sample = sample_of([array], (2, 16, 16), 10**7)
         assert sample.nbytes == array.values_nbytes == sum(piece.values.nbytes for piece in sample.tiles[0])
         variable = Variable("/v", want, [store], [array], (2, 16, 16), "exact")
-        loss = loss_of(variable.plans("bitround(keepbits=4)|shuffle|deflate(4)"), sample, want)
+        loss = loss_of(variable.plans(Pipeline.parse("bitround(keepbits=4)|shuffle|deflate(4)")), sample, want)
         facts = ladder.facts_of(sample, [array.missing], None, want)
     shift = np.uint32(1 << 18)
     after = np.where(data == -999, data, ((data.view("u4") + shift) & ~np.uint32((1 << 19) - 1)).view("f4"))
@@ -145,7 +151,7 @@ def test_losses_of_modes_are_those_of_each(mode: Any, tmp_path: Path) -> None:
             array = store.arrays["/v"]
             sample = sample_of([array], (2, 16, 16), 10**7)
             variable = Variable("/v", want, [store], [array], (2, 16, 16), "exact")
-            plans = variable.plans(f"zfp({mode})|shuffle|deflate(4)")
+            plans = variable.plans(Pipeline.parse(f"zfp({mode})|shuffle|deflate(4)"))
             losses, loss = losses_of_modes(plans, sample, modes), loss_of(plans, sample, want)
         if data is near:
             assert losses is None
@@ -173,7 +179,9 @@ def test_cost_of_a_part_has_the_true_ratio_in_its_range(tmp_path: Path) -> None:
         array = store.arrays["/v"]
         whole = sample_of([array], (1, 160, 192), 10**8)
         part = whole.thinned(whole.nbytes // 8)
-        plans = Variable("/v", want, [store], [array], (1, 160, 192), "exact").plans("shuffle|deflate(4)")
+        plans = Variable("/v", want, [store], [array], (1, 160, 192), "exact").plans(
+            Pipeline.parse("shuffle|deflate(4)")
+        )
         expected, found = (cost_of(plans, each, lambda _: None) for each in (whole, part))
     assert part.nbytes < whole.nbytes / 4
     assert expected.low == expected.ratio == expected.high
@@ -191,7 +199,7 @@ def test_cost_counts_the_chunks_that_zfp_cannot_keep(tmp_path: Path) -> None:
         fallbacks = {}
         for missing in ("exact", "companion"):
             plans = Variable("/v", as_want("abs=1"), [store], [array], (2, 16, 16), missing).plans(  # type: ignore[arg-type]
-                "zfp(bound=1.0)|shuffle|deflate(4)"
+                Pipeline.parse("zfp(bound=1.0)|shuffle|deflate(4)")
             )
             fallbacks[missing] = cost_of(plans, sample, lambda _: None).fallbacks
     chunk_count = 4 * 3 * 3

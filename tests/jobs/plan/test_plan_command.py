@@ -16,13 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 import tamis
-from tamis._open import open_store
 from tamis.accuracy.fields import dssim
 from tamis.cli.main import main
+from tamis.formats.registry import open_store
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.sample import ALL, sample_of
 from tamis.jobs.plan.wants import as_want
+from tamis.pipeline import Pipeline
 
 TAMIS = Path(sys.executable).with_name("tamis")
 
@@ -97,7 +98,7 @@ def test_all_fields_are_compared(tmp_path: Path) -> None:
         array = store.arrays["/a"]
         sample = sample_of([array], (2, 3, 20, 24), ALL, fields=True)
         variable = Variable("/a", want, [store], [array], (2, 3, 20, 24), "exact")
-        loss = loss_of(variable.plans("absolute(bound=0.001)|shuffle|deflate(4)"), sample, want)
+        loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, want)
         regions = [piece.region for piece in sample.tiles[0]]
     covered = np.zeros(values.shape, int)
     for region in regions:
@@ -132,7 +133,7 @@ def test_ratio_of_partly_written_values_in_other_chunks(tmp_path: Path) -> None:
         array = store.arrays["/a"]
         variable = Variable("/a", as_want("lossless"), [store], [array], (52, 64, 64), "exact")
         sample = sample_of([array], (52, 64, 64), 16_000_000)
-        cost = cost_of(variable.plans("shuffle|deflate(4)"), sample, lambda nbytes: None)
+        cost = cost_of(variable.plans(Pipeline.parse("shuffle|deflate(4)")), sample, lambda nbytes: None)
     result = tamis.repack(path, tmp_path / "b.h5", {"a": "shuffle|deflate(4)"}, chunks={"a": (52, 64, 64)})
     assert cost.ratio == pytest.approx(result["a"].ratio, rel=0.001)
 

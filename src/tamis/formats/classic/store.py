@@ -12,10 +12,9 @@ from tamis.arrays.source import Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.classic.array import ClassicArray
 from tamis.formats.classic.header import read_header
-from tamis.stores.arrays import ListedStore
+from tamis.stores.arrays import ListedStore, header_of
 from tamis.stores.data_model import Dimension, NamedGroup
 from tamis.stores.first_bytes import CLASSIC_KINDS
-from tamis.stores.model_header import header_of
 
 if TYPE_CHECKING:
     from tamis.stores.header import Header

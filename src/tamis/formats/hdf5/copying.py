@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import h5py
@@ -11,19 +10,23 @@ from h5py import h5g
 
 from tamis.formats.hdf5.companion_writer import create_empty, replace_companions
 from tamis.formats.hdf5.lib.attributes import known_attributes, name_containers
+from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.copy import Copied, copy_tree, create_target
+from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree, create_target
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer, write_small
 from tamis.meaning.variables import HISTORY, with_line
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
+from tamis.rewrite.transfer import Changes, check_storable, transfer
+from tamis.safety.transaction import Transaction
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.store import Hdf5Store
+    from pathlib import Path
+
     from tamis.formats.hdf5.tree import copy as tree
     from tamis.formats.hdf5.tree.walk import Link
     from tamis.rounding import Rounding
-    from tamis.stores.protocols import ArrayWriter
+    from tamis.stores.protocols import Store
 
 
 class _Create(CreateAtOnce):
@@ -67,23 +70,50 @@ class _Create(CreateAtOnce):
         return written
 
 
-def copy_file(
-    source: Hdf5Store,
-    target: Path,
-    recreate: Mapping[str, Recreate],
-    outdated: Collection[str],
-    companions: Callable[[], Mapping[str, ArrayWriter | None]],
-    created: Callable[[], None],
-    line: Callable[[], str] = str,
-    dropped: Collection[str] = (),
-) -> list[str]:
-    """Copy everything to a new file, except for the arrays that functions create; see `tamis._open.copy_store`."""
-    growing = GrowingFile(str(target))
+class Hdf5Form:
+    """The form of a new HDF5 file; see `tamis.rewrite.transfer.TargetForm`. Other formats become netCDF-4 files."""
+
+    def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
+        """Return the transaction of a file."""
+        return Transaction(target, overwrite=overwrite)
+
+    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
+        """Raise an error if HDF5 cannot have an array of the source, or not without one that is left out."""
+        if not isinstance(source, Hdf5Store):
+            from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
+
+            check_storable(source, check_array, dropped)
+        elif dropped:
+            check_scales(source.file, dropped)
+
+    def copies_objects_of(self, source: Store) -> bool:
+        """Return whether the source is HDF5, too."""
+        return isinstance(source, Hdf5Store)
+
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+        """Copy a store to a new file."""
+        if isinstance(source, Hdf5Store):
+            return copy_file(source, target, changes)
+        from tamis.formats.hdf5.netcdf_target import NetcdfTarget
+
+        values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
+        with NetcdfTarget(target.path, values_nbytes) as out:
+            target.protect()
+            transfer(source, out, changes)
+        return out.notes
+
+    def __str__(self) -> str:
+        return ""
+
+
+def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[str]:
+    """Copy everything to a new file, except the arrays that functions create."""
+    growing = GrowingFile(str(target.path))
     stored = source.stored_path
     roundings: dict[str, Rounding] = {}
 
     def history() -> str:
-        return with_line(known_attributes(source.file, HISTORY, "Conventions"), line())
+        return with_line(known_attributes(source.file, HISTORY, "Conventions"), changes.line())
 
     def adapted(path: str, function: Recreate) -> tree.Recreate:
         def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
@@ -96,17 +126,17 @@ def copy_file(
 
         return make
 
-    with create_target(source.file, target) as out:
-        created()
-        functions = {stored(path): adapted(path, function) for path, function in recreate.items()}
-        old = [*map(stored, outdated)]
+    with create_target(source.file, target.path) as out:
+        target.protect()
+        functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
+        old = [*map(stored, changes.outdated)]
         recreated = {**functions, **dict.fromkeys(old, create_empty)}
-        notes, headers = copy_tree(source.file, out, recreated, history, [*map(stored, dropped)])
+        notes, headers = copy_tree(source.file, out, recreated, history, [*map(stored, changes.dropped)])
         datasets = {
             stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
-            for path, writer in companions().items()
+            for path, writer in changes.companions().items()
         }
         replace_companions(out, old, datasets)
         name_containers(out, roundings)
-    keep_times(source.file, target, headers)
+    keep_times(source.file, target.path, headers)
     return notes

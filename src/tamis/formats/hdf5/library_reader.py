@@ -17,9 +17,9 @@ from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.unknown import REGISTERED
-from tamis.formats.hdf5.lib.calls import pass_interrupt
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.foreign_filters import decodes
+from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.protocols import Readers
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -13,32 +13,19 @@ from tamis.arrays.grid import region
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, located
 from tamis.formats.hdf5.companions import without_companion
-from tamis.formats.hdf5.conversion import Conversion
 from tamis.formats.hdf5.lib.attributes import all_attributes
-from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.hdf5.lib.datatypes import Conversion
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.reading.sliced_array import OpenFile, SelectedChunks, SlicedArray
+from tamis.reading.array import Array, SelectedChunks
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
-    from tamis.arrays.cache import ChunkCache
     from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.reading.file import File
 
 
-class ArrayFile(OpenFile, Protocol):
-    """The protocol of the file of an array: see `tamis.formats.hdf5.file.File`."""
-
-    restore: bool
-    cache: ChunkCache
-
-    def check_open(self) -> None:
-        """Raise FileError if the file is closed."""
-
-    def source(self, name: str, array: Hdf5Array) -> ChunkReader:
-        """Return the chunks of a dataset by its path."""
-
-
-class Array(SlicedArray):
+class DatasetArray(Array):
     """A dataset of a file, sliced like a NumPy array. Returned by `tamis.open`.
 
     Chunks with values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. An array
@@ -62,20 +49,22 @@ class Array(SlicedArray):
         Chunk shape, or None.
     """
 
-    _file: ArrayFile
-
-    def __init__(self, file: ArrayFile, dataset: h5py.Dataset, name: str) -> None:
+    def __init__(self, file: File, dataset: h5py.Dataset, name: str) -> None:
         super().__init__(file, name, dataset.shape or (), dataset.dtype, dataset.chunks)
         self._dataset = dataset
         self._null = dataset.shape is None
         # If this process writes to the file, some chunks may only be in HDF5's memory.
-        self._array = Hdf5Array.of(dataset)
+        self._array = array = Hdf5Array.of(dataset)
         readable = self._array.can_read_chunks and dataset.file.mode == "r"
-        self._conversion = Conversion.of(self._array) if readable else None
+        self._conversion = (
+            Conversion.of(array.dtype, array.numpy_type, array.datatype, is_number=array.number_type is not None)
+            if readable
+            else None
+        )
         self._companion = self._array.companion_flags if file.restore else None
-        self._flags: Array | None = None
+        self._flags: DatasetArray | None = None
         if self._companion is not None and self._array.companion is not None:
-            self._flags = Array(file, self._array.companion.dataset, self._companion.path)
+            self._flags = DatasetArray(file, self._array.companion.dataset, self._companion.path)
         # Missing values are restored piece by piece if their flags have the same chunks, else in the whole selection.
         flags = self._flags
         alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
@@ -112,7 +101,7 @@ class Array(SlicedArray):
         return values if self._flags is None else self._restored(np.array(values), key)[()]
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read all values; see `SlicedArray.read`. A null dataspace has none, which is a FileError."""
+        """Read all values; see `Array.read`. A null dataspace has none, which is a FileError."""
         self._file.check_open()
         if self._null:
             raise FileError(f"{self._place}: expected values, found a null dataspace")
@@ -132,15 +121,19 @@ class Array(SlicedArray):
         self._file.check_open()
         if self._conversion is None:
             return False
-        self._file.source(self.name, self._array)
+        self._file.source(self.name, self._open_chunks)
         return self._flags is None or self._flags.prepare()
 
     def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
         """Read a selection into an array of its full shape, in threads."""
         self._chunks().fill(out, selection, self._file.threads)
 
+    def _open_chunks(self) -> ChunkReader:
+        with reading(self._file.path, dataset=self.name):
+            return self._array.open_chunks()
+
     def _chunks(self) -> SelectedChunks:
-        source = self._file.source(self.name, self._array)
+        source = self._file.source(self.name, self._open_chunks)
         return SelectedChunks(source, self.name, self._file.cache, self._restore_piece if self._by_piece else None)
 
     def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -14,20 +14,20 @@ from h5py import h5a, h5o, h5r, h5t
 from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.netcdf_names import has_renamed, stored_path
 from tamis.formats.hdf5.lib.source_file import open_source
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.groups import group_filters
 from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
-    from tamis.stores.protocols import Readers
+    from tamis.stores.protocols import Readers, Store, StoreComparison
 
 
 def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, meaning.Role]:
@@ -175,6 +175,16 @@ class Hdf5Store:
     def nbytes(self) -> int:
         """Bytes of the file."""
         return int(self.file.id.get_filesize())
+
+    def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
+        """Return what compares the file with another store, object by object if that is HDF5, too."""
+        if isinstance(other, Hdf5Store):
+            from tamis.formats.hdf5.compare.comparison import Hdf5Comparison  # late: few commands compare
+
+            return Hdf5Comparison(self, other, whole=whole, dropped=dropped)
+        from tamis.stores.comparison import ModelComparison
+
+        return ModelComparison(self, other)
 
     def survey_other_files(self, target: str) -> list[str]:
         """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""

@@ -20,8 +20,8 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5 import companions
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.chunk_index import has_moved_axis, read_index
+from tamis.formats.hdf5.lib.datatypes import Conversion
 from tamis.formats.hdf5.lib.file_facts import (
     descriptor_of,
     filename_of,
@@ -34,10 +34,10 @@ from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
 from tamis.meaning.companions import MARK, TABLE, CompanionFlags, RestoredReader
+from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.conversion import Conversion
     from tamis.pipeline import Pipeline
 
 _FILTER_NBYTES = 32
@@ -223,17 +223,13 @@ class Hdf5Array(DatasetFacts):
         """The conversion of bytes to values; None if there is none."""
         if self.value_type is None:
             return None
-        from tamis.formats.hdf5.conversion import Conversion  # late: numbers need none
-
-        return Conversion.of(self)
+        return Conversion.of(self.dtype, self.numpy_type, self.datatype, is_number=self.number_type is not None)
 
     def as_values(self) -> Hdf5Array:
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
         if self.number_type is not None or self.conversion is None:
             return self
-        from tamis.formats.hdf5.converted_array import (
-            converted,  # late: few arrays need it, and it is an array like this one
-        )
+        from tamis.formats.hdf5.converted_array import converted  # late: it is an array like this one
 
         return converted(self)
 

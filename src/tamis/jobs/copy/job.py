@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.jobs.copy.nccopy_rules import NccopyOptions, parse_chunk_argument, rules_for
 from tamis.jobs.recipes.names import least_nbytes
-from tamis.jobs.recipes.saved_recipe import check_policy
+from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
-from tamis.jobs.repack.planning import RepackOptions
+from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
 from tamis.notation.netcdf_argument import parse_argument
 
@@ -70,22 +70,29 @@ class CopyOptions:
                 " netCDF-4 have no chunks and no filters: use nccopy"
             )
 
-    def request_for(self, store: Store) -> RepackOptions:
-        """Return the request of a repack of a file."""
+    def repack_options(self, **run: Any) -> RepackOptions:
+        """Return these options as those of a repack, with those of a run."""
+        return RepackOptions.asked(
+            {},
+            command="copy",
+            missing=self.missing,
+            follow=self.follow,
+            min_size=self.min_size,
+            larger=self.larger,
+            checksum=self.checksum,
+            history=self.history,
+            **run,
+        )
+
+    def adapt(self, options: RepackOptions, store: Store) -> RepackOptions:
+        """Return options of a repack with the filters and chunks that nccopy's rules give the variables of a file."""
         self._check_kind(store)
         rules = rules_for(store, self.nccopy)
-        return RepackOptions(
-            rules.pipelines,
-            rules.chunks,
-            self.checksum,
-            self.missing,
-            self.follow,
-            self.min_size,
-            self.larger,
-            rules.rule_pipelines,
-            rules.rule_chunks,
-            history="copy" if self.history else "",
-            drop=(self.drop,) if isinstance(self.drop, str) else tuple(self.drop),
+        return replace(
+            options,
+            recipe=Recipe(rules.pipelines, chunks=rules.chunks, missing=self.missing),
+            rule_pipelines=rules.rule_pipelines,
+            rule_chunks=rules.rule_chunks,
         )
 
     def _check_kind(self, store: Store) -> None:
@@ -180,14 +187,13 @@ def run_copy(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy a file with the options of nccopy."""
-    return run_repack(
-        source, target, options.request_for, overwrite=overwrite, threads=threads, resume=resume, progress=progress
-    )
+    """Copy a file by the options of nccopy."""
+    asked = options.repack_options(overwrite=overwrite, threads=threads, resume=resume)
+    return run_repack(source, target, asked, progress, options.adapt)
 
 
 def preview_copy(
     source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions, *, resume: bool = False
 ) -> RepackPreview:
     """Return what `run_copy` would do to each dataset, and write nothing."""
-    return run_preview(source, target, options.request_for, resume=resume)
+    return run_preview(source, target, options.repack_options(resume=resume), options.adapt)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlparse
 
-from tamis._open import open_store
 from tamis.errors import FileError, ParameterError
+from tamis.formats.registry import open_store
 from tamis.jobs.export import ExportedArray, ExportResult
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.safety.transaction import FolderTransaction, Transaction

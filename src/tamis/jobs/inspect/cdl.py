@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis._open import open_store
 from tamis.filters import Request
+from tamis.formats.registry import open_store
 from tamis.formatting import printable
 from tamis.notation.netcdf import chain_text, in_netcdf_order
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tamis._open import open_store
 from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
 from tamis.arrays.grid import zfp_padding
 from tamis.arrays.index import UnsureIndexError
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
-from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.registry import open_store
 from tamis.jobs.inspect import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
 from tamis.rounding import recorded_rounding
+from tamis.safety.library_errors import reading
 from tamis.stores.protocols import Readers, Store, StoredArray, absent_text
 
 if TYPE_CHECKING:

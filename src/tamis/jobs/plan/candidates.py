@@ -12,15 +12,18 @@ import numpy as np
 from tamis.accuracy.fields import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import FLAGS, Requirement
 from tamis.errors import MissingFilterError, ParameterError
-from tamis.filters import Zfp
+from tamis.filters import Filter, Zfp
 from tamis.formatting import ratio
 from tamis.jobs.plan import choose, ladder
 from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.plan.result import Candidate
 from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
-from tamis.jobs.repack.planning import RepackOptions, plan_datasets
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack.planning import plan_datasets
 from tamis.pipeline import Pipeline
+from tamis.rounding import BitRound, Rounding
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
@@ -29,17 +32,21 @@ if TYPE_CHECKING:
     from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
 
-_CHAINS = (
-    "shuffle|deflate(4)",
-    "shuffle|deflate(9)",
-    "shuffle|zstd(9)",
-    "shuffle|zstd(3)",
-    "shuffle|lz4",
-    "bitshuffle(compressor=zstd)",
+_CHAINS = tuple(
+    map(
+        Pipeline.parse,
+        (
+            "shuffle|deflate(4)",
+            "shuffle|deflate(9)",
+            "shuffle|zstd(9)",
+            "shuffle|zstd(3)",
+            "shuffle|lz4",
+            "bitshuffle(compressor=zstd)",
+        ),
+    )
 )
 """Lossless filters that are measured, alone and after a rounding."""
-_REVERSIBLE = "zfp(reversible=true)|shuffle|deflate(4)"
-_FALLBACK = "shuffle|deflate(4)"
+_FALLBACK = _CHAINS[0]
 """Filters of chunks that zfp cannot keep."""
 
 
@@ -70,16 +77,21 @@ class Variable(NamedTuple):
         """Bytes of the values for each byte that they take in the files; None if they take none."""
         return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
 
-    def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
-        """Return repack's plan for each file; raises its errors."""
-        request = RepackOptions(
-            {self.path: Pipeline.parse(filters)},
-            {self.path: self.chunk_shape},
-            True,
-            self.missing,
-            required={} if required is None else {self.path: required},
+    def plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
+        """Return what repack would do in each file; raise its error if it cannot."""
+        recipe = Recipe(
+            {self.path: filters},
+            chunks={self.path: self.chunk_shape},
+            require={} if required is None else {self.path: required},
+            missing=self.missing,
         )
-        return [plan_datasets(store, request).plans[self.path] for store in self.stores]
+        options = RepackOptions(recipe)
+        return [plan_datasets(store, options).plans[self.path] for store in self.stores]
+
+
+def _after(first: Filter | Rounding, filters: Pipeline) -> Pipeline:
+    """Return filters behind another one, or behind a rounding."""
+    return Pipeline((first, *filters.stages))
 
 
 def rungs_to_try(want: Want) -> int | None:
@@ -95,9 +107,9 @@ class Candidates:
 
     def __init__(self, variable: Variable, sample: Sample) -> None:
         self._variable, self._sample = variable, sample
-        self.refused: dict[str, str] = {}
+        self._refused: dict[Pipeline, str] = {}
         self._cached_plans = cache(variable.plans)
-        self._errors: dict[str, float] = {}
+        self._errors: dict[Pipeline, float] = {}
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
@@ -109,16 +121,21 @@ class Candidates:
         # Nothing may change if the bound is 0, as a share of the range of equal values.
         self._required = variable.want.required(bound) if flags and bound != 0 else None
 
-    def texts(self) -> Iterator[str]:
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why filters are no candidates, by their text."""
+        return {str(filters): reason for filters, reason in self._refused.items()}
+
+    def pipelines(self) -> Iterator[Pipeline]:
         """Yield the filters to measure."""
         want, facts = self._variable.want, self._facts
         yield from _CHAINS
-        yield _REVERSIBLE
+        yield _after(Zfp(reversible=True), _FALLBACK)
         if want.is_lossless or not ladder.finite(facts):
             return
         for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
-            rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: rungs_to_try(want)]
-            best = ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False), self._likely(rungs))
+            rungs = [_after(zfp, _FALLBACK) for zfp in ladder_of_mode[: rungs_to_try(want)]]
+            best = ladder.loosest(rungs, lambda filters: self._keeps(filters, rounds=False), self._likely(rungs))
             if best is not None:
                 yield best
                 if not self._errors[best]:  # zfp can keep no chunk, in any mode
@@ -126,43 +143,49 @@ class Candidates:
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
         rounding = ladder.loosest(
-            [*self._roundings()][: rungs_to_try(want)], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True)
+            [*self._roundings()][: rungs_to_try(want)],
+            lambda rounding: self._keeps(_after(rounding, _FALLBACK), rounds=True),
         )
         if rounding is not None:
-            error = self._errors[f"{rounding}|{_FALLBACK}"]
+            error = self._errors[_after(rounding, _FALLBACK)]
             for chain in _CHAINS:
-                self._errors[f"{rounding}|{chain}"] = error
-                yield f"{rounding}|{chain}"
+                self._errors[rounded := _after(rounding, chain)] = error
+                yield rounded
 
-    def _plans(self, text: str, required: Requirement | None = None) -> list[ArrayPlan]:
-        return self._cached_plans(text, required)
+    def _plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
+        return self._cached_plans(filters, required)
 
-    def _roundings(self) -> Iterator[str]:
+    def _roundings(self) -> Iterator[Rounding]:
         """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
         want = self._variable.want
         if any(name in want.limits for name in RELATIVE):
             kept = ladder.kept_bits(want, self._facts, self._dtype.itemsize)
-            return (f"bitround(keepbits={bits})" for bits in kept)
+            return (BitRound(keepbits=bits) for bits in kept)
         return ladder.absolute_roundings(want, self._facts)
 
-    def _keeps(self, text: str, *, rounds: bool) -> bool:
-        """Return whether filters meet the want on the sample."""
-        if text in self.refused:
+    def _keeps(self, filters: Pipeline, *, rounds: bool) -> bool:
+        """Return whether filters keep what is wanted of the sample."""
+        if filters in self._refused or not self._can_plan(filters):
             return False
-        try:
-            plans = self._plans(text)
-        except (ParameterError, MissingFilterError) as error:
-            self.refused[text] = str(error)
-            return False
+        plans = self._plans(filters)
         loss = loss_of(plans, self._sample, self._variable.want)
-        self._errors[text] = float(loss.tally.error) * self._facts.scale
+        self._errors[filters] = float(loss.tally.error) * self._facts.scale
         stored = rounds and self._packing is None
         return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
 
-    def _likely(self, rungs: Sequence[str]) -> int | None:
-        """Return the loosest rung of zfp that meets the want, judging by errors; None if errors do not decide."""
+    def _can_plan(self, filters: Pipeline) -> bool:
+        """Return whether repack can store the variable by filters; record why not."""
+        try:
+            self._plans(filters)
+        except (ParameterError, MissingFilterError) as error:
+            self._refused[filters] = str(error)
+            return False
+        return True
+
+    def _likely(self, rungs: Sequence[Pipeline]) -> int | None:
+        """Return the loosest rung of zfp that keeps what is wanted, as far as errors tell; None if they do not."""
         want = self._variable.want
-        filters = [Pipeline.parse(text).filters[0] for text in rungs]
+        filters = [rung.filters[0] for rung in rungs]
         modes = [
             each.mode
             for each in filters
@@ -179,49 +202,44 @@ class Candidates:
         ]
         return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
 
-    def changes_values(self, text: str) -> bool:
+    def changes_values(self, filters: Pipeline) -> bool:
         """Return whether filters change any value of the sample."""
-        return bool(self._errors.get(text))
+        return bool(self._errors.get(filters))
 
-    def allowed(self, text: str, readers: choose.Readers) -> bool:
+    def allowed(self, filters: Pipeline, readers: choose.Readers) -> bool:
         """Return whether filters can be encoded here, and read by these readers; record why not."""
-        if not choose.readable(Pipeline.parse(text).filters, readers):
-            self.refused[text] = f"not for the readers {readers!r}"
+        if not choose.readable(filters.filters, readers):
+            self._refused[filters] = f"not for the readers {readers!r}"
             return False
-        try:
-            self._plans(text)
-        except (ParameterError, MissingFilterError) as error:
-            self.refused[text] = str(error)
-            return False
-        return True
+        return self._can_plan(filters)
 
-    def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
+    def measured(self, filters: Pipeline, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
-        plans = self._plans(text, self._required)
+        plans = self._plans(filters, self._required)
         cost = cost_of(plans, sample, advance)
         if all(plan.copied for plan in plans) and (known := self._variable.source_ratio) is not None:
             cost = cost._replace(ratio=known, low=known, high=known)
         return Candidate(
-            filters=text,
+            filters=str(filters),
             ratio=cost.ratio,
             ratio_low=cost.low,
             ratio_high=cost.high,
-            largest_error=self._errors.get(text, 0.0),
+            largest_error=self._errors.get(filters, 0.0),
             write_mbs=cost.write_mbs,
             read_mbs=cost.read_mbs,
-            read_by=choose.read_by(Pipeline.parse(text).filters),
+            read_by=choose.read_by(filters.filters),
             fallbacks=cost.fallbacks,
         )
 
-    def required(self, text: str | None) -> str | None:
-        """Return what repack must prove for each value with the chosen filters; None for lossless ones."""
+    def required(self, filters: Pipeline | None) -> str | None:
+        """Return what repack is to prove of each value behind chosen filters; None for lossless ones."""
         required = self._variable.want.required()
-        return None if text is None or required is None or Pipeline.parse(text).error_bound == 0 else str(required)
+        return None if filters is None or required is None or filters.error_bound == 0 else str(required)
 
-    def condition(self, text: str) -> str:
-        """Return the condition under which rounding keeps an absolute bound; empty if there is none."""
+    def condition(self, filters: Pipeline) -> str:
+        """Return under which condition rounding keeps an absolute bound; empty if there is none."""
         bound = ladder.absolute_bound(self._variable.want, self._facts)
-        rounding = Pipeline.parse(text).rounding
+        rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:
             return ""
         most = math.ldexp(self._facts.scale, ladder.magnitude(self._facts))

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tamis.formatting import ratio_text
-from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.jobs.plan.result import Candidate
+    from tamis.pipeline import Pipeline
 
 Readers = Literal["any", "netcdf", "zfp", "all"]
 READERS = get_args(Readers)
@@ -58,12 +58,11 @@ def _surpasses(one: Candidate, other: Candidate) -> bool:
 
 def _demands(candidate: Candidate) -> frozenset[str]:
     """Return the plugins that readers need, and ``loss`` if they get other values."""
-    return _demands_of(candidate.filters)
+    return _demands_of(candidate.pipeline)
 
 
-@lru_cache(maxsize=64)  # each candidate is compared with all others
-def _demands_of(filters: str) -> frozenset[str]:
-    pipeline = Pipeline.parse(filters)
+@lru_cache(maxsize=256)  # each candidate is compared with all others
+def _demands_of(pipeline: Pipeline) -> frozenset[str]:
     names = {each.name for each in pipeline.filters} - _BASE
     return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
 

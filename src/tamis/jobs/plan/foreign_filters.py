@@ -18,6 +18,7 @@ from tamis.jobs.plan.candidates import Variable, rungs_to_try
 from tamis.jobs.plan.measure import loss_of, ratio_and_range
 from tamis.jobs.plan.result import Compared
 from tamis.jobs.plan.wants import RELATIVE
+from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tamis.filters.foreign import Foreign
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.rewrite import Rewrite
 
 FOREIGN = ("sz3", "sperr")
-_LOSSLESS = "shuffle|deflate(4)"
+_LOSSLESS = Pipeline.parse("shuffle|deflate(4)")
 _ANY = ChunkType(np.dtype("f4"), (8, 8))
 _GAPS = 1e35  # SPERR takes numbers from here on as missing ones
 

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tamis._open import open_store
 from tamis.errors import ParameterError, TamisError
+from tamis.formats.registry import open_store
 from tamis.jobs.plan import choose
 from tamis.jobs.plan.budget import FREE, Budget, within_budget
 from tamis.jobs.plan.chunk_shapes import STORAGES, StorageName, as_access

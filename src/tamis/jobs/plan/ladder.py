@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.fields import SIGNIFICAND_BITS, BitPairs, bit_pairs, keepbits
 from tamis.accuracy.statistics import Moments, Tally, unchanged
+from tamis.filters import Zfp
 from tamis.jobs.plan.wants import RELATIVE, Want
+from tamis.rounding import Absolute, Rounding
 
 if TYPE_CHECKING:
     from tamis import meaning
     from tamis.jobs.plan.measure import Loss
     from tamis.jobs.plan.sample import Sample
     from tamis.meaning.missing import Missing
+
+T = TypeVar("T")
 
 _LONGEST = 28
 """Rungs that are tried at most: from far too loose to almost without loss."""
@@ -91,7 +95,7 @@ def absolute_bound(want: Want, facts: Facts) -> float | None:
     return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
 
 
-def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
+def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[Zfp]]:
     """Yield ladders of zfp filters, each from loose to tight.
 
     If an absolute error is wanted, there is one ladder, of bounds, which begins with it. Otherwise there is one for
@@ -101,17 +105,17 @@ def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
     if any(name in want.limits for name in RELATIVE):
         return
     if (bound := absolute_bound(want, facts)) is not None:
-        yield [f"zfp(bound={each!r})" for each in _halved(bound)]
+        yield [Zfp(bound=each) for each in _halved(bound)]
         return
     # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
-    yield [f"zfp(accuracy={each!r})" for each in _powers_of_two(want, facts, 64)]
-    for mode in ("precision", "rate"):
-        yield [f"zfp({mode}={bits})" for bits in range(2, 8 * itemsize)]
+    yield [Zfp(accuracy=each) for each in _powers_of_two(want, facts, 64)]
+    yield [Zfp(precision=bits) for bits in range(2, 8 * itemsize)]
+    yield [Zfp(rate=bits) for bits in range(2, 8 * itemsize)]
 
 
-def absolute_roundings(want: Want, facts: Facts) -> Iterator[str]:
-    """Yield roundings to multiples of a step, from loose to tight, beginning with the wanted absolute error."""
-    return (f"absolute(bound={each!r})" for each in absolute_errors(want, facts))
+def absolute_roundings(want: Want, facts: Facts) -> Iterator[Rounding]:
+    """Yield roundings to multiples of a step, from loose to tight, beginning with the absolute error that is wanted."""
+    return (Absolute(bound=each) for each in absolute_errors(want, facts))
 
 
 def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:
@@ -187,8 +191,8 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
     return [name for name, is_kept in kept.items() if not is_kept]
 
 
-def loosest(rungs: Sequence[str], keeps: Callable[[str], bool], likely: int | None = None) -> str | None:
-    """Return a rung that meets the want, like the next tighter one, but unlike the next looser one.
+def loosest(rungs: Sequence[T], keeps: Callable[[T], bool], likely: int | None = None) -> T | None:
+    """Return a rung that keeps what is wanted, as the next tighter one does, but not the next looser one.
 
     The first rung is tried first, then the ladder is bisected. If a measure falls and rises along it, there may be
     several such rungs; the result is one of them.

@@ -12,6 +12,7 @@ from tamis import meaning
 from tamis.accuracy.fields import FIELD_WORDS
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import ParameterError
+from tamis.filters import Deflate, Filter, Zstd
 from tamis.formatting import ratio_text, size_text
 from tamis.jobs.plan import choose
 from tamis.jobs.plan.candidates import Candidates, Variable
@@ -21,6 +22,7 @@ from tamis.jobs.plan.result import Candidate, Compared, PlannedVariable
 from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
 from tamis.jobs.recipes.names import Names, assigned, units_along
+from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
 from tamis.stores.protocols import ELSEWHERE, Store, StoredArray, absent_text
 
@@ -113,7 +115,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
 
 
 LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000
-_FASTER = {"deflate(9)": "deflate(4)", "zstd(9)": "zstd(3)"}
+_FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3)}
 """Filters that take long, each with one that takes less of the same values."""
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
@@ -209,11 +211,11 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     arrays, prefer = variable.arrays, settings.prefer
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample)
-    texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
-    front = _front(candidates, texts, sample, nbytes, prefer, work)
+    pipelines = [each for each in candidates.pipelines() if candidates.allowed(each, settings.readers)]
+    front = _front(candidates, pipelines, sample, nbytes, prefer, work)
     source_ratio = variable.source_ratio
-    filters, reason = _choice(front, prefer, source_ratio, candidates)
-    if not (variable.want.is_lossless or any(map(candidates.changes_values, texts))):
+    chosen, reason = _choice(front, prefer, source_ratio, candidates)
+    if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
     return PlannedVariable(
@@ -224,9 +226,9 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
         sample.nbytes,
         None if own_chunks else variable.chunk_shape,
         tuple(front),
-        filters,
+        None if chosen is None else str(chosen),
         reason,
-        candidates.required(filters),
+        candidates.required(chosen),
         tuple(candidates.refused.items()),
         _named(variable.dimensions),
     )
@@ -238,59 +240,67 @@ def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 
 def _front(
-    candidates: Candidates, texts: Sequence[str], sample: Sample, nbytes: int, prefer: choose.Preference, work: Work
+    candidates: Candidates,
+    pipelines: Sequence[Pipeline],
+    sample: Sample,
+    nbytes: int,
+    prefer: choose.Preference,
+    work: Work,
 ) -> list[Candidate]:
     """Return the unbeaten candidates, by falling ratio: all are measured on little, the best of them on more."""
     usual = min(nbytes, USUAL_SAMPLE)
     few = sample.thinned(usual // _SCREENED_SHARE)
     more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
-    work.add(few.nbytes * len(texts))
-    screened = {text: candidates.measured(text, few, work.advance) for text in texts}
+    work.add(few.nbytes * len(pipelines))
+    screened = {filters: candidates.measured(filters, few, work.advance) for filters in pipelines}
     front = choose.front_of([*screened.values()])
     for enough in (more,) if more is sample else (more, sample):
         if not front or not (enough is more or choose.winner_of(front, prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
             share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
-            better: dict[str, Candidate] = {}
-            # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
+            better: dict[Pipeline, Candidate] = {}
+            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
             while near := [
-                each.filters
+                each.pipeline
                 for each in (front if sample.is_all else choose.eligible(front, share))
-                if each.filters not in better
+                if each.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
-                front = [better.get(each.filters, each) for each in front]
+                front = [better.get(each.pipeline, each) for each in front]
             few = enough
     return choose.front_of(front)
 
 
 def _better(
-    candidates: Candidates, near: Sequence[str], enough: Sample, screened: Mapping[str, Candidate], work: Work
-) -> dict[str, Candidate]:
-    """Return candidates, measured on more data than in the screening."""
-    # The advantage of slow filters over fast ones hardly depends on the chunk, so it was measured on a few.
+    candidates: Candidates,
+    near: Sequence[Pipeline],
+    enough: Sample,
+    screened: Mapping[Pipeline, Candidate],
+    work: Work,
+) -> dict[Pipeline, Candidate]:
+    """Return candidates, measured on more than they were screened on."""
+    # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
     slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
-    fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
-    whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
+    fast = {filters: quick for filters in slow if (quick := _faster(filters)) != filters and quick in screened}
+    whole = dict.fromkeys((*(filters for filters in near if filters not in fast), *fast.values()))
     work.add(enough.nbytes * len(whole))
-    better = {text: candidates.measured(text, enough, work.advance) for text in whole}
-    return better | {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
+    better = {filters: candidates.measured(filters, enough, work.advance) for filters in whole}
+    return better | {slow: screened[slow].scaled(screened[quick], better[quick]) for slow, quick in fast.items()}
 
 
-def _faster(text: str) -> str:
-    for slow, fast in _FASTER.items():
-        text = text.replace(slow, fast)
-    return text
+def _faster(filters: Pipeline) -> Pipeline:
+    stages = (replace(stage, filter=_FASTER.get(stage.filter, stage.filter)) for stage in filters.stages)
+    return Pipeline(stages if filters.rounding is None else (filters.rounding, *stages), bound=filters.bound)
 
 
 def _choice(
     front: Sequence[Candidate], prefer: choose.Preference, source_ratio: float | None, candidates: Candidates
-) -> tuple[str | None, str]:
+) -> tuple[Pipeline | None, str]:
     """Return the chosen filters, and the reason in a sentence."""
     if not front:
         return None, "stays as it is, because no filters here can store it for these readers"
     winner, why = choose.winner_of(front, prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
         return None, f"stays as it is, because none of these beats its present ratio, {ratio_text(source_ratio)}"
-    return winner.filters, f"{winner.filters}, because {why}{candidates.condition(winner.filters)}"
+    return winner.pipeline, f"{winner.filters}, because {why}{candidates.condition(winner.pipeline)}"

@@ -23,7 +23,7 @@ from tamis.jobs.recipes.names import (
 )
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.pipeline import Pipeline, as_pipeline
-from tamis.safety.disk import disk_text
+from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.rounding import Rounding

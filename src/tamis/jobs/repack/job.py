@@ -7,28 +7,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from tamis._open import begin, check_copy, is_copied_by_objects, open_store
-from tamis.arrays.threads import checked_threads
 from tamis.errors import BoundError, FileError
-from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.registry import open_store, target_form
 from tamis.formatting import printable
 from tamis.jobs.progress import Progress
-from tamis.jobs.recipes.names import Recipes, least_nbytes
-from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
+from tamis.jobs.recipes.names import Recipes
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
 from tamis.jobs.repack import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.new_target import check_room, copy_as_it_is, growth_of, refuse_missing, write_target
-from tamis.jobs.repack.planning import Planning, RepackOptions, plan_datasets
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.planning import Planning, plan_datasets
 from tamis.jobs.repack.proof import describe, prove
 from tamis.jobs.repack.record import Record, check_target
 from tamis.jobs.repack.requiring import Survey, refuse_missed, survey_alone, survey_reported
 from tamis.jobs.repack.resuming import Resuming, Unresumed, interrupted, remove_leftovers
-from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, Kind, checked
+from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
+    from tamis.rewrite.transfer import TargetForm
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store
 
@@ -36,13 +37,15 @@ __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 
 _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
-_RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
-_KINDS = {"source": PATH, "target": PATH, "recipes": _RECIPES, "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}")}
-_KINDS["drop"] = NAMES
-_KINDS |= dict.fromkeys(("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history"), FLAG)
+Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
+"""Completes options by what is in the source."""
 
 
-@checked(**_KINDS, overwrite=FLAG, progress=CALLBACK)
+def _as_they_are(options: RepackOptions, store: Store) -> RepackOptions:
+    return options
+
+
+@checked(source=PATH, target=PATH, progress=CALLBACK)
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -162,71 +165,59 @@ def repack(
         If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
         encoded bytes; it is removed.
     """
-    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
-    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
-    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-    return run_repack(
-        source,
-        target,
-        lambda _: request,
+    options = RepackOptions.asked(
+        recipes,
+        chunks=chunks,
+        require=require,
+        checksum=checksum,
         overwrite=overwrite,
+        missing=missing,
         threads=threads,
         resume=resume,
-        form=form,
-        progress=progress,
+        follow=follow,
+        min_size=min_size,
+        larger=larger,
+        keep_classic=keep_classic,
+        zarr_format=zarr_format,
+        shards=shards,
+        consolidated=consolidated,
+        history=history,
+        drop=drop,
     )
+    return run_repack(source, target, options, progress)
 
 
 def run_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    request_for: Callable[[Store], RepackOptions],
-    *,
-    overwrite: bool = False,
-    threads: int | None = None,
-    resume: bool = False,
-    form: Mapping[str, Any] | None = None,
+    options: RepackOptions,
     progress: Progress | None = None,
+    adapt: Adapt = _as_they_are,
 ) -> RepackResult:
-    """Do the same as `repack`, for a request that depends on the content of the source."""
+    """Do as `repack` does."""
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    threads = checked_threads(threads)
     report = progress or (lambda *_: None)
-    notes: list[str] = []
     done = _Done()
     with (
         open_store(source) as store,
         reading(source, only_damage=True),
-        begin(target, overwrite=overwrite, **(form or {})) as transaction,
+        (form := target_form(target, **options.form)).begin(target, overwrite=options.overwrite) as transaction,
     ):
-        request = request_for(store)
-        planning = _planning(store, request, transaction, survey_reported(report, threads))
-        check_copy(store, transaction, planning.dropped)
-        notes += _notes_of(planning, request)
-        if not is_copied_by_objects(store, transaction):
-            groups = map(store.model.group, store.model.group_paths())
-            notes += [printable(f"{place}: {text}: left out") for group in groups for place, text in group.lost()]
-        record = Record.of(source, planning, request, transaction.form_text)
-        earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
+        options = adapt(options, store)
+        planning = _planning(store, options, form, survey_reported(report, options.threads))
+        form.check_copy(store, planning.dropped)
+        notes = _notes_of(planning, options)
+        record = Record.of(source, planning, options)
+        earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
         else:
-            if request.missing == "refuse":
-                refuse_missing(planning, report, threads)
-            done = _run(
-                store,
-                planning,
-                record,
-                transaction,
-                report,
-                threads,
-                resume=resume,
-                history=request.history,
-                keep_classic=request.keep_classic,
-            )
+            if options.missing == "refuse":
+                refuse_missing(planning, report, options.threads)
+            done = _run(store, planning, record, transaction, report, options)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -241,26 +232,12 @@ def run_repack(
     )
 
 
-@checked(**_KINDS)
+@checked(source=PATH, target=PATH)
 def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     recipes: Recipes | Recipe,
-    *,
-    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
-    require: Requirements | None = None,
-    checksum: bool = True,
-    missing: MissingPolicy | None = None,
-    resume: bool = False,
-    follow: bool = False,
-    min_size: int | None = None,
-    larger: bool = False,
-    keep_classic: bool = False,
-    zarr_format: int | None = None,
-    shards: int | None = None,
-    consolidated: bool | None = None,
-    history: bool = True,
-    drop: Iterable[str] = (),
+    **options: Unpack[RepackKeywords],
 ) -> RepackPreview:
     """Return what `repack` would do to each dataset, and write nothing.
 
@@ -268,69 +245,53 @@ def preview_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, require, checksum, missing, follow,
-    min_size, larger, keep_classic, history, drop
-        See `repack`. Whether a dataset would grow is only known after encoding.
-    resume
-        Also report the chunks that could be reused from an interrupted run.
+    source, target, recipes
+        See `repack`.
+    **options
+        Keywords of `repack`, except ``overwrite`` and ``progress``. With ``resume=True``, the result also has the
+        chunks that could be taken over from an interrupted run. Whether a dataset would grow is known only after
+        encoding.
     """
-    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
-    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
-    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-    return run_preview(source, target, lambda _: request, resume=resume, form=form)
+    return run_preview(source, target, RepackOptions.asked(recipes, **options))
 
 
 def run_preview(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    request_for: Callable[[Store], RepackOptions],
-    *,
-    resume: bool = False,
-    form: Mapping[str, Any] | None = None,
+    options: RepackOptions,
+    adapt: Adapt = _as_they_are,
 ) -> RepackPreview:
-    """Do the same as `preview_repack`, for a request that depends on the content of the source."""
+    """Do as `preview_repack` does."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     with open_store(source) as store, reading(source):
-        request = request_for(store)
-        transaction = begin(target, **(form or {}))
-        planning = _planning(store, request, transaction)
-        check_copy(store, transaction, planning.dropped)
+        options = adapt(options, store)
+        form = target_form(target, **options.form)
+        transaction = form.begin(target)
+        planning = _planning(store, options, form)
+        form.check_copy(store, planning.dropped)
         datasets = describe(planning)
-        notes = [*_notes_of(planning, request), *store.survey_other_files(os.fspath(target))]
-        if not resume:
+        notes = [*_notes_of(planning, options), *store.survey_other_files(os.fspath(target))]
+        if not options.resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
-        record = Record.of(source, planning, request, transaction.form_text)
-        if (
-            earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
-        ) and earlier.done:
+        record = Record.of(source, planning, options)
+        earlier = check_target(transaction, source, record, planning.plans, options)
+        if earlier is not None and earlier.done:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (f"{target}: {earlier}",))
         with Resuming(transaction, source, planning.plans, resume=True) as resuming:
             datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
 
-def _request(
-    recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool, history: bool, keep_classic: bool
-) -> RepackOptions:
-    policy, least = recipe.missing or "exact", least_nbytes(min_size)
-    request = RepackOptions(
-        recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require
-    )
-    return replace(request, history="repack" if history else "", keep_classic=keep_classic, drop=recipe.drop)
+def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = survey_alone) -> Planning:
+    """Return the planning for the arrays of a store as the target has them."""
+    planning = plan_datasets(store, options, survey)._replace(form=form)
+    return planning if form.copies_objects_of(store) else planning.of_values()
 
 
-def _planning(
-    store: Store, request: RepackOptions, transaction: Transaction, survey: Survey = survey_alone
-) -> Planning:
-    """Return the planning for the arrays of a store, in the form that the target has."""
-    planning = plan_datasets(store, request, survey)
-    return planning if is_copied_by_objects(store, transaction) else planning.of_values()
-
-
-def _notes_of(planning: Planning, request: RepackOptions) -> list[str]:
+def _notes_of(planning: Planning, options: RepackOptions) -> list[str]:
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
-    return [*notes, *[_NOTHING_ASKED] * request.is_empty]
+    return [*notes, *[_NOTHING_ASKED] * options.is_empty]
 
 
 class _Done(NamedTuple):
@@ -347,19 +308,15 @@ def _run(
     record: Record,
     transaction: Transaction,
     report: Progress,
-    threads: int,
-    *,
-    resume: bool,
-    history: str,
-    keep_classic: bool,
+    options: RepackOptions,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)
-    with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
+    with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
-        written, unread, notes = write_target(store, planning, transaction, resuming, report, threads, history=history)
+        written, unread, notes = write_target(store, planning, transaction, resuming, report, options)
         if growth := growth_of(store, transaction):
-            if keep_classic:
+            if options.keep_classic:
                 copy_as_it_is(store, transaction)
                 planning.kept.clear()
                 record.write(transaction.path, *transaction.finish_sync(), 0)
@@ -370,7 +327,7 @@ def _run(
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
-            done = prove(store, planning.datasets, stored, written, transaction, report, threads, planning.dropped)
+            done = prove(store, planning, stored, written, transaction, report, options.threads)
         except BoundError as error:
             if not any(result.reused for result in written.values()):
                 raise
@@ -382,36 +339,26 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(
-        store, planning, record, transaction, report, threads, resume=False, history=history, keep_classic=keep_classic
-    )
+    again = _run(store, planning, record, transaction, report, options.anew())
     return again._replace(notes=(stale, *again.notes))
 
 
-def save_store(
-    store: Store,
-    target: str | os.PathLike[str],
-    request: RepackOptions,
-    *,
-    overwrite: bool,
-    threads: int,
-    report: Progress,
-) -> RepackResult:
-    """Write a store to a new netCDF-4 file, which gets its name once it is complete and proven."""
+def save_store(store: Store, target: str | os.PathLike[str], options: RepackOptions, report: Progress) -> RepackResult:
+    """Write a store to a new netCDF-4 file, which gets its name when it is complete and proven."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
-    with begin(path, overwrite=overwrite) as transaction:
-        if path.exists() and not overwrite:
+    form, threads = target_form(path), options.threads
+    with form.begin(path, overwrite=options.overwrite) as transaction:
+        if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
-        planning = plan_datasets(store, request, survey_reported(report, threads))
-        if request.missing == "refuse":
+        planning = plan_datasets(store, options, survey_reported(report, threads))._replace(form=form)
+        if options.missing == "refuse":
             refuse_missing(planning, report, threads)
+        form.check_copy(store)
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
-        written, unread, notes = write_target(
-            store, planning, transaction, Unresumed(), report, threads, history=request.history
-        )
+        written, unread, notes = write_target(store, planning, transaction, Unresumed(), report, options)
         transaction.begin_sync()
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
-        datasets = prove(store, planning.datasets, plans, written, transaction, report, threads)
+        datasets = prove(store, planning, plans, written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
         transaction.commit()
     return RepackResult(

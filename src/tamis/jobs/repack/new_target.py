@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis._open import copy_store, is_copied_by_objects
 from tamis.errors import BoundError, DataError, FileError, TamisError
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formatting import size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.notes import GROWN, history_line
@@ -19,12 +17,15 @@ from tamis.jobs.repack.requiring import refuse_missed_early
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing
+from tamis.rewrite.transfer import Changes
 from tamis.rewrite.write import would_grow, write
-from tamis.safety.disk import disk_text, is_disk_full, nbytes_of, size_and_checksum
+from tamis.safety.disk import nbytes_of, size_and_checksum
+from tamis.safety.library_errors import disk_text, is_disk_full, reading
 from tamis.stores.first_bytes import is_classic
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.resuming import Resuming, Unresumed
     from tamis.rewrite.rewrite import Create, Rewrite, Written
     from tamis.safety.transaction import Transaction
@@ -98,15 +99,15 @@ def write_target(
     transaction: Transaction,
     resuming: Resuming | Unresumed,
     report: Progress,
-    threads: int,
-    *,
-    history: str = "",
+    options: RepackOptions,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target, with a line of history if it has the name of a command.
+    """Write the target, and return what was done.
 
     Returns results by path, reasons of unreadable datasets, and notes about other files.
     """
-    plans, by_objects = planning.plans, is_copied_by_objects(store, transaction)
+    plans, form = planning.plans, planning.form
+    assert form is not None
+    by_objects, threads = form.copies_objects_of(store), options.threads
     count = sum(not plan.copied for plan in plans.values())
     written: dict[str, Written] = {}
     carried: dict[str, ArrayWriter | None] = {}
@@ -151,13 +152,14 @@ def write_target(
         return {path: companion for path, companion in new.items() if companion or path in marked}
 
     def line() -> str:
-        return history_line(history, plans, written, planning.datasets) if history else ""
+        command = options.history
+        return history_line(command, plans, written, planning.datasets) if command else ""
 
     resuming.begin()
     try:
         anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
         old = replaced_companions(planning.datasets, plans)
-        notes = copy_store(store, transaction, anew, old, companions, threads, line, planning.dropped)
+        notes = form.copy(store, transaction, Changes(anew, companions, old, line, planning.dropped), threads)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

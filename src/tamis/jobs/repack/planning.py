@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tamis import meaning
@@ -14,7 +14,6 @@ from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import default_chunks
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
 from tamis.jobs.repack.requiring import Survey, requirements, survey_alone, with_requirement
 from tamis.jobs.stored_units import in_stored_units, units_note
@@ -26,12 +25,13 @@ from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.values import Padding
 from tamis.rounding import recorded_rounding, still_needed
+from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.accuracy.requirement import Requirement
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.repack.options import RepackOptions
+    from tamis.rewrite.transfer import TargetForm
 
 
 def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
@@ -55,34 +55,6 @@ MIN_NBYTES = 4096
 """Smaller unchunked datasets gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepackOptions:
-    """The arguments of a repack that concern datasets."""
-
-    # Filters and chunk shapes by name or pattern
-    pipelines: Mapping[str, Pipeline]
-    chunks: Mapping[str, Chunks]
-    checksum: bool  # Whether datasets stored anew through zfp get a checksum
-    missing: MissingPolicy = "exact"  # How lossy filters treat missing values
-    follow: bool = False  # Whether patterns also match datasets whose values are in other files
-    # Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked
-    min_size: int | None = None
-    larger: bool = False  # Whether patterns may store datasets that become larger than in the source
-    # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
-    # datasets that get no filters.
-    rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
-    rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
-    required: Mapping[str, Requirement] = field(default_factory=dict)  # Requirements on values, by name or pattern
-    history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
-    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
-    drop: tuple[str, ...] = ()  # Names or patterns of datasets that are left out
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no filters or chunks are requested."""
-        return not (self.pipelines or self.chunks or self.rule_pipelines or self.rule_chunks)
-
-
 class Planning(NamedTuple):
     """The plans for the datasets of a file."""
 
@@ -93,6 +65,7 @@ class Planning(NamedTuple):
     exact: frozenset[str]  # Paths that a recipe names exactly, not by a pattern
     unmatched: Mapping[str, str] = {}  # Patterns that match nothing, with this in words
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
+    form: TargetForm | None = None  # What the target becomes; None without one
 
     def of_values(self) -> Planning:
         """Return the planning for a target of another format, whose arrays have values instead of bytes."""
@@ -100,27 +73,27 @@ class Planning(NamedTuple):
         return self._replace(plans=plans)
 
 
-def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_alone) -> Planning:
+def plan_datasets(store: Store, options: RepackOptions, survey: Survey = survey_alone) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept."""
     store.check_listed()
     names = Names(store)
     shapes: dict[str, Assigned[Chunks]] = {}
-    for shape in (*assigned(request.chunks, names.match_any), *_by_rule(request.rule_chunks, store)):
+    for shape in (*assigned(options.recipe.chunks, names.match_any), *_by_rule(options.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
     recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
-        *assigned(request.pipelines, names.match_any),
-        *_by_rule(request.rule_pipelines, store),
+        *assigned(options.recipe.filters, names.match_any),
+        *_by_rule(options.rule_pipelines, store),
     ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
-    recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in request.rule_chunks]
-    dropped = dropped_datasets(store, names, request.drop)
+    recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in options.rule_chunks]
+    dropped = dropped_datasets(store, names, options.recipe.drop)
     if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
         raise ParameterError(f"{unwanted[0]}: expected no recipe for a dataset that is left out (drop)")
     recipes = [recipe for recipe in recipes if recipe.path not in dropped]
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
-    required = requirements(assigned(request.required, names.match_any), labels)
+    required = requirements(assigned(options.recipe.require, names.match_any), labels)
     datasets = store.arrays.labelled(labels)
     plans: dict[str, Rewrite] = {}
     kept: dict[str, str] = {}
@@ -131,7 +104,7 @@ def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_
         dataset, asked = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
         filters = recipe.value if isinstance(recipe.value, Pipeline) else None
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
-        by_rule = filters is None and recipe.path in request.rule_chunks and not named
+        by_rule = filters is None and recipe.path in options.rule_chunks and not named
         likeness: object = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
         likeness = None if isinstance(asked, DimensionChunks) or recipe.path in required else likeness
         if likeness is not None and filters is not None and filters.error_bound != 0 and not recipe.exact:
@@ -143,7 +116,7 @@ def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_
         if not recipe.exact and dataset.is_bare_dimension:
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
-        if not (recipe.exact or request.follow) and (layout := dataset.layout) in ELSEWHERE:
+        if not (recipe.exact or options.follow) and (layout := dataset.layout) in ELSEWHERE:
             kept[path] = (
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
@@ -152,19 +125,19 @@ def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_
         try:
             with reading(store.path, dataset=path):
                 chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
-                plan = _plan_dataset(path, dataset, filters, chunks, request)
+                plan = _plan_dataset(path, dataset, filters, chunks, options)
             if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, meaning.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
             # With `follow`, values of other files are to be in the target, although it becomes larger.
             unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
             chosen = unconditional and not by_rule
-            if not (chosen or plan.copied) and (reason := _too_small(dataset, request.min_size)):
+            if not (chosen or plan.copied) and (reason := _too_small(dataset, options.min_size)):
                 kept[path] = reason
                 continue
             if not unconditional and not plan.copied:
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
-                plan = replace(plan, may_grow=request.larger or dataset.has_companion)
+                plan = replace(plan, may_grow=options.larger or dataset.has_companion)
             has_bound = plan.pipeline.bound is not None
             plan = with_requirement(plan, dataset, required.get(recipe.path), survey)
             plans[path] = plan = with_loosest_tolerance(plan, dataset) if has_bound else plan
@@ -284,7 +257,7 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: RepackOptions
+    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, options: RepackOptions
 ) -> Rewrite:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
@@ -326,7 +299,7 @@ def _plan_dataset(
     rounding, rounding_notes = needed_rounding(dataset, pipeline)
     notes += rounding_notes
     pipeline = pipeline.without_rounding
-    guarded = _with_checksum(pipeline) if request.checksum else pipeline
+    guarded = _with_checksum(pipeline) if options.checksum else pipeline
     if guarded.error_bound != 0 and dtype.kind == "i" and meaning.is_unsigned(dataset.attributes):
         raise ParameterError(
             "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
@@ -337,7 +310,7 @@ def _plan_dataset(
             "expected lossless filters for a companion, which marks the missing values of another dataset"
         )
     # If the companion goes, missing values return to the dataset, so its chunks change.
-    keeps_companion = not dataset.has_companion or request.missing == "companion"
+    keeps_companion = not dataset.has_companion or options.missing == "companion"
     if not keeps_companion:
         notes.append(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
@@ -366,7 +339,7 @@ def _plan_dataset(
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values already went through {before}: the new error adds to the old one")
     missing, flags = dataset.missing, None
-    if request.missing == "companion" and guarded.error_bound != 0:
+    if options.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
     return Rewrite(

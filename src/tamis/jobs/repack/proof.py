@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis._open import is_copied_by_objects, open_store, pair_of
 from tamis.accuracy.fields import FIELD_WORDS
 from tamis.errors import BoundError, located
-from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack import Repacked
 from tamis.jobs.repack.notes import measures_note, planned_notes, recorded_filters, written_notes
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.repack.preview import DatasetPreview
+from tamis.jobs.repack.result import DatasetPreview
 from tamis.pipeline import Pipeline
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
 from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.surveys import count_partial, measured_fields
 from tamis.rewrite.witness import SmallArrays
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.safety.transaction import Transaction
-    from tamis.stores.comparison import Pair
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.stores.protocols import Store, StoreComparison, StoredArray
 
 
 def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
@@ -67,27 +66,27 @@ def _preview(path: str, dataset: StoredArray, plan: Rewrite | None, reason: str,
 
 def prove(
     store: Store,
-    source: Mapping[str, StoredArray],
+    planning: Planning,
     plans: Mapping[str, Rewrite],
     written: Mapping[str, Written],
     transaction: Transaction,
     report: Progress,
     threads: int,
-    dropped: Collection[str] = (),
 ) -> tuple[Repacked, ...]:
     """Compare the planned datasets of a written target with those of the source.
 
     Datasets without a plan are also compared, unless they were copied as stored or left out.
     """
-    results, small = [], SmallArrays()
+    results, small, source = [], SmallArrays(), planning.datasets
+    by_objects = planning.form is not None and planning.form.copies_objects_of(store)
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
-        pair = None if is_copied_by_objects(store, transaction) else pair_of(store, out)
-        anew = [path for path in source if path not in plans and path not in dropped] if pair else []
-        anew = [path for path in anew if pair and _is_compared(pair, source[path])]
+        stores = None if by_objects else store.comparison(out)
+        anew = [path for path in source if path not in plans and path not in planning.dropped] if stores else []
+        anew = [path for path in anew if stores and _is_compared(stores, source[path])]
         count = len(plans) + len(anew)
         together = f"verifying {plural(count, 'dataset')}"
-        counterpart = pair.counterpart if pair else out.array
+        counterpart = stores.counterpart if stores else out.array
         for number, path in enumerate((*plans, *anew), 1):
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
@@ -105,9 +104,9 @@ def prove(
     return tuple(results)
 
 
-def _is_compared(pair: Pair, array: StoredArray) -> bool:
-    """Return whether an array is compared itself: a companion is compared as another array's missing values."""
-    return not array.is_bare_dimension and array.path not in pair.companions
+def _is_compared(stores: StoreComparison, array: StoredArray) -> bool:
+    """Return whether an array has values of its own: a companion is compared as the missing values of another one."""
+    return not array.is_bare_dimension and array.path not in stores.companions
 
 
 def _check_copied(

@@ -15,16 +15,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis._open import open_store
 from tamis.errors import FileError, TamisError
+from tamis.formats.registry import open_store
 from tamis.formatting import plural, shape_text
-from tamis.jobs.repack.planning import RepackOptions, plan_datasets
+from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
 from tamis.rewrite.streams import are_stored_alike
 from tamis.rewrite.surveys import count_missing
 from tamis.rewrite.write import would_grow
-from tamis.safety.disk import disk_text, size_and_checksum, statuses_of
+from tamis.safety.disk import size_and_checksum, statuses_of
+from tamis.safety.library_errors import disk_text
 from tamis.stores.protocols import ELSEWHERE, Store
 
 if TYPE_CHECKING:
@@ -52,11 +54,11 @@ class Record:
     elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, planning: Planning, request: RepackOptions, form: str = "") -> Record:
-        """Return the record of a planned run; `form` is that of the target if there are several."""
+    def of(cls, source: Path, planning: Planning, options: RepackOptions) -> Record:
+        """Return the record of a planned run."""
         place = _checksum([os.path.realpath(source)])
-        choices = [request.missing, form, "history" if request.history else ""]
-        choices.append("keep classic" if request.keep_classic else "")
+        choices = [options.missing, str(planning.form or ""), "history" if options.history else ""]
+        choices.append("keep classic" if options.keep_classic else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
@@ -134,9 +136,7 @@ def check_target(
     source: Path,
     record: Record,
     plans: Mapping[str, Rewrite],
-    request: RepackOptions,
-    *,
-    resume: bool,
+    options: RepackOptions,
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
     target = transaction.target
@@ -144,7 +144,7 @@ def check_target(
         return None
     if target.samefile(source):
         raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
-    earlier = look_at(target, source, record, plans, request) if resume else None
+    earlier = look_at(target, source, record, plans, options) if options.resume else None
     if earlier is not None and earlier.ours:
         transaction.replace = True
         return earlier
@@ -155,12 +155,12 @@ def check_target(
 
 
 def look_at(
-    target: Path, source: Path, record: Record, plans: Mapping[str, Rewrite], request: RepackOptions
+    target: Path, source: Path, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
 ) -> Earlier:
     """Compare the record of a target with that of this run."""
     old = Record.read(target)
     if old is None:
-        return _compare(target, source, plans, request)
+        return _compare(target, source, plans, options)
     try:
         unchanged = old.describes(target)
     except OSError as error:
@@ -171,7 +171,7 @@ def look_at(
     if same and old.recipe == record.recipe and old.unread:
         return Earlier(False, True, f"the values of {plural(old.unread, 'dataset')} could not be read")
     if same and old.recipe == record.recipe and record.elsewhere:
-        compared = _compare(target, source, plans, request)
+        compared = _compare(target, source, plans, options)
         changed = Earlier(False, True, "its values are from other files, and these may have changed")
         return compared if compared.done else changed
     if same and old.recipe == record.recipe:
@@ -182,18 +182,18 @@ def look_at(
     return Earlier(False, True, f"{what} since it was made")
 
 
-def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], request: RepackOptions) -> Earlier:
+def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], options: RepackOptions) -> Earlier:
     """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify.job import verify
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
         with open_store(target) as after, open_store(source) as before:
-            kept = _kept(after, before, plans, request)
+            kept = _kept(after, before, plans, options)
             if kept is None:
                 return unknown
             stored = [plan for path, plan in plans.items() if path not in kept]
-            if reason := _other_missing(before, after, stored, request):
+            if reason := _other_missing(before, after, stored, options):
                 return Earlier(False, False, reason)
         if any(_needs_proof(plan) for plan in stored):
             return Earlier(False, False, "nothing records that it meets the requirements")
@@ -214,9 +214,9 @@ def _needs_proof(plan: Rewrite) -> bool:
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
-def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], request: RepackOptions) -> set[str] | None:
-    """Return the datasets kept in the target because they would grow; None if other datasets differ."""
-    stored = plan_datasets(after, request).plans
+def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: RepackOptions) -> set[str] | None:
+    """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
+    stored = plan_datasets(after, options).plans
     kept = set()
     for path, plan in plans.items():
         if path not in stored:
@@ -230,13 +230,13 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], request: Re
     return kept
 
 
-def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], request: RepackOptions) -> str:
-    """Return how a target's treatment of missing values differs from the request; empty if it does not."""
-    if request.missing == "exact":
+def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], options: RepackOptions) -> str:
+    """Return how a target treats missing values in another way than requested; empty if it does not."""
+    if options.missing == "exact":
         return ""
     for plan in plans:
         if plan.lossy and not after.array(plan.path).has_companion:
             count = count_missing(plan, before.array(plan.path), lambda *_: None)
             if count.total:
-                return f"missing values are kept in {plan.path} itself, and --missing {request.missing} was asked for"
+                return f"missing values are kept in {plan.path} itself, and --missing {options.missing} was asked for"
     return ""

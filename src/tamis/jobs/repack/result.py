@@ -1,11 +1,11 @@
-"""The result of `tamis.repack` as typed objects and as JSON; docs/repack.md describes the JSON, which is stable."""
+"""The results of `tamis.repack` and of its preview; docs/repack.md describes their JSON, which is stable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.parts import Line, Part, Table, title
@@ -13,7 +13,6 @@ from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack.preview import DatasetPreview, RepackPreview
     from tamis.meaning import Packing
 
 
@@ -180,9 +179,98 @@ class RepackResult(DatasetsResult[Repacked]):
         }
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.repack.result import result_parts
-
         return result_parts(self)
+
+
+Action = Literal["store", "copy", "keep", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPreview:
+    """The change that `repack` would make to one dataset.
+
+    Parameters
+    ----------
+    path
+        Path in both files.
+    action
+        ``store``: with other filters or chunks. ``copy``: a recipe matches, and the dataset is already stored that way.
+        ``keep``: unchanged. ``drop``: the companion of a dataset that is stored anew, which gets a new one or none.
+    reason
+        Why the dataset is kept or dropped; empty otherwise.
+    dtype, shape
+        Type and shape of the values.
+    source_pipeline, source_chunks
+        Filters and chunk shape in the source; None if it is not chunked.
+    pipeline, chunks
+        Filters and chunk shape in the target.
+    bound
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None without a bound, or with a
+        relative one.
+    relative_bound
+        Largest allowed error relative to a stored value, by a rounding; None without one.
+    notes
+        Notes for the user.
+    packing
+        Conversion of stored values to units of the variable; None if they are not packed.
+    reusable_chunks
+        Number of chunks that an interrupted run noted; each is taken over if its bytes match the note.
+    tolerance
+        Tolerance of zfp, in units of the variable, where another bound holds; None otherwise.
+    require
+        What is required, as text; empty if nothing is.
+    """
+
+    path: str
+    action: Action
+    reason: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    source_pipeline: str
+    source_chunks: tuple[int, ...] | None
+    pipeline: str
+    chunks: tuple[int, ...] | None
+    bound: float | None
+    notes: tuple[str, ...] = ()
+    reusable_chunks: int = 0
+    packing: Packing | None = None
+    relative_bound: float | None = None
+    tolerance: float | None = None
+    require: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/repack.md."""
+        return json_fields(self)
+
+    def __str__(self) -> str:
+        return printable(f"{self.path} {self.action}: {self.reason or self.pipeline}")
+
+
+@dataclass(frozen=True, slots=True)
+class RepackPreview(DatasetsResult[DatasetPreview]):
+    """Result of `preview_repack`.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files; the target need not exist.
+    datasets
+        All datasets of the source.
+    notes
+        Notes about interrupted runs, and about other files that the source names.
+    """
+
+    source: str
+    target: str
+    datasets: tuple[DatasetPreview, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/repack.md."""
+        return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+
+    def _parts(self) -> Iterator[Part]:
+        return preview_parts(self)
 
 
 _RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tamis._open import begin
 from tamis.errors import BoundError, FileError, TamisError
+from tamis.formats.registry import target_form
 from tamis.formatting import printable, shape_text, size_text
 from tamis.jobs.repack.record import source_identity
 from tamis.rewrite.resumed_chunks import History
@@ -192,7 +192,7 @@ def remove_leftovers(transaction: Transaction) -> list[str]:
 def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
     """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
     try:
-        leftovers = find_leftovers(begin(target).target_path)
+        leftovers = find_leftovers(target_form(target).begin(target).target_path)
     except TamisError:
         return []
     notes = [

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis._open import open_store, pair_of
 from tamis.accuracy.statistics import Tally, compare, compared, unchanged
 from tamis.arrays.index import Parts, joined
 from tamis.arrays.threads import checked_threads
 from tamis.errors import TamisError
-from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.registry import open_store
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names
 from tamis.jobs.repack.planning import dropped_datasets
@@ -33,8 +32,9 @@ from tamis.jobs.verify.bounds import (
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
-from tamis.stores.comparison import Change, Pair, companion_note, new_attribute
-from tamis.stores.protocols import absent_text
+from tamis.safety.library_errors import reading
+from tamis.stores.comparison import companion_note
+from tamis.stores.protocols import Change, StoreComparison, absent_text
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -108,14 +108,14 @@ def verify(
     with open_store(source) as first, open_store(target) as second, reading(source, target):
         datasets, names = first.arrays, Names(first)
         dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
-        pair = pair_of(first, second, whole=not selection, dropped=dropped)
+        stores = first.comparison(second, whole=not selection, dropped=dropped)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         labels = {path: label for path, label in labels.items() if path not in dropped}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
-        comparison = _Comparison(first, second, pair, limits, threads, progress or (lambda *_: None), len(labels))
+        comparison = _Comparison(first, second, stores, limits, threads, progress or (lambda *_: None), len(labels))
         comparison.leave_out(dropped)
         for path in datasets:
-            if (variable := pair.companions.get(path)) in labels and path in labels:
+            if (variable := stores.companions.get(path)) in labels and path in labels:
                 comparison.add(companion_note(path, variable))
             elif path in labels:
                 comparison.dataset(path, labels[path] if selection else named.get(path, path))
@@ -137,7 +137,7 @@ class _Comparison:
 
     before: Store
     after: Store
-    pair: Pair
+    stores: StoreComparison
     bounds: Mapping[str, Bound]
     threads: int
     progress: Progress
@@ -157,8 +157,8 @@ class _Comparison:
 
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
-        source, target = self.before.arrays[own], self.pair.counterpart(path)
-        if target is None and source.is_bare_dimension and not self.pair.same_format:
+        source, target = self.before.arrays[own], self.stores.counterpart(path)
+        if target is None and source.is_bare_dimension and not self.stores.same_format:
             return  # another format needs no array for it; the dimension is compared with its group
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
@@ -179,7 +179,7 @@ class _Comparison:
         if len(self.problems) > problems:
             result = replace(result, problem=self.problems[-1].text)
         with self._reading(path):
-            self._add_all(self.pair.attribute_changes(path, source, target))
+            self._add_all(self.stores.attribute_changes(path, source, target))
         self.compared.append(result)
 
     def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
@@ -200,9 +200,7 @@ class _Comparison:
         report(values.size, values.size)
         if alike.new_attributes is None:
             with self._reading(path):
-                self._add_all(self.pair.attribute_changes(path, source, target))
-        else:
-            self._add_all(new_attribute(path, name) for name in alike.new_attributes)
+                self._add_all(self.stores.attribute_changes(path, source, target))
         return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
@@ -225,14 +223,14 @@ class _Comparison:
                 self._note(path, "companion", f"{name}: {other}")
 
     def rest(self) -> None:
-        """Compare groups, their attributes and links, and note additions in the target."""
-        for path, reason in self.pair.unlisted():
+        """Compare groups, their attributes and links, and note what only the target has."""
+        for path, reason in self.stores.unlisted():
             self.problems.append(Finding(path, "unreadable", reason))
-        for path, comparisons in self.pair.groups():
+        for path, comparisons in self.stores.groups():
             for changes in comparisons:
                 with self._reading(path):
                     self._add_all(changes())
-        self._add_all(self.pair.new_objects())
+        self._add_all(self.stores.new_objects())
 
     def add(self, change: Change) -> None:
         """Add a change to notes or violations."""
@@ -259,35 +257,35 @@ class _Comparison:
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
-        if change := self.pair.type_note(source, target):
+        if change := self.stores.type_note(source, target):
             self._note(path, "named-type", change)
         if source.maxshape != target.maxshape and not self.after.model.is_loose:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
         types = self._type_words(source), self._type_words(target)
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:
-            same = self.pair.same_value_type(source, target)
+            same = self.stores.same_value_type(source, target)
             converted = numbers and (bound or result.relative_bound)
             (self._note if converted or same else self._violation)(path, "type", f"{types[0]} became {types[1]}")
             if not (numbers or same):
                 return None, None
         orders = source.byteorder, target.byteorder
-        if orders[0] != orders[1] and all(orders) and self.pair.same_format:
+        if orders[0] != orders[1] and all(orders) and self.stores.same_format:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = self._reporter(path, source)
         if source.shape is None:
             return None, True
-        if types[0] == types[1] and (change := self.pair.fill_note(source, target)):
+        if types[0] == types[1] and (change := self.stores.fill_note(source, target)):
             self._note(path, "fill-value", change)
         if absent := source.absent_files:
             self._note(path, "absent-files", absent_text(absent))
-        if types[0] == types[1] and orders[0] == orders[1] and self.pair.same_elsewhere(source, target):
+        if types[0] == types[1] and orders[0] == orders[1] and self.stores.same_elsewhere(source, target):
             self._note(path, "elsewhere", "not read: the same parts of the same other files")
             return None, True
         try:
             return self._compare(result, source, target, report)
         except TamisError:
-            if not self.pair.same_stored_chunks(source, target):
+            if not self.stores.same_stored_chunks(source, target):
                 raise
         self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
         return None, True
@@ -298,7 +296,7 @@ class _Comparison:
         """Compare the values of datasets with the same shape, both of numbers or of the same type."""
         path = result.path
         if source.number_type is None or target.number_type is None:
-            unequal = self.pair.unequal_elements(source, target, report)
+            unequal = self.stores.unequal_elements(source, target, report)
             if unequal:
                 text = f"{unequal.count} of {source.size} differ: at {list(unequal.index)} {unequal.text}"
                 (self._note if unequal.harmless else self._violation)(path, "values", text)
@@ -326,7 +324,7 @@ class _Comparison:
     def _type_words(self, array: StoredArray) -> str:
         """Return the type in words; encoding and padding of texts are a matter of the format."""
         words = array.type_words
-        return words.partition(",")[0] if words.startswith("string") and not self.pair.same_format else words
+        return words.partition(",")[0] if words.startswith("string") and not self.stores.same_format else words
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:

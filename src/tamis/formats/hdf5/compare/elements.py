@@ -20,14 +20,14 @@ from tamis.arrays.grid import Region, origin_of
 from tamis.arrays.index import ChunkIndex, as_array
 from tamis.arrays.source import FileSource
 from tamis.errors import FileError, located
-from tamis.formats.hdf5.lib.calls import pass_interrupt, reading
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.file_facts import descriptor_of, filename_of, is_plain
 from tamis.formats.hdf5.lib.references import Place, has_references, sequence_at, values_in_memory
 from tamis.formats.hdf5.library_reader import read_bytes, selected
 from tamis.formats.hdf5.tree.objects import FOREIGN, GONE, NOTHING, Objects, TargetText
 from tamis.formatting import shortened
-from tamis.stores.comparison import Unequal
+from tamis.safety.library_errors import pass_interrupt, reading
+from tamis.stores.protocols import Unequal
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader

@@ -1,4 +1,4 @@
-"""Calls of h5py's own libhdf5 that h5py does not wrap, and errors of h5py as FileError.
+"""Calls of h5py's own libhdf5 that h5py does not wrap.
 
 Ids are shared with h5py, because it is the same library.
 """
@@ -6,63 +6,15 @@ Ids are shared with h5py, because it is the same library.
 from __future__ import annotations
 
 import ctypes
-import os
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-import h5py
 from h5py import h5a, h5d, h5f, h5g, h5i, h5p, h5s, h5t
 from h5py._objects import phil
 
-from tamis.errors import FileError, TamisError
-
-INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
-"""Why such a filter fails at Ctrl-C: no exception passes through HDF5."""
-
-_COMPILED = "h5py" + os.sep
-_PACKAGE = os.path.dirname(h5py.__file__) + os.sep
-
-
-@contextmanager
-def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool = False) -> Iterator[None]:
-    """Raise FileError if h5py raises inside; add path and dataset to errors of tamis; pass on all others."""
-    path = paths[0] if len(paths) == 1 else None
-    try:
-        yield
-    except TamisError as error:
-        error.at(path=path, dataset=dataset or None)
-        raise
-    except Exception as error:
-        pass_interrupt(error)
-        from tamis.safety.disk import system_error  # late: errors are rare
-
-        system_text = system_error(error)
-        if not is_of_h5py(error) or (only_damage and system_text):
-            raise
-        place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
-        text = f"cannot be read: {system_text}" if system_text else f"damaged or incomplete: {error_text(error)}"
-        raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
-
-
-def pass_interrupt(error: BaseException) -> None:
-    """Raise KeyboardInterrupt instead of an error of h5py if Ctrl-C caused it in a filter."""
-    if INTERRUPTED in str(error):
-        raise KeyboardInterrupt from None
-
-
-def is_of_h5py(error: BaseException) -> bool:
-    """Return whether an error was raised by h5py, or inside a call of h5py."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_code.co_filename.startswith((_COMPILED, _PACKAGE)) for frame, _ in frames)
-
-
-def error_text(error: BaseException) -> str:
-    """Return the message of an error; the name of its class if there is none."""
-    return str(error) or type(error).__name__
-
+from tamis.errors import FileError
 
 lock = phil
 """h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""

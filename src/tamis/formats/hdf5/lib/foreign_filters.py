@@ -25,7 +25,7 @@ from tamis.filters._plugin_client import Plugin, hdf5plugin_folder
 from tamis.filters._plugin_worker import CLASS_VERSION, DECODE, LIBC, Callback, FilterClass
 from tamis.filters.registry import is_safe
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.calls import INTERRUPTED
+from tamis.safety.library_errors import INTERRUPTED
 
 _SetLocal = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 

@@ -11,10 +11,10 @@ import h5py
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.companions import without_companion
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.file_facts import filename_of
 from tamis.formats.hdf5.model.dimension_names import GroupDimensions, count_phony, name_axes, named_dimensions
 from tamis.formats.hdf5.model.scanned_group import LinkedFiles, Place, ScannedArray, ScannedGroup, scan_group
+from tamis.safety.library_errors import reading
 from tamis.stores.data_model import EnumType, NamedArray, NamedGroup
 
 _MOST_LEVELS = 500

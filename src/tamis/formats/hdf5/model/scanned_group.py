@@ -12,7 +12,6 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5r, h5t
 
 from tamis.formats.hdf5.lib.attributes import is_bare_name
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.file_facts import filename_of
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.other_files import end_of
@@ -26,7 +25,8 @@ from tamis.formats.hdf5.model.attributes import (
     references,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import Link, in_order, link_words, links_of
+from tamis.formats.hdf5.tree.walk import in_order, links_of
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import AttributeForm

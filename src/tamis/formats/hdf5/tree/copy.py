@@ -21,7 +21,6 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import set_text_like
-from tamis.formats.hdf5.lib.calls import pass_interrupt
 from tamis.formats.hdf5.lib.file_facts import shares_messages
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
@@ -51,6 +50,7 @@ from tamis.formats.hdf5.tree.relocation import Relocation
 from tamis.formats.hdf5.tree.walk import Link, OpenGroups, in_order, link_plist, links_of
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
+from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.protocols import CopyInsteadError
 
 

@@ -13,12 +13,12 @@ from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_links, quick_look
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.meaning.companions import MARK
+from tamis.safety.library_errors import reading
 from tamis.stores.protocols import Arrays
 
 _MOST_NBYTES = 16 << 20

@@ -20,14 +20,13 @@ from tamis.arrays.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.direct_chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.formats.hdf5.writing.target import Target, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import cast, rounding_of
-from tamis.safety.disk import disk_text
+from tamis.safety.library_errors import disk_text, reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.direct_chunks import first_stored
 from tamis.formats.hdf5.writer import Hdf5Writer
 from tamis.formats.hdf5.writing.bounded import bounded_dataset
@@ -31,7 +30,7 @@ from tamis.pipeline import as_pipeline
 from tamis.rewrite.encode import Encoded
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.values import cast
-from tamis.safety.disk import disk_text
+from tamis.safety.library_errors import disk_text, reading
 from tamis.zfp.blocks import block_count
 
 # Values that are read at once from a chunked source, so that its chunks are not decoded repeatedly.

@@ -18,13 +18,13 @@ from tamis.filters import ChunkType
 from tamis.formats.hdf5.companions import has_companion, is_companion
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import text_attribute
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
 from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
 from tamis.rewrite.values import Padding
 from tamis.rounding import BitGroom, recorded_rounding
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Origin

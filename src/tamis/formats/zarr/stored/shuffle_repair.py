@@ -15,7 +15,8 @@ import numcodecs
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.safety.disk import disk_text, sync_file, sync_folder
+from tamis.safety.disk import sync_file, sync_folder
+from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.stored.array import ZarrArray

@@ -25,9 +25,8 @@ from tamis.formats.zarr.stored.attributes import (
     variable_of,
 )
 from tamis.safety.disk import nbytes_of
-from tamis.stores.arrays import ListedStore
+from tamis.stores.arrays import ListedStore, header_of
 from tamis.stores.data_model import Dimension, NamedGroup
-from tamis.stores.model_header import header_of
 
 if TYPE_CHECKING:
     from tamis.stores.header import Header

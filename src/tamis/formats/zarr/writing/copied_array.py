@@ -23,7 +23,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.streams import as_stored, masks_of
-from tamis.safety.disk import disk_text
+from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.writing.writer import ZarrForm

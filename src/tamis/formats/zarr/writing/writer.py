@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -20,20 +21,22 @@ from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.formats.zarr.masked_chunk import MARK, mark_of
 from tamis.pipeline import Pipeline
+from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
+from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.meaning.missing import Flags
-    from tamis.stores.protocols import EncodedChunk
+    from tamis.stores.protocols import EncodedChunk, Store
 
 _VERSIONS = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class ZarrForm:
-    """The form of a new hierarchy, which determines the files of chunks; see `tamis.safety.transaction.FolderForm`."""
+    """The form of a new hierarchy: a `tamis.rewrite.transfer.TargetForm`, and a `FolderForm` of its transaction."""
 
     zarr_format: Literal[2, 3] = 3
     shards: int | None = None  # Largest number of chunks in a file, in Zarr 3; None for a file for each chunk
@@ -49,6 +52,29 @@ class ZarrForm:
             raise ParameterError(f"expected 1 or more chunks per shard, got {self.shards!r}")
         if self.zarr_format == 2:
             raise ParameterError("expected no shards in Zarr 2, which lacks them: leave out zarr_format=2, or shards")
+
+    def begin(self, target: Path, *, overwrite: bool = True) -> FolderTransaction:
+        """Return the transaction of a folder."""
+        return FolderTransaction(target, self, overwrite=overwrite)
+
+    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
+        """Raise an error if such a hierarchy cannot have an array of the source that is not left out."""
+        from tamis.formats.zarr.writing.new_array import check_array  # late, as below: these modules need the form
+
+        check_storable(source, partial(check_array, self), dropped)
+
+    def copies_objects_of(self, source: Store) -> bool:
+        """Return False: all arrays are written anew."""
+        return False
+
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+        """Copy a store to a new hierarchy."""
+        from tamis.formats.zarr.writing.target import ZarrTarget
+
+        hierarchy = ZarrTarget(target.path, self, threads)
+        target.protect()
+        transfer(source, hierarchy, changes)
+        return []
 
     def is_store(self, path: Path) -> bool:
         """Return whether a folder is a hierarchy."""

@@ -137,26 +137,24 @@ def _touched_count(axis: slice, step: int) -> int:
 
 
 class OpenFile(Protocol):
-    """The file of an array.
-
-    Attributes
-    ----------
-    path
-        Absolute path.
-    threads
-        Number of threads that decode the chunks of a selection.
-    identity
-        Identity of the content, as long as nobody writes to it.
-    """
+    """The file of an array; see `tamis.reading.file.File`."""
 
     path: str
     threads: int
+    restore: bool
     identity: tuple[str, int, int]
+    cache: ChunkCache
+
+    def check_open(self) -> None:
+        """Raise FileError if the file is closed."""
+
+    def source(self, name: str, open_chunks: Callable[[], ChunkReader]) -> ChunkReader:
+        """Return the chunks of an array, which are opened once."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 
-class SlicedArray:
+class Array:
     """An array of an open file, sliced like a NumPy array: dask, xarray and NumPy accept it, and it can be pickled.
 
     Parameters
@@ -170,8 +168,6 @@ class SlicedArray:
     chunks
         Chunk shape, or None.
     """
-
-    _file: OpenFile
 
     def __init__(
         self, file: OpenFile, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...] | None

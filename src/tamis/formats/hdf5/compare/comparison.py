@@ -1,4 +1,4 @@
-"""Two HDF5 files that are compared, object by object; see `tamis.stores.comparison.Pair`."""
+"""Two HDF5 files that are compared, object by object; see `tamis.stores.comparison.StoreComparison`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tamis.formats.hdf5.compare.structure import (
     own_links,
 )
 from tamis.formats.hdf5.lib.attributes import text_attribute
-from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.other_files import same_sources
 from tamis.formats.hdf5.tree.objects import Objects, array_at, group_at
 from tamis.formats.hdf5.tree.walk import Contents, address_of
 from tamis.meaning.variables import HISTORY
-from tamis.stores.comparison import Change, Unequal, companion_note, history_change, new_attribute, new_dataset
-from tamis.stores.protocols import ELSEWHERE
+from tamis.safety.library_errors import reading
+from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
+from tamis.stores.protocols import ELSEWHERE, Change, Unequal
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.store import Hdf5Store
@@ -37,7 +37,7 @@ _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_s
 _KEPT_NBYTES = 8 << 20
 
 
-class Hdf5Pair:
+class Hdf5Comparison:
     """Two files; their objects are compared by the paths of the first."""
 
     same_format = True

@@ -1,0 +1,171 @@
+"""The formats that tamis knows: which one a path has, and how it is opened and written. A new format has its line here.
+
+Formats are imported late: most commands need one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tamis.errors import ParameterError
+from tamis.kinds import FLAG, PATH, checked
+from tamis.stores.first_bytes import is_classic, is_zarr
+
+if TYPE_CHECKING:
+    from tamis.reading.file import File, Reader
+    from tamis.reading.listed import GroupedStore
+    from tamis.rewrite.transfer import TargetForm
+    from tamis.stores.protocols import Store
+
+PathLike = str | os.PathLike[str]
+
+
+class Format(NamedTuple):
+    """A storage format."""
+
+    recognizes: Callable[[PathLike], bool]  # Whether a path has it, by first bytes or metadata
+    open_store: Callable[[str], Store]  # Opens the store at a path, for jobs
+    open_reader: Callable[[str], Reader]  # Opens what is at a path, for `tamis.open`
+    ending: str | None = None  # Of the names of targets that become such; None if tamis does not write the format
+    form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
+
+
+@checked(path=PATH, restore=FLAG)
+def open(  # noqa: A001 - as xarray and gzip name it
+    path: PathLike, threads: int | None = None, *, restore: bool = True
+) -> File:
+    """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
+
+    Parameters
+    ----------
+    path
+        Path of the file, or of the folder of a Zarr store.
+    threads
+        Number of threads that decode the chunks of a selection; None for as many as the process may use.
+    restore
+        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
+        stored values, with invented ones instead of missing ones, as other readers see them.
+
+    Returns
+    -------
+    File
+        A mapping from paths of arrays to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is of another kind.
+    ParameterError
+        If `threads` is not 1 or more.
+
+    Examples
+    --------
+    ::
+
+        with tamis.open("out.nc") as file:
+            ts = file["TS"]
+            first = ts[0]
+    """
+    from tamis.reading.file import File  # late, as formats are: few commands need it
+
+    return File(_format_of(path).open_reader, path, threads, restore)
+
+
+def open_store(path: PathLike) -> Store:
+    """Open what is at a path for reading, whose format its first bytes tell, or its metadata; use it in a ``with``.
+
+    Raises
+    ------
+    FileError
+        If there is nothing, or it is of a format that tamis does not read.
+    """
+    return _format_of(path).open_store(os.fsdecode(path))
+
+
+def target_form(target: Path, **options: Any) -> TargetForm:
+    """Return what a target becomes, by its name or by what it replaces.
+
+    Options are those of the format, such as ``zarr_format``; those that are None are left out.
+
+    Raises
+    ------
+    ParameterError
+        If the format does not have such options.
+    MissingFilterError
+        If the library of the format is not installed; names the extra.
+    """
+    form = next(
+        item.form
+        for item in FORMATS
+        if item.form is not None and (target.suffix == item.ending or not item.ending or item.recognizes(target))
+    )
+    return form(target, {name: value for name, value in options.items() if value is not None})
+
+
+def _format_of(path: PathLike) -> Format:
+    return next(item for item in FORMATS if item.recognizes(path))
+
+
+def _open_zarr(path: str) -> GroupedStore:
+    from tamis.formats.zarr.stored.store import ZarrStore
+
+    return ZarrStore(path)
+
+
+def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
+    from tamis.formats.zarr.stored.store import check_installed
+
+    check_installed(target)
+    from tamis.formats.zarr.writing.writer import ZarrForm  # after the check: it imports zarr
+
+    return ZarrForm(**options)
+
+
+def _open_classic(path: str) -> GroupedStore:
+    from tamis.formats.classic.store import ClassicStore
+
+    return ClassicStore(path)
+
+
+def _open_hdf5(path: str) -> Store:
+    from tamis.formats.hdf5.store import Hdf5Store
+
+    return Hdf5Store.open(path)
+
+
+def _read_hdf5(path: str) -> Reader:
+    from tamis.formats.hdf5.reader import Hdf5Reader
+
+    return Hdf5Reader(path)
+
+
+def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
+    if options:
+        raise ParameterError(
+            f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(options)}"
+        )
+    from tamis.formats.hdf5.copying import Hdf5Form
+
+    return Hdf5Form()
+
+
+def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:
+    from tamis.reading.listed import ListedReader
+
+    return ListedReader(opens(path))
+
+
+def _anything(path: PathLike) -> bool:
+    return True
+
+
+FORMATS = (
+    Format(is_zarr, _open_zarr, partial(_listed, _open_zarr), ".zarr", _zarr_form),
+    Format(is_classic, _open_classic, partial(_listed, _open_classic)),
+    Format(_anything, _open_hdf5, _read_hdf5, "", _hdf5_form),
+)
+"""In this order. HDF5 comes last: its own error says what a file is that no format recognizes."""

@@ -1,0 +1,122 @@
+"""The options of a repack, made once where a call begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from tamis.arrays.threads import checked_threads
+from tamis.jobs.recipes.names import least_nbytes
+from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
+from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
+
+if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirements
+    from tamis.jobs.recipes.names import Chunks, Recipes
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.pipeline import Pipeline
+
+
+class RepackKeywords(TypedDict, total=False):
+    """The keywords of `tamis.repack` about what the target has; see there."""
+
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None
+    require: Requirements | None
+    checksum: bool
+    missing: MissingPolicy | None
+    threads: int | None
+    resume: bool
+    follow: bool
+    min_size: int | None
+    larger: bool
+    keep_classic: bool
+    zarr_format: int | None
+    shards: int | None
+    consolidated: bool | None
+    history: bool
+    drop: Iterable[str]
+
+
+_FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history", "overwrite")
+_KINDS = {
+    "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
+    "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
+    "drop": NAMES,
+    **dict.fromkeys(_FLAGS, FLAG),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepackOptions:
+    """What a repack makes of a source, and how."""
+
+    recipe: Recipe  # Filters, chunk shapes and requirements by name or pattern, missing values, and what is left out
+    checksum: bool = True  # Whether datasets stored anew through zfp get a checksum
+    follow: bool = False  # Whether patterns also match datasets whose values are in other files
+    # Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked
+    min_size: int | None = None
+    larger: bool = False  # Whether patterns may store datasets that become larger than in the source
+    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied as it is
+    history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
+    overwrite: bool = False  # Whether an existing target is replaced
+    resume: bool = False  # Whether interrupted runs are continued
+    threads: int = 1
+    form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
+    # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
+    # datasets that get no filters.
+    rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
+
+    @classmethod
+    @checked(**_KINDS)
+    def asked(
+        cls,
+        recipes: Recipes | Recipe,
+        *,
+        command: str = "repack",
+        chunks: Mapping[str, object] | None = None,
+        require: Requirements | None = None,
+        checksum: bool = True,
+        overwrite: bool = False,
+        missing: MissingPolicy | None = None,
+        threads: int | None = None,
+        resume: bool = False,
+        follow: bool = False,
+        min_size: int | None = None,
+        larger: bool = False,
+        keep_classic: bool = False,
+        zarr_format: int | None = None,
+        shards: int | None = None,
+        consolidated: bool | None = None,
+        history: bool = True,
+        drop: Iterable[str] = (),
+    ) -> Self:
+        """Return the options that a call of a command asks for, once they are checked."""
+        return cls(
+            asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
+            checksum=checksum,
+            follow=follow,
+            min_size=least_nbytes(min_size),
+            larger=larger,
+            keep_classic=keep_classic,
+            history=command if history else "",
+            overwrite=overwrite,
+            resume=resume,
+            threads=checked_threads(threads),
+            form={"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated},
+        )
+
+    @property
+    def missing(self) -> MissingPolicy:
+        """How lossy filters treat missing values."""
+        return self.recipe.missing or "exact"
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no filters and no chunks are asked for."""
+        return not (self.recipe.filters or self.recipe.chunks or self.rule_pipelines or self.rule_chunks)
+
+    def anew(self) -> Self:
+        """Return the options of a run that takes nothing over."""
+        return replace(self, resume=False)

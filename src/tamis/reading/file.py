@@ -1,0 +1,235 @@
+"""What `tamis.open` returns, whatever the format: a file or folder whose groups and arrays are found by path."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from tamis.arrays.cache import ChunkCache
+from tamis.arrays.threads import checked_threads
+from tamis.errors import FileError
+from tamis.formatting import printable
+from tamis.reading.array import Array, reopened
+from tamis.stores.protocols import NotFoundError
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.stores.data_model import DataModel
+
+
+class Reader(Protocol):
+    """An open file or folder of one format, by absolute paths."""
+
+    def array(self, file: File, path: str) -> Array | None:
+        """Return the array at a path; None if a group is there.
+
+        Raises
+        ------
+        NotFoundError
+            If there is neither an array nor a group; its message ends with what is there.
+        """
+
+    def array_paths(self, group: str) -> list[str]:
+        """Return the paths of the arrays in a group and its inner groups, relative to the group."""
+
+    def group_attributes(self, path: str) -> dict[str, Any]:
+        """Return the attributes of a group."""
+
+    def data_model(self, phony_dims: str, *, restore: bool) -> DataModel:
+        """Return all of it in netCDF's data model; see `File.data_model`."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class Group(Mapping[str, Any]):
+    """A group: a mapping from paths to arrays, including those of inner groups. It is equal to itself alone.
+
+    Parameters
+    ----------
+    file
+        The file that it belongs to.
+    name
+        Its path.
+    """
+
+    def __init__(self, file: File, name: str) -> None:
+        self._parent, self.name = file, name
+
+    @property
+    def _file(self) -> File:
+        return self._parent
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the group."""
+        return self._file.reader.group_attributes(self.name)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the `Array` or the `Group` at a path, from here or from the root.
+
+        Raises
+        ------
+        NotFoundError
+            If there is neither.
+        FileError
+            If it cannot be opened, or NumPy does not have the type of its values.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"expected a name or path as text, got {name!r}")
+        file, joined = self._file, posixpath.join(self.name, name)
+        path = "/" + "/".join(part for part in joined.split("/") if part not in ("", "."))
+        if path == "/":
+            return file
+        try:
+            array = file.reader.array(file, path)
+        except NotFoundError as error:
+            text = f"{file.path}: expected an array or group at {name!r}, found {error.args[0]}"
+            raise NotFoundError(text).at(path=file.path, dataset=name) from None
+        return Group(file, path) if array is None else array
+
+    def __iter__(self) -> Iterator[str]:
+        """Return an iterator of paths, relative to this group: each array once."""
+        return iter(self._file.reader.array_paths(self.name))
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened, (self._file.__reduce__(), self.name)
+
+    def __repr__(self) -> str:
+        return printable(f"<tamis group {self.name} of {self._file.path}>")
+
+
+class File(Group):
+    """An HDF5 or netCDF file, or a Zarr store, open for reading; it can be pickled and used in a ``with``.
+
+    Parameters
+    ----------
+    opens
+        Opens a path.
+    path
+        Path of the file or folder.
+    threads
+        Number of threads that decode.
+    restore
+        Whether missing values in companions are restored.
+
+    Attributes
+    ----------
+    path
+        Absolute path.
+    threads, restore
+        As given.
+    cache
+        Cache of decoded chunks, shared by all arrays.
+    identity
+        Path, size and time of the last change of a file; for a folder, which does not tell changes, time of opening.
+    """
+
+    def __init__(
+        self,
+        opens: Callable[[str], Reader],
+        path: str | os.PathLike[str],
+        threads: int | None = None,
+        restore: bool = True,
+    ) -> None:
+        self._opens, self._asked_threads, self.restore = opens, threads, restore
+        self.threads, self.name = checked_threads(threads), "/"
+        self.path = os.path.abspath(os.fsdecode(path))
+        self._opened: Reader | None = opens(self.path)
+        status, is_folder = os.stat(self.path), os.path.isdir(self.path)
+        self.identity = (self.path, status.st_size, time.time_ns() if is_folder else status.st_mtime_ns)
+        self.cache = ChunkCache()
+        self._sources: dict[str, ChunkReader] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def _file(self) -> File:
+        return self  # not an attribute: a file that refers to itself would not be closed with its last user
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the file.
+
+        Raises
+        ------
+        FileError
+            If the file is closed.
+        """
+        opened = self._opened
+        if opened is None:
+            raise self._closed_error()
+        return opened
+
+    def data_model(self, phony_dims: str = "sort") -> DataModel:
+        """Return the file in netCDF's data model: variables with named dimensions, in groups.
+
+        Parameters
+        ----------
+        phony_dims
+            Numbers of dimensions without a name: ``"sort"`` as in netCDF-C, ``"access"`` from 0 on in each group.
+        """
+        return self.reader.data_model(phony_dims, restore=self.restore)
+
+    def source(self, name: str, open_chunks: Callable[[], ChunkReader]) -> ChunkReader:
+        """Return the chunks of an array, which are opened once."""
+        with self._lock:
+            self.check_open()
+            if name not in self._sources:
+                self._sources[name] = open_chunks()
+            return self._sources[name]
+
+    def close(self) -> None:
+        """Close the file after running reads of other threads; its arrays cannot be read afterwards."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+            for source in self._sources.values():
+                source.close()
+            self._sources.clear()
+        self.cache.clear()
+        if opened is not None:
+            opened.close()
+
+    @property
+    def closed(self) -> bool:
+        """True if `close` was called."""
+        return self._opened is None
+
+    def check_open(self) -> None:
+        """Raise FileError if the file is closed."""
+        if self.closed:
+            raise self._closed_error()
+
+    def _closed_error(self) -> FileError:
+        return FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
+
+    def __enter__(self) -> Self:
+        self.check_open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._opens, self.path, self._asked_threads, self.restore)
+
+    def __repr__(self) -> str:
+        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")

@@ -1,0 +1,92 @@
+"""Errors of h5py and of the file system below it: as FileError, and in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tamis.errors import FileError, TamisError
+
+_MEANINGS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk is full for this user",
+    errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
+}
+_NUMBER = re.compile(r"errno = (\d+)")
+
+INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
+"""Why such a filter fails at Ctrl-C: no exception passes through HDF5."""
+
+_COMPILED = f"h5py{os.sep}"
+_PACKAGE = f"{os.sep}h5py{os.sep}"
+
+
+@contextmanager
+def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool = False) -> Iterator[None]:
+    """Raise FileError if h5py raises inside; add path and dataset to errors of tamis; pass on all others."""
+    path = paths[0] if len(paths) == 1 else None
+    try:
+        yield
+    except TamisError as error:
+        error.at(path=path, dataset=dataset or None)
+        raise
+    except Exception as error:
+        pass_interrupt(error)
+        system_text = system_error(error)
+        if not is_of_h5py(error) or (only_damage and system_text):
+            raise
+        place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
+        text = f"cannot be read: {system_text}" if system_text else f"damaged or incomplete: {error_text(error)}"
+        raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
+
+
+def pass_interrupt(error: BaseException) -> None:
+    """Raise KeyboardInterrupt in place of an error of h5py, if Ctrl-C is what ended the filter that it tells of."""
+    if INTERRUPTED in str(error):
+        raise KeyboardInterrupt from None
+
+
+def is_of_h5py(error: BaseException) -> bool:
+    """Return whether an error was raised by h5py, or inside a call of h5py."""
+    frames = traceback.walk_tb(error.__traceback__)
+    files = (frame.f_code.co_filename for frame, _ in frames)
+    return any(file.startswith(_COMPILED) or _PACKAGE in file for file in files)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error; the name of its class if there is none."""
+    return str(error) or type(error).__name__
+
+
+def disk_text(error: BaseException) -> str:
+    """Return why writing failed: the file system's reason if there is one, and its meaning."""
+    number = _number(error)
+    if number is None:
+        return str(error)
+    return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
+
+
+def system_error(error: BaseException) -> str:
+    """Return the file system's reason; empty if there is none."""
+    number = _number(error)
+    return "" if number is None else os.strerror(number)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether the reason is a lack of space."""
+    return _number(error) in _MEANINGS
+
+
+def _number(error: BaseException | None) -> int | None:
+    """Return the errno of an error or of its causes; None if there is none."""
+    while error is not None:
+        if match := _NUMBER.search(str(error)):
+            return int(match[1])
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return None
