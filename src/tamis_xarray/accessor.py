@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, DataTree, register_dataset_accessor, register_datatree_accessor
 
@@ -102,12 +102,15 @@ class DatasetAccessor:
         BoundError
             If decoded values differ by more than allowed, or a required measure is missed; no file is made.
         """
-        from tamis.jobs.repack.options import RepackOptions
-        from tamis.xarray.saving import group_path, save
+        from tamis.xarray.saving import group_path
 
-        options = RepackOptions.asked(
-            {} if recipes is None else recipes,
-            command="to_netcdf",
+        return _save(
+            {group_path(group): self._dataset},
+            path,
+            recipes,
+            encoding,
+            unlimited_dims,
+            progress,
             chunks=chunks,
             require=require,
             missing=missing,
@@ -117,14 +120,23 @@ class DatasetAccessor:
             overwrite=overwrite,
             threads=threads,
         )
-        return save(
-            {group_path(group): self._dataset},
-            path,
-            {} if encoding is None else encoding,
-            unlimited_dims,
-            options,
-            progress,
-        )
+
+
+def _save(
+    datasets: Mapping[str, Dataset],
+    path: str | os.PathLike[str],
+    recipes: Recipes | Recipe | None,
+    encoding: Encodings | None,
+    unlimited_dims: Collection[str] | None,
+    progress: Callable[[str, int, int], None] | None,
+    **options: Any,
+) -> RepackResult:
+    """Save datasets by the path of their group."""
+    from tamis.jobs.repack.options import RepackOptions
+    from tamis.xarray.saving import save
+
+    asked = RepackOptions.asked({} if recipes is None else recipes, command="to_netcdf", **options)
+    return save(datasets, path, {} if encoding is None else encoding, unlimited_dims, asked, progress)
 
 
 @register_datatree_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
@@ -161,12 +173,14 @@ class DataTreeAccessor:
 
         Parameters and errors are those of ``Dataset.tamis.to_netcdf``.
         """
-        from tamis.jobs.repack.options import RepackOptions
-        from tamis.xarray.saving import save
-
-        options = RepackOptions.asked(
-            {} if recipes is None else recipes,
-            command="to_netcdf",
+        nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
+        return _save(
+            {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
+            path,
+            recipes,
+            encoding,
+            unlimited_dims,
+            progress,
             chunks=chunks,
             require=require,
             missing=missing,
@@ -175,13 +189,4 @@ class DataTreeAccessor:
             history=history,
             overwrite=overwrite,
             threads=threads,
-        )
-        nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
-        return save(
-            {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
-            path,
-            {} if encoding is None else encoding,
-            unlimited_dims,
-            options,
-            progress,
         )

@@ -331,16 +331,16 @@ def test_repack_wrong_companion_is_found_by_the_proof(
     ocean: tuple[Path, Any, Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a flag wrong in the file, no target would be left."""
-    import tamis.rewrite.new_chunk as module
+    from tamis.rewrite.encode import ChunkEncoder
 
-    real = module.encode_filled
+    real = ChunkEncoder.encode_filled
 
-    def wrong(pipeline: Any, values: Any, flags: Any, *rest: Any) -> Any:
-        made = real(pipeline, values, flags, *rest)
+    def wrong(encoder: ChunkEncoder, values: Any, flags: Any, table: Any) -> Any:
+        made = real(encoder, values, flags, table)
         flags[flags == flags.max()] = 1 if flags.max() > 1 else 2
         return made
 
-    monkeypatch.setattr(module, "encode_filled", wrong)
+    monkeypatch.setattr(ChunkEncoder, "encode_filled", wrong)
     with pytest.raises(BoundError, match="/TS: expected"):
         tamis.repack(ocean[0], tmp_path / "c.nc", RECIPE, chunks=CHUNKS, missing="companion", threads=1)
     assert not (tmp_path / "c.nc").exists()

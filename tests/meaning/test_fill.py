@@ -15,7 +15,7 @@ from tamis.filters import ChunkType
 from tamis.meaning.companions import fill_gaps
 from tamis.meaning.missing import Flags, Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import encode_filled
+from tamis.rewrite.encode import ChunkEncoder
 
 PIPELINE = Pipeline.parse("zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32")
 
@@ -92,7 +92,8 @@ def test_encode_filled_keeps_valid_values_and_gives_missing_back(
     values[gaps < 0.2], values[gaps > 0.9] = 9.96921e36, np.nan
     flags = table.find(values)
     assert flags is not None
-    found = encode_filled(PIPELINE, values, flags, ChunkType(values.dtype, chunk), table, missing)
+    encoder = ChunkEncoder(PIPELINE, ChunkType(values.dtype, chunk), missing=missing)
+    found = encoder.encode_filled(values, flags, table)
     assert found.mask == 0b0110
     again = PIPELINE.decode(found.data, found.mask, ChunkType(values.dtype, chunk))
     part = again[tuple(slice(extent) for extent in shape)].copy()
@@ -110,12 +111,13 @@ def test_encode_filled_nan_of_other_bits_stays_where_it_is() -> None:
     flags = table.find(values)
     assert flags is not None
     assert flags[2, 3] == table.stored_flag
-    found = encode_filled(PIPELINE, values, flags, ChunkType(values.dtype, (8, 8)), table, Missing())
+    encoder = ChunkEncoder(PIPELINE, ChunkType(values.dtype, (8, 8)), missing=Missing())
+    found = encoder.encode_filled(values, flags, table)
     assert found.mask == 1
     assert PIPELINE.decode(found.data, 1, ChunkType(values.dtype, (8, 8))).tobytes() == values.tobytes()
     required = Pipeline.parse("zfp(accuracy=0.1)!")
     with pytest.raises(DataError, match="NaN"):
-        encode_filled(required, values, flags, ChunkType(values.dtype, (8, 8)), table, Missing())
+        ChunkEncoder(required, ChunkType(values.dtype, (8, 8)), missing=Missing()).encode_filled(values, flags, table)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +135,10 @@ def test_encode_filled_values_that_zfp_cannot_keep_are_stored_as_they_are(
     flags = table.find(values)
     assert flags is not None
     chunk = ChunkType(values.dtype, (8, 8))
-    found = encode_filled(pipeline, values, flags, chunk, table, Missing((values.dtype.type(fill),)))
+    encoder = ChunkEncoder(pipeline, chunk, missing=Missing((values.dtype.type(fill),)))
+    found = encoder.encode_filled(values, flags, table)
     assert found.mask & 1
     assert pipeline.decode(found.data, found.mask, chunk).tobytes() == values.tobytes()
     required = Pipeline.parse(f"zfp(accuracy={accuracy})!")
     with pytest.raises(TamisError, match=r"zfp\(accuracy|expected"):
-        encode_filled(required, values, flags, chunk, table, Missing((values.dtype.type(fill),)))
+        ChunkEncoder(required, chunk, missing=Missing((values.dtype.type(fill),))).encode_filled(values, flags, table)

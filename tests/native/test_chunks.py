@@ -1,4 +1,4 @@
-"""Many chunks in one native call: the values, bytes and refusals of `Pipeline` and `encode_proven`."""
+"""Many chunks in one native call: the values, bytes and refusals of `Pipeline` and `ChunkEncoder.encode_proven`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tamis import Pipeline, _native
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Shuffle, Stage
 from tamis.meaning.missing import Missing
-from tamis.rewrite.encode import encode_proven
+from tamis.rewrite.encode import ChunkEncoder
 
 _native.use_libdeflate(deflate._deflate.__file__)  # type: ignore[attr-defined]
 
@@ -207,7 +207,7 @@ def encoded(
     for origin, mine in zip(origins.tolist(), made, strict=True):
         part = values[tuple(slice(at, at + step) for at, step in zip(origin, chunks, strict=True))]
         try:
-            data, comparison = encode_proven(pipeline, part, chunk, missing=missing)[:2]
+            data, comparison = ChunkEncoder(pipeline, chunk, missing=missing).encode_proven(part)[:2]
         except TamisError:
             yield mine, None
             continue

@@ -13,7 +13,7 @@ from tamis.errors import BoundError, ParameterError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import can_skip_loss, encode_chunk, is_lossy
+from tamis.rewrite.encode import ChunkEncoder, can_skip_loss, is_lossy
 
 REST = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"
 
@@ -22,10 +22,13 @@ def field(shape: tuple[int, ...] = (8, 8), dtype: str = "f4") -> NDArray[Any]:
     return (50 * np.sin(np.arange(np.prod(shape)) / 11)).reshape(shape).astype(dtype)
 
 
-def through(text: str, values: NDArray[Any], shape: tuple[int, ...] = (8, 8), **options: Any) -> tuple[Any, int]:
+def through(
+    text: str, values: NDArray[Any], shape: tuple[int, ...] = (8, 8), *, lossless: bool = False, **options: Any
+) -> tuple[Any, int]:
     chunk = ChunkType(values.dtype, shape)
     pipeline = Pipeline.parse(text)
-    made = encode_chunk(pipeline, values, chunk, **options)
+    encoder = ChunkEncoder(pipeline, chunk, **options)
+    made = encoder.encode_lossless(values) if lossless else encoder.encode(values)
     return pipeline.decode(made.data, made.mask, chunk), made.mask
 
 

@@ -13,7 +13,7 @@ from tamis.accuracy.difference import largest_error
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import Encoded, encode_chunk
+from tamis.rewrite.encode import ChunkEncoder, Encoded
 
 SPARED = {"f4": 18, "f8": 44}
 
@@ -23,7 +23,8 @@ def pipeline(accuracy: float) -> Pipeline:
 
 
 def encode(accuracy: float, values: Any, missing: tuple[float, ...] = ()) -> Encoded:
-    return encode_chunk(pipeline(accuracy), values, ChunkType(values.dtype, values.shape), missing=Missing(missing))
+    encoder = ChunkEncoder(pipeline(accuracy), ChunkType(values.dtype, values.shape), missing=Missing(missing))
+    return encoder.encode(values)
 
 
 def unchecked(accuracy: float, values: Any, missing: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> bool:

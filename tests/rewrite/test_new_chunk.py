@@ -17,7 +17,7 @@ from tamis.filters import ChunkType, Stage
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite import new_chunk as module
-from tamis.rewrite.encode import encode_proven
+from tamis.rewrite.encode import ChunkEncoder
 from tamis.rewrite.new_chunk import encode_many
 
 CHUNKS = (4, 8, 5)
@@ -50,7 +50,7 @@ def encoded(values: NDArray[Any], text: str, missing: Missing = Missing()) -> li
     made = encode_many(pipeline, values[box], box, parts, chunk, missing)
     for part, mine in zip(parts, made, strict=True):
         if mine is not None:
-            assert mine == encode_proven(pipeline, values[part], chunk, missing=missing)[:2]
+            assert mine == ChunkEncoder(pipeline, chunk, missing=missing).encode_proven(values[part])[:2]
     return made
 
 

@@ -12,7 +12,7 @@ from tamis.errors import BoundError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Flags, Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import encode_chunk, encode_filled, encode_proven
+from tamis.rewrite.encode import ChunkEncoder
 from tamis.rewrite.values import Padding
 
 REST = "zfp(accuracy=0.1)|shuffle|deflate(4)"
@@ -25,10 +25,10 @@ def field(shape: tuple[int, ...]) -> NDArray[Any]:
 
 def through(text: str, values: NDArray[Any], shape: tuple[int, ...], padding: Padding, **options: Any) -> Any:
     chunk, pipeline = ChunkType(values.dtype, shape), Pipeline.parse(text)
-    made = encode_chunk(pipeline, values, chunk, padding=padding, **options)
-    compared, comparison = encode_proven(pipeline, values, chunk, padding, options.get("missing", Missing()))[:2]
-    assert compared == made
-    assert comparison.error <= (0.0 if made.mask & 1 else 0.1)
+    encoder = ChunkEncoder(pipeline, chunk, padding, **options)
+    made, proven = encoder.encode(values), encoder.encode_proven(values)
+    assert proven.stored == made
+    assert proven.comparison.error <= (0.0 if made.mask & 1 else 0.1)
     return pipeline.decode(made.data, made.mask, chunk), made.mask
 
 
@@ -57,7 +57,7 @@ def test_encode_chunk_any_fill_value_that_was_chosen_keeps_its_bits(text: str, f
     for rows in range(1, 8):
         chunk, pipeline = ChunkType(np.dtype("f4"), (8, 8)), Pipeline.parse(text)
         padding = Padding((True, False), np.float32(fill))
-        made = encode_chunk(pipeline, field((rows, 8)), chunk, padding=padding)
+        made = ChunkEncoder(pipeline, chunk, padding).encode(field((rows, 8)))
         found = pipeline.decode(made.data, made.mask, chunk)[rows:]
         np.testing.assert_array_equal(found.view("u4"), np.full(found.shape, fill, "f4").view("u4"))
 
@@ -71,7 +71,7 @@ def test_encode_chunk_default_fill_value_keeps_the_bound_through_zfp() -> None:
     # Without a bound nothing but its bits would do, and zeros would cost their neighbours.
     for text in ("zfp(rate=8)", "zfp(precision=12)"):
         chunk, pipeline = ChunkType(np.dtype("f4"), (8, 8)), Pipeline.parse(text)
-        made = encode_chunk(pipeline, field((5, 8)), chunk, padding=padding)
+        made = ChunkEncoder(pipeline, chunk, padding).encode(field((5, 8)))
         assert made.mask == 1
 
 
@@ -99,10 +99,10 @@ def test_encode_filled_chunk_that_is_partial_has_its_missing_values_itself() -> 
     assert flags is not None
     chunk, pipeline = ChunkType(values.dtype, (8, 8)), Pipeline.parse(REST)
     padding = Padding((True, False), FILL)
-    made = encode_filled(pipeline, values, flags, chunk, table, missing, padding)
+    made = ChunkEncoder(pipeline, chunk, padding, missing).encode_filled(values, flags, table)
     assert made.mask & 1
     np.testing.assert_array_equal(pipeline.decode(made.data, made.mask, chunk), padding.pad(values, (8, 8)))
-    made = encode_filled(pipeline, values[:4], flags[:4], chunk, table, missing, padding)
+    made = ChunkEncoder(pipeline, chunk, padding, missing).encode_filled(values[:4], flags[:4], table)
     assert made.mask & 1 == 0
     assert (pipeline.decode(made.data, made.mask, chunk)[4:] == FILL).all()
 

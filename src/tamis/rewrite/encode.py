@@ -95,81 +95,6 @@ def can_skip_loss(pipeline: Pipeline) -> bool:
     return all(stage.optional or stage.filter.error_bound == 0 for stage in pipeline.stages)
 
 
-def encode_chunk(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    *,
-    lossless: bool = False,
-    padding: Padding = _REPEATED,
-    missing: Missing = NONE_MISSING,
-    rounding: float = 0.0,
-    broken: Broken | None = None,
-) -> Encoded:
-    """Encode a chunk so that every value keeps the bound of the pipeline, and missing values do not change.
-
-    The encoded chunk is decoded and compared, unless it certainly keeps the bound. If the first filter needs values,
-    like zfp, and cannot encode these or does not keep the bound, it is skipped if optional, and the mask says so. If it
-    is applied, an optional shuffle and all filters after it except checksums are skipped, because those are meant for
-    chunks without zfp.
-    """
-    if lossless:
-        if not can_skip_loss(pipeline):
-            raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
-        return Encoded(*pipeline.encode(padding.pad(values, chunk.shape), skip=_lossy_types(pipeline)))
-    return _encode(pipeline, values, chunk, padding, missing, rounding=rounding, broken=broken).stored
-
-
-def encode_proven(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    padding: Padding = _REPEATED,
-    missing: Missing = NONE_MISSING,
-    broken: Broken | None = None,
-) -> Proven:
-    """Encode a chunk like `encode_chunk`, compare the decoded values with the original ones, and return all of it.
-
-    Without a lossy filter, bits are compared. `crossed` of the comparison counts the values that the first filter would
-    move across a limit, for which it is skipped.
-    """
-    encoding = _encode(pipeline, values, chunk, padding, missing, always_compare=True, broken=broken)
-    comparison, after = encoding.comparison, encoding.after
-    if comparison is None or after is None:
-        comparison, decoded = _compare(pipeline, encoding.stored, values, chunk, missing)
-        after = decoded[tuple(map(slice, values.shape))]
-    return Proven(encoding.stored, comparison._replace(crossed=encoding.crossed), after, encoding.missed)
-
-
-def encode_filled(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    flags: NDArray[np.uint8],
-    chunk: ChunkType,
-    table: Flags,
-    missing: Missing,
-    padding: Padding = _REPEATED,
-    broken: Broken | None = None,
-) -> Encoded:
-    """Encode a chunk with its gaps filled, so that valid values keep the bound of the pipeline.
-
-    The values are stored unfilled, including the missing ones, if the first filter is still skipped or a missing value
-    has no flag of its own.
-    """
-    if table.stored_flag and (flags == table.stored_flag).any():
-        return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)
-    filled = fill_gaps(values, flags != 0, chunk.shape)
-    valid = flags == 0
-
-    def broken_valid(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-        return "" if broken is None else broken(before[valid], after[valid], error)
-
-    encoded = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing, broken=broken and broken_valid)
-    if encoded.mask & 1 and can_skip_loss(pipeline):
-        return encode_chunk(pipeline, values, chunk, lossless=True, padding=padding)
-    return encoded
-
-
 def is_rejected(comparison: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
     """Return whether values differ by more than a pipeline allows, together with the error of rounding before it."""
     bound = pipeline.error_bound
@@ -189,116 +114,138 @@ class _Encoding(NamedTuple):
     missed: bool = False
 
 
-def _encode(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    padding: Padding,
-    missing: Missing,
-    *,
-    always_compare: bool = False,
-    rounding: float = 0.0,
-    broken: Broken | None = None,
-) -> _Encoding:
-    def encode(padding: Padding) -> _Encoding:
-        return _encode_and_prove(
-            pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding, broken=broken
-        )
+class ChunkEncoder(NamedTuple):
+    """The filters of an array, and what its chunks must keep: the bound of the filters, and missing values.
 
-    required = bool(pipeline.stages) and not pipeline.stages[0].optional
-    if required and padding.is_read(values.shape, chunk.shape):
-        try:
-            return encode(padding)
-        except (BoundError, DataError):
-            padding = _REPEATED  # values come first: the filter cannot be skipped in this chunk
-    return encode(padding)
+    If the first filter needs values, like zfp, and cannot encode these or does not keep the bound, an optional filter
+    is skipped, and the mask says so. If it is applied, an optional shuffle and all that follows it except checksums are
+    skipped: those filters are meant for the chunks without zfp.
+    """
 
+    pipeline: Pipeline
+    chunk: ChunkType
+    padding: Padding = _REPEATED
+    missing: Missing = NONE_MISSING
+    rounding: float = 0.0  # Error of a rounding before the filters, which is part of the bound
+    broken: Broken | None = None  # What else values must keep; None for nothing
 
-def _encode_and_prove(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    padding: Padding,
-    missing: Missing,
-    *,
-    always_compare: bool,
-    rounding: float,
-    broken: Broken | None,
-) -> _Encoding:
-    whole = padding.pad(values, chunk.shape)
-    first = pipeline.stages[0] if pipeline.stages else None
-    if first is None or not first.filter.needs_values:
-        return _Encoding(Encoded(*pipeline.encode(whole)))
-    idle = idle_types(pipeline)
-    # A bound is proven below instead: there the missing values and the padding that may be read later are known.
-    encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
-    if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
-        return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
-    unchecked = not always_compare and broken is None
-    if unchecked and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
-        return _Encoding(encoded)
-    comparison, decoded = _compare(pipeline, encoded, values, chunk, missing)
-    after = decoded[tuple(map(slice, values.shape))]
-    rejected = is_rejected(comparison, pipeline, rounding)
-    missed = broken(values, after, comparison.error) if broken is not None and comparison.kept else ""
-    if not (rejected or missed) and padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
-        return _Encoding(encoded, comparison, after=after)
-    if not first.optional:
-        raise BoundError(
-            f"expected {first.filter} to keep {missed or _promise(pipeline, values, comparison, rounding)}, which it"
-            f" cannot; as an optional filter, {first.filter}?, it is left out of such a chunk"
-        ).at(filter=first.filter)
-    without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
-    return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
+    def encode(self, values: NDArray[Any]) -> Encoded:
+        """Encode a chunk, and decode and compare it unless it certainly keeps all that it must."""
+        return self._encode(values).stored
 
+    def encode_proven(self, values: NDArray[Any]) -> Proven:
+        """Encode a chunk as `encode` does, and always compare it; without a lossy filter, bits are compared."""
+        encoding = self._encode(values, always_compare=True)
+        comparison, after = encoding.comparison, encoding.after
+        if comparison is None or after is None:
+            comparison, decoded = self._compare(encoding.stored, values)
+            after = decoded[tuple(map(slice, values.shape))]
+        return Proven(encoding.stored, comparison._replace(crossed=encoding.crossed), after, encoding.missed)
 
-def _promise(pipeline: Pipeline, values: NDArray[Any], comparison: Comparison, rounding: float) -> str:
-    """Return in words the broken promise of a pipeline for a chunk."""
-    if comparison.crossed:
-        return "the valid range"
-    bound = pipeline.error_bound
-    promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
-    return f"{promise}, plus {rounding:g} from rounding to {values.dtype}" if rounding else promise
+    def encode_filled(self, values: NDArray[Any], flags: NDArray[np.uint8], table: Flags) -> Encoded:
+        """Encode a chunk with its gaps filled, so that valid values keep the bound of the pipeline.
+
+        The values are stored unfilled, including the missing ones, if the first filter is skipped nevertheless or a
+        missing value has no flag of its own.
+        """
+        if table.stored_flag and (flags == table.stored_flag).any():
+            return self._replace(broken=None).encode(values)
+        filled = fill_gaps(values, flags != 0, self.chunk.shape)
+        valid, broken = flags == 0, self.broken
+
+        def broken_valid(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
+            return "" if broken is None else broken(before[valid], after[valid], error)
+
+        encoded = self._replace(broken=broken and broken_valid).encode(filled)
+        if encoded.mask & 1 and can_skip_loss(self.pipeline):
+            return self.encode_lossless(values)
+        return encoded
+
+    def encode_lossless(self, values: NDArray[Any]) -> Encoded:
+        """Encode a chunk without the filters that lose anything, which must be optional."""
+        if not can_skip_loss(self.pipeline):
+            raise ParameterError(f"expected filters without loss or optional ones, got {self.pipeline}")
+        skip = _lossy_types(self.pipeline)
+        return Encoded(*self.pipeline.encode(self.padding.pad(values, self.chunk.shape), skip=skip))
+
+    def _encode(self, values: NDArray[Any], *, always_compare: bool = False) -> _Encoding:
+        required = bool(self.pipeline.stages) and not self.pipeline.stages[0].optional
+        if required and self.padding.is_read(values.shape, self.chunk.shape):
+            try:
+                return self._encode_padded(values, always_compare)
+            except (BoundError, DataError):  # values come first: the filter cannot be skipped in this chunk
+                return self._replace(padding=_REPEATED)._encode_padded(values, always_compare)
+        return self._encode_padded(values, always_compare)
+
+    def _encode_padded(self, values: NDArray[Any], always_compare: bool) -> _Encoding:
+        pipeline, broken = self.pipeline, self.broken
+        whole = self.padding.pad(values, self.chunk.shape)
+        first = pipeline.stages[0] if pipeline.stages else None
+        if first is None or not first.filter.needs_values:
+            return _Encoding(Encoded(*pipeline.encode(whole)))
+        idle = idle_types(pipeline)
+        # A bound is proven below instead: there the missing values and the padding that may be read later are known.
+        encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
+        if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
+            return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
+        if not always_compare and broken is None and self._kept_for_sure(values):
+            return _Encoding(encoded)
+        comparison, decoded = self._compare(encoded, values)
+        after = decoded[tuple(map(slice, values.shape))]
+        rejected = is_rejected(comparison, pipeline, self.rounding)
+        missed = broken(values, after, comparison.error) if broken is not None and comparison.kept else ""
+        if not (rejected or missed) and self.padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
+            return _Encoding(encoded, comparison, after=after)
+        if not first.optional:
+            raise BoundError(
+                f"expected {first.filter} to keep {missed or self._promise(values, comparison)}, which it cannot; as an"
+                f" optional filter, {first.filter}?, it is left out of such a chunk"
+            ).at(filter=first.filter)
+        without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+        return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
+
+    def _promise(self, values: NDArray[Any], comparison: Comparison) -> str:
+        """Return what the pipeline promises of a chunk that it does not keep, in words."""
+        if comparison.crossed:
+            return "the valid range"
+        bound = self.pipeline.error_bound
+        promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
+        return f"{promise}, plus {self.rounding:g} from rounding to {values.dtype}" if self.rounding else promise
+
+    def _compare(self, encoded: Encoded, values: NDArray[Any]) -> tuple[Comparison, NDArray[Any]]:
+        """Compare values with the decoded chunk, and return the comparison and the whole decoded chunk."""
+        decoded = self.pipeline.decode(encoded.data, encoded.mask, self.chunk)
+        after = decoded[tuple(map(slice, values.shape))]
+        return compare(values, after, None if self.pipeline.error_bound == 0 else self.missing), decoded
+
+    def _kept_for_sure(self, values: NDArray[Any]) -> bool:
+        """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
+
+        No value can become a missing one or cross a limit if all of these are further away than the bound.
+        """
+        bound, first, missing = self.pipeline.error_bound, self.pipeline.filters[0], self.missing
+        padding_is_read = self.padding.is_read(values.shape, self.chunk.shape)
+        if bound is None:
+            no_limits = missing.low is None and missing.high is None
+            return not missing.values and no_limits and not padding_is_read
+        if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
+            return False
+        if self.pipeline.bound is not None and not (first.error_bound or math.inf) <= bound:
+            return False  # the tolerance alone does not keep it
+        if self.padding.exact and padding_is_read:
+            return False
+        largest = missing.survey(values).largest
+        if not first.keeps_for_sure(self.chunk, largest):
+            return False
+        if self.rounding and not absorbs_rounding(bound - self.rounding, largest, values.dtype):
+            return False
+        limits = [limit for limit in (missing.low, missing.high) if limit is not None]
+        return all(abs(float(value)) > largest + bound for value in (*missing.values, *limits))
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
     """Apply the other filters to the output of the first one, like `encode_chunk`."""
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
-
-
-def _compare(
-    pipeline: Pipeline, encoded: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing
-) -> tuple[Comparison, NDArray[Any]]:
-    """Compare values with the decoded chunk, and return the comparison and the whole decoded chunk."""
-    decoded = pipeline.decode(encoded.data, encoded.mask, chunk)
-    after = decoded[tuple(map(slice, values.shape))]
-    return compare(values, after, None if pipeline.error_bound == 0 else missing), decoded
-
-
-def _kept_for_sure(
-    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, padding: Padding, missing: Missing, rounding: float
-) -> bool:
-    """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
-
-    No value can become missing or cross a limit if all missing values and limits are further away than the bound.
-    """
-    bound, first = pipeline.error_bound, pipeline.filters[0]
-    if bound is None:
-        no_limits = missing.low is None and missing.high is None
-        return not missing.values and no_limits and not padding.is_read(values.shape, chunk.shape)
-    if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
-        return False
-    if pipeline.bound is not None and not (first.error_bound or math.inf) <= bound:
-        return False  # the tolerance alone does not ensure it
-    if padding.exact and padding.is_read(values.shape, chunk.shape):
-        return False
-    largest = missing.survey(values).largest
-    if not first.keeps_for_sure(chunk, largest):
-        return False
-    if rounding and not absorbs_rounding(bound - rounding, largest, values.dtype):
-        return False
-    limits = [limit for limit in (missing.low, missing.high) if limit is not None]
-    return all(abs(float(value)) > largest + bound for value in (*missing.values, *limits))
 
 
 def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:

@@ -20,7 +20,7 @@ from tamis.errors import BoundError, TamisError, located
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import Encoded, encode_chunk, encode_filled, encode_proven, idle_types
+from tamis.rewrite.encode import ChunkEncoder, Encoded, idle_types
 from tamis.rewrite.values import Padding
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def is_simple(plan: Rewrite) -> bool:
 
 
 def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
-    """Round and encode the part of a chunk inside the array: see `tamis.rewrite.encode.encode_chunk`.
+    """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.ChunkEncoder`.
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache, unless there is a
     companion, because only both together give the values.
@@ -139,7 +139,7 @@ def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 
                 values, broken = rounded.values, None
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, number, values)
-        proven = encode_proven(plan.pipeline, values, plan.chunk, plan.padding, plan.missing, broken)
+        proven = plan.encoder(broken).encode_proven(values)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
@@ -169,20 +169,18 @@ def _with_flags(plan: Rewrite, table: Flags, number: int, values: NDArray[Any]) 
             missed.append(text)
         return text
 
-    required = None if plan.bounds is None else broken
+    encoder = plan.encoder(None if plan.bounds is None else broken)
     if gaps is None:
-        encoded = encode_chunk(
-            plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing, broken=required
-        )
+        encoded = encoder.encode(values)
         if table.fill == 0:
             near = _near_limits(plan, encoded.mask, values)
             return NewChunk(number, encoded.data, encoded.mask, crossed=near, missed=bool(missed))
         gaps = np.zeros(values.shape, np.uint8)
     else:
-        encoded = encode_filled(plan.pipeline, values, gaps, plan.chunk, table, plan.missing, plan.padding, required)
+        encoded = encoder.encode_filled(values, gaps, table)
     # If the array grows, the values beyond its present edge are valid: flag 0.
     beyond = Padding((True,) * gaps.ndim, np.uint8(0))
-    flags = encode_chunk(FLAGS_PIPELINE, gaps, ChunkType(gaps.dtype, plan.chunk_shape), padding=beyond)
+    flags = ChunkEncoder(FLAGS_PIPELINE, ChunkType(gaps.dtype, plan.chunk_shape), beyond).encode(gaps)
     missing = int(np.count_nonzero(gaps))
     near = _near_limits(plan, encoded.mask, values[gaps == 0])
     return NewChunk(
@@ -203,7 +201,7 @@ def _near_limits(plan: Rewrite, mask: int, valid: NDArray[Any]) -> int:
 def encode_many(
     pipeline: Pipeline, values: NDArray[np.generic], box: Region, parts: Parts, chunk: ChunkType, missing: Missing
 ) -> list[tuple[Encoded, Comparison] | None]:
-    """Encode small chunks as `encode_proven` does, in one native call, if nothing is lost or zfp keeps the bound."""
+    """Encode small chunks in one native call, as `ChunkEncoder` would, if nothing is lost or zfp keeps the bound."""
     small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
     encoder = native_encoder(pipeline, chunk) if small else None
     if encoder is None:

@@ -23,8 +23,8 @@ _EXPANDED_NBYTES = 1 << 20
 """Limit of an encoded chunk: the bytes of its values times the first number, plus the second."""
 
 
-class History:
-    """Chunks that `write` reuses from an earlier run, and records of its own chunks for a later run."""
+class ResumedChunks:
+    """Chunks that `write` takes over from an earlier run, and notes of its own chunks for a later run."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from tamis.arrays.grid import ChunkNotes, Grid, grid_of
 from tamis.filters import ChunkType
 from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import shorter_pipeline
+from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
 from tamis.rewrite.values import Padding
 from tamis.stores.protocols import ArrayWriter, StoredArray
 
@@ -107,6 +107,10 @@ class Rewrite:
         values = reached(measured, self.measures, 1.0 if self.packing is None else self.packing.scale)
         found = measured.fields.by_word if all_stored else {}
         return values | {word: found[word] for word in self.fields if word in found}
+
+    def encoder(self, broken: Broken | None = None) -> ChunkEncoder:
+        """Return the encoder of the chunks, whose values must also keep what `broken` tells."""
+        return ChunkEncoder(self.pipeline, self.chunk, self.padding, self.missing, broken=broken)
 
     @property
     def created(self) -> Pipeline:

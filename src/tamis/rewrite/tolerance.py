@@ -26,7 +26,7 @@ from tamis.formatting import plural
 from tamis.meaning.companions import fill_gaps
 from tamis.meaning.missing import has_native
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import encode_chunk, idle_types
+from tamis.rewrite.encode import idle_types
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.zfp import MAX_RANK, Accuracy, Precision
 from tamis.zfp.arrays import Rung, rungs_of
@@ -86,8 +86,7 @@ class LadderPart:
 
     def lossless_nbytes(self) -> int:
         """Return the bytes of the part without zfp."""
-        plan = self._plan
-        return len(encode_chunk(plan.pipeline, self._values, plan.chunk, lossless=True, padding=plan.padding).data)
+        return len(self._plan.encoder().encode_lossless(self._values).data)
 
 
 def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:

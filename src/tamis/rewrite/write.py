@@ -28,7 +28,7 @@ from tamis.safety.journal import seal_of
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
     from tamis.meaning.missing import Flags
-    from tamis.rewrite.resumed_chunks import History
+    from tamis.rewrite.resumed_chunks import ResumedChunks
     from tamis.stores.protocols import ArrayWriter, EncodedChunk, StoredArray
 
 Progress = Callable[[int, int], None]
@@ -43,7 +43,7 @@ def write(
     create: Callable[[Rewrite], ArrayWriter],
     progress: Progress,
     threads: int = 1,
-    history: History | None = None,
+    resumed: ResumedChunks | None = None,
 ) -> Written:
     """Create the array of a plan and fill it from its source.
 
@@ -52,15 +52,15 @@ def write(
     depend on the number of threads.
     """
     if plan.created is not plan.pipeline and not source.stored_nbytes:
-        plan = replace(plan, records_all=True)  # nothing is known about later chunks
-    if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, history)):
+        plan = replace(plan, records_all=True)  # nothing is known of chunks that will come
+    if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, resumed)):
         return written
     plan.pipeline.check_encodable()
     source.check_readable()
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
     plan = replace(plan, flags=_flags_of_rest(plan, source, parts))
-    work = _Work(source, create, parts, most_nbytes, progress, threads, history)
+    work = _Work(source, create, parts, most_nbytes, progress, threads, resumed)
     written = work.run(plan) or work.run(replace(plan, records_all=True))
     assert written is not None  # all filters are recorded
     return written
@@ -75,14 +75,14 @@ class _Work(NamedTuple):
     most_nbytes: int | None
     progress: Progress
     threads: int
-    history: History | None
+    resumed: ResumedChunks | None
 
     def run(self, plan: Rewrite) -> Written | None:
         """Write all chunks; None if a later chunk needs a filter that the array does not record."""
         count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
         writer = self._open(plan)
         self.progress(0, len(self.parts))
-        with closing(_encode_parts(writer.plan, self.source, self.parts, self.threads, self.history)) as encoded:
+        with closing(_encode_parts(writer.plan, self.source, self.parts, self.threads, self.resumed)) as encoded:
             chunks = iter(encoded if self.most_nbytes is None else collect_within(encoded, self.most_nbytes))
             begin = KeptChunks()
             while batch := [*itertools.islice(chunks, at_once)]:
@@ -103,24 +103,24 @@ class _Work(NamedTuple):
     def _open(self, plan: Rewrite) -> _CountingWriter:
         target = self.create(plan)
         recording = Recording(plan.pipeline, target.recorded.within(plan.pipeline.bound), plan.chunk)
-        return _CountingWriter(replace(plan, pipeline=recording.pipeline), recording, target, self.history)
+        return _CountingWriter(replace(plan, pipeline=recording.pipeline), recording, target, self.resumed)
 
 
 def _write_at_once(
-    plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
+    plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, resumed: ResumedChunks | None
 ) -> Written | None:
     """Write a small array at once; None, without writing anything, if this is not possible."""
     special = plan.streams_kept or not is_simple(plan)
-    if special or source.likeness is None or (history is not None and history.is_resumed):
+    if special or source.likeness is None or (resumed is not None and resumed.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
     if array is None:
         return None
     count = len(array.chunks)
     progress(0, count)
-    if history is not None:
+    if resumed is not None:
         mask = array.mask if plan.created is plan.pipeline else fallback_mask(plan.pipeline)
-        history.add_stored(array._replace(mask=mask))
+        resumed.add_stored(array._replace(mask=mask))
     progress(count, count)
     missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0
     largest = max([chunk[-1] for chunk in array.chunks]) if plan.lossy else 0.0
@@ -161,8 +161,8 @@ class _NullWriter:
 class _CountingWriter:
     """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
 
-    def __init__(self, plan: Rewrite, recording: Recording, target: ArrayWriter, history: History | None) -> None:
-        self.plan, self._recording, self._target, self._history = plan, recording, target, history
+    def __init__(self, plan: Rewrite, recording: Recording, target: ArrayWriter, resumed: ResumedChunks | None) -> None:
+        self.plan, self._recording, self._target, self._resumed = plan, recording, target, resumed
         self._has_zfp = plan.pipeline.zfp is not None
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
@@ -188,8 +188,8 @@ class _CountingWriter:
         if self._recording.is_short:
             stored = [chunk._replace(mask=self._recording.mask_of(chunk.mask)) for chunk in chunks]
         offsets = self._target.put(stored)
-        if self._history is not None:
-            self._history.add(chunks, offsets)
+        if self._resumed is not None:
+            self._resumed.add(chunks, offsets)
         self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
         proven = [chunk for chunk in stored if chunk.error is not None]
         self._proven.extend((number, seal_of(data, mask)) for number, data, mask, *_ in proven)
@@ -207,8 +207,8 @@ class _CountingWriter:
         self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, self.plan.flags)
         flags = [NewChunk(chunk.number, *chunk.flags) for chunk in chunks if chunk.flags is not None]
         offsets = self._companion.put(flags)
-        if self._history is not None:
-            self._history.add_flags(flags, offsets)
+        if self._resumed is not None:
+            self._resumed.add_flags(flags, offsets)
 
     def _count(self, chunk: NewChunk) -> None:
         """Count the special properties of a chunk."""
@@ -226,7 +226,7 @@ class _CountingWriter:
     def finish(self, count: int) -> Written:
         """Make the store check its records, and return the counts."""
         self._target.finish()
-        reused = 0 if self._history is None else self._history.reused
+        reused = 0 if self._resumed is None else self._resumed.reused
         measured = self._measured
         if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
             measured = measured._replace(changes=measured.changes.without_values())
@@ -258,11 +258,11 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
 
 
 def _encode_parts(
-    plan: Rewrite, source: StoredArray, parts: Parts, threads: int, history: History | None
+    plan: Rewrite, source: StoredArray, parts: Parts, threads: int, resumed: ResumedChunks | None
 ) -> Generator[NewChunk, None, None]:
-    if history is not None:
+    if resumed is not None:
         reused = []
-        for chunk in history.encoded(parts, plan.flags):
+        for chunk in resumed.encoded(parts, plan.flags):
             yield chunk
             reused.append(chunk.number)
         parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts

@@ -17,7 +17,6 @@ from tamis.accuracy.measured import Measured
 from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchanged
 from tamis.jobs.plan.sample import Piece, Sample
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import encode_proven
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import LadderPart
@@ -177,7 +176,7 @@ def _after(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
         return plan.rounding.apply(values, piece.origin, plan.missing).values
     own = _for_piece(plan, piece)
     if own.flags is None:
-        return encode_proven(own.pipeline, values, own.chunk, own.padding, own.missing).after
+        return own.encoder().encode_proven(values).after
     chunk = make_chunk(own, piece.region, values)
     return own.pipeline.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
 

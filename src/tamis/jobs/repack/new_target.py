@@ -125,11 +125,11 @@ def write_target(
 
         carries_flags = plan.streams_kept and not by_objects
         make = create_noted if carries_flags else create
-        history = resuming.history(plan, plan.grid(source))
+        resumed = resuming.chunks(plan, plan.grid(source))
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
-                written[plan.path] = write(plan, source, make, partial(report, step), threads, history)
+                written[plan.path] = write(plan, source, make, partial(report, step), threads, resumed)
         except LargerError:
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None

@@ -16,7 +16,7 @@ from tamis.errors import BoundError, FileError, TamisError
 from tamis.formats.registry import target_form
 from tamis.formatting import printable, shape_text, size_text
 from tamis.jobs.repack.record import source_identity
-from tamis.rewrite.resumed_chunks import History
+from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
 from tamis.zfp.configuration import config
 
@@ -33,7 +33,7 @@ class Unresumed:
     def begin(self) -> None:
         """Do nothing."""
 
-    def history(self, plan: Rewrite, grid: Grid) -> None:
+    def chunks(self, plan: Rewrite, grid: Grid) -> None:
         """Return None."""
 
     def flush(self) -> None:
@@ -103,14 +103,14 @@ class Resuming:
         self._transaction.is_kept = self._has_progress
         self._journal = Journal(self._transaction.journal, self.run)
 
-    def history(self, plan: Rewrite, grid: Grid) -> History | None:
-        """Return the history of a dataset; None before `begin`."""
+    def chunks(self, plan: Rewrite, grid: Grid) -> ResumedChunks | None:
+        """Return the chunks of a dataset that are taken over, and noted for a later run; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
         taken = partial(self._finish_dataset, plan.path)
-        return History(plan, grid, self._journal, numbers, leftover, taken, self._transaction.file_of)
+        return ResumedChunks(plan, grid, self._journal, numbers, leftover, taken, self._transaction.file_of)
 
     def flush(self) -> None:
         """Write all notes of the journal to its file."""

@@ -21,7 +21,7 @@ from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
-from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
+from tamis.rewrite.encode import ChunkEncoder, Encoded, is_lossy
 from tamis.rewrite.values import Padding
 from tamis.rounding import BitGroom, recorded_rounding
 from tamis.safety.library_errors import reading
@@ -123,16 +123,9 @@ class Target:
         return self.rounding.within_bound(np.ma.getdata(given), values, rounded, missing)
 
     def encode(self, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False) -> Encoded:
-        """Encode the values of a chunk, rounded to the type of the file; see `encode_chunk`."""
-        return encode_chunk(
-            self.pipeline,
-            values,
-            self.chunk,
-            lossless=lossless,
-            padding=self.padding,
-            missing=missing,
-            rounding=rounding,
-        )
+        """Encode the values of a chunk, rounded to the type of the file; see `ChunkEncoder`."""
+        encoder = ChunkEncoder(self.pipeline, self.chunk, self.padding, missing, rounding)
+        return encoder.encode_lossless(values) if lossless else encoder.encode(values)
 
 
 def _role_text(dataset: h5py.Dataset) -> str:
