@@ -146,9 +146,9 @@ class Pipeline:
 
     def refuse_bound(self) -> None:
         """Raise ParameterError if zfp has a bound instead of a mode; an optional filter would just be left out."""
-        for each in self.filters[:1]:
-            if isinstance(each, Zfp) and each.bound is not None:
-                each.mode  # noqa: B018  # raises
+        for item in self.filters[:1]:
+            if isinstance(item, Zfp) and item.bound is not None:
+                item.mode  # noqa: B018  # raises
 
     def check_encodable(self) -> None:
         """Raise MissingFilterError, with advice, if a filter, optional or not, cannot be encoded here."""

@@ -19,8 +19,9 @@ import tamis
 from tamis.errors import BoundError, FileError
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.jobs.repack.planning import RepackOptions, plan_datasets
-from tamis.pipeline import Pipeline
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack.planning import plan_datasets
 from tamis.rewrite.growth import likely_nbytes
 
 NOTE = "zfp streams are kept: only filters after zfp change, and no error is added"
@@ -267,9 +268,7 @@ def test_resume_streams_kept_gives_the_bytes_of_a_whole_run(
 
 def test_repack_streams_where_room_is_short_are_counted_as_they_will_be(lossy: Path, tmp_path: Path) -> None:
     with h5py.File(lossy) as file:
-        plans = plan_datasets(
-            Hdf5Store(file), RepackOptions({"v": Pipeline.parse("zfp(accuracy=0.1)|deflate(9)")}, {}, checksum=True)
-        ).plans
+        plans = plan_datasets(Hdf5Store(file), RepackOptions(Recipe({"v": "zfp(accuracy=0.1)|deflate(9)"}))).plans
         (plan,) = plans.values()
         likely = likely_nbytes(plan, Hdf5Array.of(file["v"]))
     (found,) = tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate(9)"}).datasets

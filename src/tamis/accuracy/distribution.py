@@ -44,7 +44,9 @@ class _Window(NamedTuple):
 
     def joined(self, other: _Window) -> _Window:
         """Return bins that hold those of both windows, which may be larger."""
-        one, two = (each.coarser(max(self.step, other.step) - each.step) for each in (self, other))
+        one, two = (
+            distribution.coarser(max(self.step, other.step) - distribution.step) for distribution in (self, other)
+        )
         return one._replace(first=min(one.first, two.first), last=max(one.last, two.last))._allowed()
 
     def _allowed(self) -> _Window:
@@ -167,7 +169,7 @@ class Changes:
     def without_values(self) -> Changes:
         """Return an equivalent without values; joined with other pairs, it may overestimate."""
         counts = self._counted().counts
-        return Changes(apart=self.apart + min((each.most_apart for each in counts), default=0))
+        return Changes(apart=self.apart + min((count.most_apart for count in counts), default=0))
 
     def ks_statistic(self, count: int) -> float:
         """Return the Kolmogorov-Smirnov statistic of so many values, changed or not; never too small.

@@ -122,7 +122,7 @@ class FieldMeasures(NamedTuple):
 
     def plus(self, other: FieldMeasures) -> FieldMeasures:
         """Return the measures of these fields and of others."""
-        similarities = [each for each in (self.similarity, other.similarity) if each is not None]
+        similarities = [similarity for similarity in (self.similarity, other.similarity) if similarity is not None]
         return FieldMeasures(min(similarities, default=None), self.spectra.plus(other.spectra))
 
     @property
@@ -146,11 +146,11 @@ def _least_similarity(
     before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None, packing: Packing | None
 ) -> float | None:
     """Return the smallest DSSIM of the fields of a part."""
-    found = []
+    pairs = []
     for index in np.ndindex(before.shape[:-2]):
         one, other = (_in_units(packing, values[index]) for values in (before, after))
-        found.append(dssim(one, other, None if absent is None else ~absent[index]))
-    return min((value for value in found if value is not None), default=None)
+        pairs.append(dssim(one, other, None if absent is None else ~absent[index]))
+    return min((value for value in pairs if value is not None), default=None)
 
 
 def _in_units(packing: Packing | None, values: NDArray[Any]) -> NDArray[Any]:
@@ -224,7 +224,7 @@ def bit_pairs(values: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) 
     extents = math.prod(values.shape[:axis]), values.shape[axis], math.prod(values.shape[axis + 1 :])
     flags = None if valid is None else np.ascontiguousarray(valid)
     pair_count, *counts = _native.bit_pairs(native, flags, extents)
-    first, second, both = (np.array(each[::-1], np.int64) for each in counts)
+    first, second, both = (np.array(count[::-1], np.int64) for count in counts)
     return BitPairs(pair_count, first, second, both)
 
 

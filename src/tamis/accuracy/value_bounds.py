@@ -68,11 +68,11 @@ class ArrayRounding:
         """Compare rounded values with those before."""
         comparison = compare(before, after, missing)
         if (bound := self.rounding.relative_bound) is not None:
-            what, found = "a relative error", relative_error(before, after)
+            what, error = "a relative error", relative_error(before, after)
         else:
-            what, bound, found = "an error", self.rounding.absolute_bound, comparison.error
-        if bound is None or not found <= bound:
-            raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {found:g}")
+            what, bound, error = "an error", self.rounding.absolute_bound, comparison.error
+        if bound is None or not error <= bound:
+            raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {error:g}")
         if not comparison.kept:
             what = "valid values" if comparison.crossed else "missing values"
             raise BoundError(f"expected the {what} of the source after {self.rounding}, found different ones")

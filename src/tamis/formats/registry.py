@@ -1,6 +1,6 @@
 """The formats that tamis knows: which one a path has, and how it is opened and written. A new format has its line here.
 
-Formats are imported late: most commands need one of them.
+Formats are imported late, because most commands need only one.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def open(  # noqa: A001 - as xarray and gzip name it
 
 
 def open_store(path: PathLike) -> Store:
-    """Open what is at a path for reading, whose format its first bytes tell, or its metadata; use it in a ``with``.
+    """Open the store at a path for reading, by its first bytes or its metadata; use it in a ``with``.
 
     Raises
     ------
     FileError
-        If there is nothing, or it is of a format that tamis does not read.
+        If there is nothing, or tamis does not read its format.
     """
     return _format_of(path).open_store(os.fsdecode(path))
 

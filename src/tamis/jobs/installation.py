@@ -162,7 +162,7 @@ def _check_replaceable(
         with _write_errors(target):
             if target.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            parent = next(each for each in target.parents if each.exists())
+            parent = next(folder for folder in target.parents if folder.exists())
             if not os.access(parent, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not parent.is_dir():

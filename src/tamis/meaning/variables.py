@@ -182,5 +182,5 @@ def with_line(attributes: Attributes, line: str) -> str:
 def added_line(before: str, after: str) -> str:
     """Return the lines that tamis added before a history; empty if it changed in any other way."""
     line = after.removesuffix(f"\n{before}")
-    is_own = before and line != after and all(each.startswith(_OWN) for each in line.split("\n"))
+    is_own = before and line != after and all(part.startswith(_OWN) for part in line.split("\n"))
     return line if is_own else ""

@@ -71,12 +71,12 @@ def create_variable(
     label = f"{group.path}: {name}"
     with located(path=group.path, dataset=name):
         requested = requested_filters(filters)
-        found = _dimensions(dataset, name, dimensions)
+        axes = _dimensions(dataset, name, dimensions)
         if not requested.requests and requested.rounding is None:
             return dataset.createVariable(
-                name, dtype, found, chunksizes=chunksizes, fill_value=fill_value, endian=endian
+                name, dtype, axes, chunksizes=chunksizes, fill_value=fill_value, endian=endian
             )
-        new = _NewVariable(dataset, group, name, dtype, found)
+        new = _NewVariable(dataset, group, name, dtype, axes)
         new.check_place()
         with located(label):
             chunk = new.chunk_type(chunksizes, fill_value, endian, Pipeline(requested.stages or ()))

@@ -245,7 +245,7 @@ class Array:
         return reopened, (self._file.__reduce__(), self.name)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Return what identifies the values for dask: the file as it was opened, and the name."""
+        """Return the identity of the values for dask: the file as opened, and the name."""
         return (*self._file.identity, self.name)
 
     def __repr__(self) -> str:

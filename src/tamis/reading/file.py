@@ -141,7 +141,7 @@ class File(Group):
     cache
         Cache of decoded chunks, shared by all arrays.
     identity
-        Path, size and time of the last change of a file; for a folder, which does not tell changes, time of opening.
+        Path, size and modification time of a file; for a folder, which does not record changes, the time of opening.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class File(Group):
         Parameters
         ----------
         phony_dims
-            Numbers of dimensions without a name: ``"sort"`` as in netCDF-C, ``"access"`` from 0 on in each group.
+            Numbering of unnamed dimensions: ``"sort"`` as in netCDF-C, ``"access"`` from 0 in each group.
         """
         return self.reader.data_model(phony_dims, restore=self.restore)
 

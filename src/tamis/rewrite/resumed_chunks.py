@@ -24,7 +24,7 @@ _EXPANDED_NBYTES = 1 << 20
 
 
 class ResumedChunks:
-    """Chunks that `write` takes over from an earlier run, and notes of its own chunks for a later run."""
+    """Chunks that `write` reuses from an earlier run, and records of its own chunks for a later run."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class Rewrite:
         bound = self.pipeline.error_bound if self.recoded else 0.0
         if self.rounding is not None:
             bounds = self.rounding.rounding.absolute_bound, None if self.bounds is None else self.bounds.absolute
-            bound = min((each for each in bounds if each is not None), default=None)
+            bound = min((value for value in bounds if value is not None), default=None)
         object.__setattr__(self, "bound", bound)
         object.__setattr__(self, "lossy", self.bound != 0)
 
@@ -99,14 +99,14 @@ class Rewrite:
         """Return the required measures of a chunk; None if nothing is measured."""
         if not self.measures:
             return None
-        found = Measured.of(before, after, self.missing, self.measures)
-        return found._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
+        measured = Measured.of(before, after, self.missing, self.measures)
+        return measured._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
 
     def reached(self, measured: Measured, *, all_stored: bool) -> dict[str, float | None]:
         """Return the required measures that follow from the facts of all values."""
         values = reached(measured, self.measures, 1.0 if self.packing is None else self.packing.scale)
-        found = measured.fields.by_word if all_stored else {}
-        return values | {word: found[word] for word in self.fields if word in found}
+        fields = measured.fields.by_word if all_stored else {}
+        return values | {word: fields[word] for word in self.fields if word in fields}
 
     def encoder(self, broken: Broken | None = None) -> ChunkEncoder:
         """Return the encoder of the chunks, whose values must also keep what `broken` tells."""

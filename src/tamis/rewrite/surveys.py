@@ -118,9 +118,9 @@ def measured_fields(
     with (
         closing(source.open_reader()) as before,
         closing(target.open_reader()) as after,
-        closing(ordered_map(measure, blocks, bounded_threads(nbytes, threads))) as found,
+        closing(ordered_map(measure, blocks, bounded_threads(nbytes, threads))) as surveys,
     ):
-        for done, measures in enumerate(found, start=1):
+        for done, measures in enumerate(surveys, start=1):
             total = total.plus(measures)
             progress(done, len(blocks))
     return total
@@ -153,9 +153,9 @@ def survey(
 
     with (
         closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, plan.dtype, one_by_one(measured), threads)) as found,
+        closing(over_chunks(reader, parts, plan.dtype, one_by_one(measured), threads)) as surveys,
     ):
-        for done, (size, values) in enumerate(found, start=1):
+        for done, (size, values) in enumerate(surveys, start=1):
             count, total = count + size, total.plus(values)
             progress(done, len(parts))
     return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.missing))

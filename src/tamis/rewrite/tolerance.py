@@ -108,7 +108,7 @@ def _has_ladder(plan: Rewrite) -> bool:
         and plan.bounds is None
         and plan.rounding is None
         and 1 <= len(_axes(plan.chunk_shape)) <= MAX_RANK
-        and all(each.filter.error_bound == 0 and isinstance(each.filter, (*idle, Fletcher32)) for each in others)
+        and all(stage.filter.error_bound == 0 and isinstance(stage.filter, (*idle, Fletcher32)) for stage in others)
     )
 
 
@@ -197,8 +197,8 @@ class _Climbed:
 
     def _rung(self, tolerance: float) -> Rung:
         if tolerance not in self._rungs:
-            tolerances = [each for i in range(_AT_ONCE) if math.isfinite(each := tolerance * 2**i)]
-            rungs = self._part.rungs([Accuracy(each) for each in tolerances[::-1]])
+            tolerances = [candidate for i in range(_AT_ONCE) if math.isfinite(candidate := tolerance * 2**i)]
+            rungs = self._part.rungs([Accuracy(candidate) for candidate in tolerances[::-1]])
             self._rungs |= zip(tolerances[::-1], rungs, strict=True)
         return self._rungs[tolerance]
 

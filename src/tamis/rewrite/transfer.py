@@ -96,7 +96,7 @@ class Target(Protocol):
 
 
 def transfer(source: Store, target: Target, changes: Changes) -> None:
-    """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete."""
+    """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""
     functions = {source.first_path(path): function for path, function in changes.recreate.items()}
     for path in source.model.group_paths():
         group = _without(source, path, changes.dropped)

@@ -52,7 +52,7 @@ def write(
     depend on the number of threads.
     """
     if plan.created is not plan.pipeline and not source.stored_nbytes:
-        plan = replace(plan, records_all=True)  # nothing is known of chunks that will come
+        plan = replace(plan, records_all=True)  # nothing is known about later chunks
     if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, resumed)):
         return written
     plan.pipeline.check_encodable()

@@ -45,7 +45,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
 
 
 def pass_interrupt(error: BaseException) -> None:
-    """Raise KeyboardInterrupt in place of an error of h5py, if Ctrl-C is what ended the filter that it tells of."""
+    """Raise KeyboardInterrupt instead of an error of h5py if Ctrl-C caused it in a filter."""
     if INTERRUPTED in str(error):
         raise KeyboardInterrupt from None
 

@@ -237,11 +237,7 @@ def header_of(model: DataModel, arrays: Mapping[str, StoredArray], codecs: Mappi
 
 
 def _group(
-    model: DataModel,
-    path: str,
-    arrays: Mapping[str, StoredArray],
-    codecs: Mapping[str, str],
-    around: Mapping[str, str],
+    model: DataModel, path: str, arrays: Mapping[str, StoredArray], codecs: Mapping[str, str], around: Mapping[str, str]
 ) -> HeaderGroup:
     group = model.group(path)
     owners = {**around, **dict.fromkeys(group.dimensions, path)}

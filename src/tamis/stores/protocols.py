@@ -71,7 +71,7 @@ class Unequal:
     count: int  # Number of elements that differ
     index: tuple[int, ...]  # Index of the first
     text: str  # The first element in source and target
-    harmless: bool = False  # Whether they only differ in what no copy can have
+    harmless: bool = False  # Whether they only differ in things that no copy can have
 
 
 class StoreComparison(Protocol):
@@ -79,7 +79,7 @@ class StoreComparison(Protocol):
 
     @property
     def same_format(self) -> bool:
-        """True if byte order and arrays that only stand for dimensions are compared, too."""
+        """True if byte order and arrays that only represent dimensions are also compared."""
         ...
 
     @property
@@ -96,19 +96,19 @@ class StoreComparison(Protocol):
         """Return how a named type changed; empty if it did not."""
 
     def same_value_type(self, source: Any, target: Any) -> bool:
-        """Return whether arrays of types with other names have values of one type, as both formats can have it."""
+        """Return whether arrays with different type names have values of the same type, if both formats have it."""
 
     def fill_note(self, source: Any, target: Any) -> str:
-        """Return how the fill value of arrays of one type changed; empty if it did not."""
+        """Return how the fill value of arrays of the same type changed; empty if it did not."""
 
     def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
-        """Compare the elements of arrays of one shape and type, which are no numbers."""
+        """Compare the elements of arrays of the same shape and type that are not numbers."""
 
     def same_stored_chunks(self, source: Any, target: Any) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
 
     def same_elsewhere(self, source: Any, target: Any) -> bool:
-        """Return whether arrays have the same values because both name the same parts of the same other files."""
+        """Return whether arrays have the same values because both refer to the same parts of the same other files."""
 
     def unlisted(self) -> Iterable[tuple[str, str]]:
         """Yield the groups that cannot be listed, with the reason."""

@@ -236,7 +236,7 @@ def rungs_of(
     check_shape(values.shape)
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     flags = None if valid is None else np.ascontiguousarray(valid, np.bool_)
-    found = _native.ladder(native, flags, [mode.params(native.dtype, native.ndim) for mode in modes])
-    if isinstance(found, _native.Failure):
-        refuse(found, values.dtype, values.shape, modes[0])
-    return tuple(Rung(-(-nbits // 8), error, squares) for nbits, error, squares in found)
+    ladder = _native.ladder(native, flags, [mode.params(native.dtype, native.ndim) for mode in modes])
+    if isinstance(ladder, _native.Failure):
+        refuse(ladder, values.dtype, values.shape, modes[0])
+    return tuple(Rung(-(-nbits // 8), error, squares) for nbits, error, squares in ladder)

@@ -8,7 +8,7 @@ import pytest
 from in_memory import MemorySource
 
 import tamis
-from tamis.arrays.source import ByteSource, FileSource, MemorySource
+from tamis.arrays.source import ByteSource, FileSource
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import Hdf5Writer

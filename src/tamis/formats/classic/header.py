@@ -227,9 +227,9 @@ class _Cursor:
 
     def named(self, tag: int, what: str, read: Callable[[], T]) -> dict[str, T]:
         """Return a list of items by name."""
-        found, count = self._number(4), self._few(what, 2 * self._count_nbytes)
-        if found != tag and (found or count):
-            raise self.damaged(f"expected a list of {what} before byte {self._at}, found the tag {found}")
+        actual, count = self._number(4), self._few(what, 2 * self._count_nbytes)
+        if actual != tag and (actual or count):
+            raise self.damaged(f"expected a list of {what} before byte {self._at}, found the tag {actual}")
         items: dict[str, T] = {}
         for _ in range(count):
             name = self._name()

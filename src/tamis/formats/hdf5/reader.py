@@ -82,5 +82,5 @@ def _text(name: str | bytes) -> str:
 
 
 def _key(name: str) -> str | bytes:
-    """Return a name in the form in which h5py finds it."""
+    """Return a name in the form that h5py finds."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape")

@@ -90,7 +90,7 @@ class CopyOptions:
         rules = rules_for(store, self.nccopy)
         return replace(
             options,
-            recipe=Recipe(rules.pipelines, chunks=rules.chunks, missing=self.missing),
+            recipe=Recipe(rules.pipelines, chunks=rules.chunks, missing=self.missing, drop=self.drop),
             rule_pipelines=rules.rule_pipelines,
             rule_chunks=rules.rule_chunks,
         )
@@ -187,7 +187,7 @@ def run_copy(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy a file by the options of nccopy."""
+    """Copy a file with the options of nccopy."""
     asked = options.repack_options(overwrite=overwrite, threads=threads, resume=resume)
     return run_repack(source, target, asked, progress, options.adapt)
 

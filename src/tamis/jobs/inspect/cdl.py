@@ -296,8 +296,8 @@ def _filters(pipeline: Pipeline) -> dict[str, str]:
     numbers = [request.id for request in rest]
     if not {1, 2, 3} & {*numbers} and len({*numbers}) == len(numbers):
         return special | {"_Filter": f'"{chain_text(rest)}" ;'}
-    made = in_netcdf_order(requests)
-    note = "" if made == requests else f" // as stored; ncgen makes it {chain_text(made)}"
+    ordered = in_netcdf_order(requests)
+    note = "" if ordered == requests else f" // as stored; ncgen makes it {chain_text(ordered)}"
     return {"_Filter": f'"{chain_text(requests)}" ;{note}'}
 
 

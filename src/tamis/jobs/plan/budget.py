@@ -90,7 +90,7 @@ def within_budget(
                 f"; with this error relative to their ranges, all variables without a want take "
                 f"{size_text(round(total))}"
             )
-            return [each.with_note(f"{note} of the {size_text(round(left))} allowed") for each in planned]
+            return [variable.with_note(f"{note} of the {size_text(round(left))} allowed") for variable in planned]
     raise ParameterError(
         f"expected a budget that can be met: {size_text(round(max(left, 0)))} is left for variables without a want, "
         f"but they take {size_text(round(nbytes(1)))} even with errors of half their ranges: allow more bytes, or "

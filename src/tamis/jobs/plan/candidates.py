@@ -78,7 +78,7 @@ class Variable(NamedTuple):
         return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
 
     def plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
-        """Return what repack would do in each file; raise its error if it cannot."""
+        """Return repack's plan for each file; raises its errors."""
         recipe = Recipe(
             {self.path: filters},
             chunks={self.path: self.chunk_shape},
@@ -113,7 +113,7 @@ class Candidates:
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
-        missing = [each.missing for each in variable.arrays]
+        missing = [array.missing for array in variable.arrays]
         self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
         # The filters already bound errors, and no other limit of a want makes chunks lossless.
         flags = any(name in variable.want.limits for name in ("sign", "zeros"))
@@ -164,7 +164,7 @@ class Candidates:
         return ladder.absolute_roundings(want, self._facts)
 
     def _keeps(self, filters: Pipeline, *, rounds: bool) -> bool:
-        """Return whether filters keep what is wanted of the sample."""
+        """Return whether filters meet the want on the sample."""
         if filters in self._refused or not self._can_plan(filters):
             return False
         plans = self._plans(filters)
@@ -183,13 +183,13 @@ class Candidates:
         return True
 
     def _likely(self, rungs: Sequence[Pipeline]) -> int | None:
-        """Return the loosest rung of zfp that keeps what is wanted, as far as errors tell; None if they do not."""
+        """Return the loosest rung of zfp that meets the want, judging by errors; None if errors do not decide."""
         want = self._variable.want
         filters = [rung.filters[0] for rung in rungs]
         modes = [
-            each.mode
-            for each in filters
-            if isinstance(each, Zfp) and each.bound is None and isinstance(each.mode, Accuracy | Precision)
+            item.mode
+            for item in filters
+            if isinstance(item, Zfp) and item.bound is None and isinstance(item.mode, Accuracy | Precision)
         ]
         if not modes or len(modes) < len(rungs) or not want.limits.keys() <= {"rmse", "psnr", *FLAGS}:
             return None
@@ -232,12 +232,12 @@ class Candidates:
         )
 
     def required(self, filters: Pipeline | None) -> str | None:
-        """Return what repack is to prove of each value behind chosen filters; None for lossless ones."""
+        """Return what repack must prove for each value with the chosen filters; None for lossless ones."""
         required = self._variable.want.required()
         return None if filters is None or required is None or filters.error_bound == 0 else str(required)
 
     def condition(self, filters: Pipeline) -> str:
-        """Return under which condition rounding keeps an absolute bound; empty if there is none."""
+        """Return the condition under which rounding keeps an absolute bound; empty if there is none."""
         bound = ladder.absolute_bound(self._variable.want, self._facts)
         rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:

@@ -34,19 +34,19 @@ _NOISE = 1.1
 
 def readable(filters: Sequence[Filter], readers: str) -> bool:
     """Return whether readers can read what these filters store."""
-    return readers not in _ALLOWED or {each.name for each in filters} <= _ALLOWED[readers]
+    return readers not in _ALLOWED or {item.name for item in filters} <= _ALLOWED[readers]
 
 
 def read_by(filters: Sequence[Filter]) -> str:
     """Return which HDF5 libraries can read what these filters store."""
-    plugins = dict.fromkeys(each.name for each in filters if each.name not in _BASE)
+    plugins = dict.fromkeys(item.name for item in filters if item.name not in _BASE)
     return f"HDF5 with {' and '.join(plugins)}" if plugins else "any HDF5"
 
 
 def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates that no other beats in ratio, speed and readers together, by falling ratio."""
-    ordered = sorted(candidates, key=lambda each: -each.ratio)
-    return [each for each in ordered if not any(_surpasses(other, each) for other in ordered)]
+    ordered = sorted(candidates, key=lambda candidate: -candidate.ratio)
+    return [candidate for candidate in ordered if not any(_surpasses(other, candidate) for other in ordered)]
 
 
 def _surpasses(one: Candidate, other: Candidate) -> bool:
@@ -63,7 +63,7 @@ def _demands(candidate: Candidate) -> frozenset[str]:
 
 @lru_cache(maxsize=256)  # each candidate is compared with all others
 def _demands_of(pipeline: Pipeline) -> frozenset[str]:
-    names = {each.name for each in pipeline.filters} - _BASE
+    names = {item.name for item in pipeline.filters} - _BASE
     return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
 
 
@@ -74,8 +74,8 @@ def _effort(candidate: Candidate) -> float:
 
 def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list[Candidate]:
     """Return the candidates with at least this share of the best ratio."""
-    best = max(each.ratio for each in candidates)
-    return [each for each in candidates if each.ratio >= share * best]
+    best = max(candidate.ratio for candidate in candidates)
+    return [candidate for candidate in candidates if candidate.ratio >= share * best]
 
 
 def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Candidate, str]:
@@ -84,14 +84,16 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
     For size this is the best ratio; among similar ratios, lossless first, then the fewest plugins, then the fastest.
     For speed it is the fastest with at least two thirds of the best ratio.
     """
-    best = max(candidates, key=lambda each: each.ratio)
+    best = max(candidates, key=lambda candidate: candidate.ratio)
     if prefer == "speed":
         fast = min(eligible(candidates), key=_effort)
         if fast == best:
             return best, "it has the best ratio, and no other is faster"
         return fast, f"it is the fastest with at least two thirds of the best ratio, {ratio_text(best.ratio)}"
-    near = [each for each in candidates if each.ratio >= (1 - _ABOUT_SAME) * best.ratio]
-    chosen = min(near, key=lambda each: (_LOSS in _demands(each), len(_demands(each)), _effort(each)))
+    near = [candidate for candidate in candidates if candidate.ratio >= (1 - _ABOUT_SAME) * best.ratio]
+    chosen = min(
+        near, key=lambda candidate: (_LOSS in _demands(candidate), len(_demands(candidate)), _effort(candidate))
+    )
     if chosen == best:
         return best, "it has the best ratio of all that meet the want"
     demands, others = _demands(chosen), _demands(best)

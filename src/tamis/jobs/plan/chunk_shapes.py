@@ -218,11 +218,11 @@ def with_best_shape(
     def measured(shape: Shape, *, little: bool = True) -> _Measured:
         planned = plan(variable._replace(chunk_shape=shape), little)
         mbs = _USUAL_MBS if planned.chosen is None else planned.chosen.read_mbs
-        found = _Measured(shape, planned, {})
-        return found._replace(seconds=reads.seconds(extents, shape, itemsize, _ratio(found), mbs))
+        candidate = _Measured(shape, planned, {})
+        return candidate._replace(seconds=reads.seconds(extents, shape, itemsize, _ratio(candidate), mbs))
 
     own, *others = map(measured, dict.fromkeys((variable.chunk_shape, *_best(extents, itemsize, reads))))
-    best = _chosen(own, [each for each in others if each.planned.chosen is not None], reads)
+    best = _chosen(own, [other for other in others if other.planned.chosen is not None], reads)
     whole = measured(best.shape, little=False)
     return whole.planned if best is own else whole.planned.with_note(_note(whole, own))
 
@@ -230,8 +230,8 @@ def with_best_shape(
 def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measured:
     """Return the shape with the best ratio among those with fast reads; that of the source, if it is as good."""
     measured = (own, *others)
-    fastest = min(reads.mean(each.seconds) for each in measured)
-    near = [each for each in measured if reads.mean(each.seconds) <= _NEAR * fastest]
+    fastest = min(reads.mean(shape.seconds) for shape in measured)
+    near = [shape for shape in measured if reads.mean(shape.seconds) <= _NEAR * fastest]
     best = max(near, key=_ratio)
     return own if own in near and _ratio(own) >= _SAME * _ratio(best) else best
 

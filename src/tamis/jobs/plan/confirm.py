@@ -65,8 +65,8 @@ def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) ->
     return replace(
         plan,
         datasets=tuple(
-            replace(each, confirmed=_confirmed(totals[each.path])) if each.path in totals else each
-            for each in plan.datasets
+            replace(variable, confirmed=_confirmed(totals[variable.path])) if variable.path in totals else variable
+            for variable in plan.datasets
         ),
     )
 

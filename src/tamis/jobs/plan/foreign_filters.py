@@ -86,7 +86,7 @@ def compared_with(
     errors = [error / facts.scale for error in ladder.absolute_errors(want, facts)][: rungs_to_try(want)]
     bound, gaps = ladder.absolute_bound(want, facts), _gaps(sample)
     for name in names:
-        codecs = {str(each): each for each in (_filter(name, error, gaps) for error in errors)}
+        codecs = {str(codec): codec for codec in (_filter(name, error, gaps) for error in errors)}
 
         def keeps(text: str, codecs: Mapping[str, Foreign] = codecs) -> bool:
             loss = loss_of(plans, sample, want, _change(codecs[text]))
@@ -112,7 +112,7 @@ def _filter(name: str, error: float, gaps: str) -> Foreign:
 def _gaps(sample: Sample) -> str:
     """Return the markers of missing values in a sample that SPERR supports; it fails on other non-finite ones."""
     large = False
-    for piece in (each for pieces in sample.chunks for each in pieces if each.values.dtype.kind == "f"):
+    for piece in (piece for pieces in sample.chunks for piece in pieces if piece.values.dtype.kind == "f"):
         if np.isnan(piece.values).any():
             return "nan"
         large = large or bool((np.abs(piece.values) >= _GAPS).any())

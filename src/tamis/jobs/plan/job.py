@@ -129,10 +129,10 @@ def plan(
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare))
     with ExitStack() as opened:
-        stores = [opened.enter_context(open_store(each)) for each in paths]
+        stores = [opened.enter_context(open_store(path)) for path in paths]
         variables, kept = variables_of(stores, {**asked, "*": FREE} if budget.is_given else asked, missing)
         if wanted_access is not None and variables:
-            wanted_access.check(dict.fromkeys(name for each in variables for name in each.dimensions or ()))
+            wanted_access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
         fixed = [variable for variable in variables if variable.want is not FREE]
         results = [*_each(fixed, settings, kept, progress)]
         if budget.is_given:
@@ -167,7 +167,7 @@ def _free(
     """Plan the variables whose errors a budget decides."""
 
     def work(variable: Variable) -> Work:
-        number = [each.path for each in variables].index(variable.path) + 1
+        number = [other.path for other in variables].index(variable.path) + 1
         return Work(progress, Step(f"planning {variable.path}", number, len(variables), "planning"))
 
     def look(variable: Variable) -> PlannedVariable:

@@ -105,17 +105,17 @@ def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[Zfp]]:
     if any(name in want.limits for name in RELATIVE):
         return
     if (bound := absolute_bound(want, facts)) is not None:
-        yield [Zfp(bound=each) for each in _halved(bound)]
+        yield [Zfp(bound=error) for error in _halved(bound)]
         return
     # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
-    yield [Zfp(accuracy=each) for each in _powers_of_two(want, facts, 64)]
+    yield [Zfp(accuracy=error) for error in _powers_of_two(want, facts, 64)]
     yield [Zfp(precision=bits) for bits in range(2, 8 * itemsize)]
     yield [Zfp(rate=bits) for bits in range(2, 8 * itemsize)]
 
 
 def absolute_roundings(want: Want, facts: Facts) -> Iterator[Rounding]:
-    """Yield roundings to multiples of a step, from loose to tight, beginning with the absolute error that is wanted."""
-    return (Absolute(bound=each) for each in absolute_errors(want, facts))
+    """Yield roundings to multiples of a step, from loose to tight, beginning with the wanted absolute error."""
+    return (Absolute(bound=error) for error in absolute_errors(want, facts))
 
 
 def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:
@@ -192,7 +192,7 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
 
 
 def loosest(rungs: Sequence[T], keeps: Callable[[T], bool], likely: int | None = None) -> T | None:
-    """Return a rung that keeps what is wanted, as the next tighter one does, but not the next looser one.
+    """Return a rung that meets the want, like the next tighter one, but unlike the next looser one.
 
     The first rung is tried first, then the ladder is bisected. If a measure falls and rises along it, there may be
     several such rungs; the result is one of them.

@@ -68,7 +68,7 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
     changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
-    found: list[Spectra] = []
+    rows: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
         missing, spectra = plan.missing, Spectra()
@@ -85,14 +85,14 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
                 measured = Measured.of(values, after, missing, words)
                 tally, moments = tally.plus(measured.tally), moments.plus(measured.moments)
             if "ks" in want.limits:
-                changes = changes.plus(Changes.of(*(each[kept].astype(dtype, copy=False) for each in (values, after))))
+                changes = changes.plus(Changes.of(*(part[kept].astype(dtype, copy=False) for part in (values, after))))
             if "spectrum" in want.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
             # One field below the want decides, and each further one takes as long.
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent, every=sample.is_all)
-        found.append(spectra)
-    worst = max(found, key=lambda each: each.difference or 0.0)  # rows of files may have other lengths
+        rows.append(spectra)
+    worst = max(rows, key=lambda spectrum: spectrum.difference or 0.0)  # rows of files may have other lengths
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
 
@@ -188,9 +188,9 @@ def _similarities(
     leading = before.shape[:-2]
     if before.ndim >= 2:
         for field in np.ndindex(leading) if every else [(0,) * len(leading)]:
-            found = dssim(before[field], after[field], None if absent is None else ~absent[field])
-            if found is not None:
-                yield found
+            similarity = dssim(before[field], after[field], None if absent is None else ~absent[field])
+            if similarity is not None:
+                yield similarity
 
 
 def _spread(raw: Sequence[int], stored: Sequence[int], array_nbytes: int) -> float:

@@ -108,7 +108,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
                 f"{path}: expected the same type and number of axes in all files, got {array.type_text} with"
                 f" {len(array.shape)} axes in {array.label}, {other.type_text} with {len(other.shape)} in {other.label}"
             )
-    least = tuple(min(extents) for extents in zip(*(each.shape for each in arrays), strict=True))
+    least = tuple(min(extents) for extents in zip(*(other.shape for other in arrays), strict=True))
     if array.chunk_shape is not None:
         return tuple(map(min, array.chunk_shape, least)) if len(arrays) > 1 else array.chunk_shape
     return default_chunks(least, np.dtype(array.dtype).itemsize, zfp=np.dtype(array.dtype).kind == "f")
@@ -211,7 +211,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     arrays, prefer = variable.arrays, settings.prefer
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample)
-    pipelines = [each for each in candidates.pipelines() if candidates.allowed(each, settings.readers)]
+    pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters, settings.readers)]
     front = _front(candidates, pipelines, sample, nbytes, prefer, work)
     source_ratio = variable.source_ratio
     chosen, reason = _choice(front, prefer, source_ratio, candidates)
@@ -260,14 +260,14 @@ def _front(
         if enough.nbytes > few.nbytes:
             share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
             better: dict[Pipeline, Candidate] = {}
-            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
+            # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
             while near := [
-                each.pipeline
-                for each in (front if sample.is_all else choose.eligible(front, share))
-                if each.pipeline not in better
+                candidate.pipeline
+                for candidate in (front if sample.is_all else choose.eligible(front, share))
+                if candidate.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
-                front = [better.get(each.pipeline, each) for each in front]
+                front = [better.get(candidate.pipeline, candidate) for candidate in front]
             few = enough
     return choose.front_of(front)
 
@@ -279,8 +279,8 @@ def _better(
     screened: Mapping[Pipeline, Candidate],
     work: Work,
 ) -> dict[Pipeline, Candidate]:
-    """Return candidates, measured on more than they were screened on."""
-    # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+    """Return candidates, measured on more data than in the screening."""
+    # The advantage of slow filters over fast ones hardly depends on the chunk, so it was measured on a few.
     slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
     fast = {filters: quick for filters in slow if (quick := _faster(filters)) != filters and quick in screened}
     whole = dict.fromkeys((*(filters for filters in near if filters not in fast), *fast.values()))

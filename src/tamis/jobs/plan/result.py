@@ -190,7 +190,7 @@ class PlannedVariable:
     @property
     def chosen(self) -> Candidate | None:
         """The chosen candidate; None if the variable stays as it is."""
-        return next((each for each in self.candidates if each.filters == self.filters), None)
+        return next((candidate for candidate in self.candidates if candidate.filters == self.filters), None)
 
     @property
     def evidence(self) -> Evidence:
@@ -245,31 +245,41 @@ class Plan(DatasetsResult[PlannedVariable]):
 
         missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
         chunks = {
-            each.path: dict(zip(each.dimensions, each.chunks, strict=True)) if each.dimensions else each.chunks
-            for each in self.datasets
-            if each.path in self.chunks and each.chunks is not None
+            variable.path: dict(zip(variable.dimensions, variable.chunks, strict=True))
+            if variable.dimensions
+            else variable.chunks
+            for variable in self.datasets
+            if variable.path in self.chunks and variable.chunks is not None
         }
         return Recipe(self.filters, chunks=chunks, require=self.require, missing=missing)
 
     @property
     def filters(self) -> dict[str, str]:
         """Filters by path, without variables that stay as they are."""
-        return {each.path: each.filters for each in self.datasets if each.filters is not None}
+        return {variable.path: variable.filters for variable in self.datasets if variable.filters is not None}
 
     @property
     def chunks(self) -> dict[str, tuple[int, ...]]:
         """Chunk shapes by path, of variables that have no chunks yet."""
-        return {each.path: each.chunks for each in self.datasets if each.filters is not None and each.chunks}
+        return {
+            variable.path: variable.chunks
+            for variable in self.datasets
+            if variable.filters is not None and variable.chunks
+        }
 
     @property
     def require(self) -> dict[str, str]:
         """Requirements on each value, by path, for variables with lossy filters."""
-        return {each.path: each.require for each in self.datasets if each.filters is not None and each.require}
+        return {
+            variable.path: variable.require
+            for variable in self.datasets
+            if variable.filters is not None and variable.require
+        }
 
     @property
     def candidates(self) -> dict[str, tuple[Candidate, ...]]:
         """The candidates of each variable, by path."""
-        return {each.path: each.candidates for each in self.datasets}
+        return {variable.path: variable.candidates for variable in self.datasets}
 
     def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the recipe to a file for `tamis.Recipe.load`, with the evidence for each choice.
@@ -286,7 +296,9 @@ class Plan(DatasetsResult[PlannedVariable]):
         FileError
             If the file exists and `overwrite` is False, or it cannot be written.
         """
-        self.recipe.dump(path, overwrite=overwrite, evidence={each.path: each.evidence for each in self.datasets})
+        self.recipe.dump(
+            path, overwrite=overwrite, evidence={variable.path: variable.evidence for variable in self.datasets}
+        )
 
     @property
     def options(self) -> str:
@@ -348,7 +360,9 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     if not plan.filters:
         yield "name", f"{files}: nothing to change; planned in {plan.seconds:.1f} s"
         return
-    sampled, nbytes = (sum(getattr(each, name) for each in plan.datasets) for name in ("sampled_nbytes", "nbytes"))
+    sampled, nbytes = (
+        sum(getattr(variable, name) for variable in plan.datasets) for name in ("sampled_nbytes", "nbytes")
+    )
     planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
     read = f"from {size_text(sampled)} of {size_text(nbytes)}"
     yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
@@ -377,9 +391,9 @@ def _has_bound(pipeline: Pipeline) -> bool:
 
 def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:
     predicted = f" ({ratio_text(chosen.ratio)} predicted)" if chosen is not None else ""
-    found = [f"ratio {ratio_text(confirmed.ratio)}{predicted}", f"largest error {confirmed.largest_error:.3g}"]
-    found += [f"{name} {value:.9g}" for name, value in confirmed.measures if value is not None]
-    return f"confirmed on all values: {', '.join(found)}{'' if confirmed.ok else f'; not kept: {confirmed.missed}'}"
+    reached = [f"ratio {ratio_text(confirmed.ratio)}{predicted}", f"largest error {confirmed.largest_error:.3g}"]
+    reached += [f"{name} {value:.9g}" for name, value in confirmed.measures if value is not None]
+    return f"confirmed on all values: {', '.join(reached)}{'' if confirmed.ok else f'; not kept: {confirmed.missed}'}"
 
 
 def _source(plan: Plan) -> str:

@@ -122,7 +122,7 @@ def sample_of(
     if nbytes >= ALL:
         unread = [UnreadPieces(array, own, are_chunks=True) for array, own in zip(arrays, parts, strict=True)]
         whole = [UnreadPieces(array, _all_fields(array), are_chunks=False) for array in arrays] if fields else unread
-        return Sample(unread, whole, written_nbytes, share, sum(each.nbytes for each in unread), is_all=True)
+        return Sample(unread, whole, written_nbytes, share, sum(part.nbytes for part in unread), is_all=True)
     chunks = [_read(array, chunk_shape, nbytes // len(arrays)) for array in arrays]
     tile_nbytes = nbytes // _TILES_SHARE // len(arrays)
     tiles = [

@@ -118,11 +118,11 @@ def recommended_want(store: Store, array: StoredArray, name: str) -> tuple[Want,
         ) from error
     for markers in _markers(store, array, name):
         try:
-            found = Recommendations.provide.search(markers=markers)
+            recommendation = Recommendations.provide.search(markers=markers)
         except KeyError:
             continue
         by = ", ".join(markers.values())
-        return _want([requirement.get_config() for requirement in found], by)
+        return _want([requirement.get_config() for requirement in recommendation], by)
     return Want(), f"nothing is recommended for {name}, so it stays lossless"
 
 

@@ -40,7 +40,7 @@ def places_of(text: str) -> Places:
     """Return the places of all keys and values."""
     scanner = _Scanner(text.replace("\r\n", "\n"))
     scanner.document()
-    return Places(*({key: scanner.place(at) for key, at in found.items()} for found in (scanner.keys, scanner.found)))
+    return Places(*({key: scanner.place(at) for key, at in places.items()} for places in (scanner.keys, scanner.found)))
 
 
 class _Scanner:
@@ -174,7 +174,7 @@ class _Fields:
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             self._refuse(("drop",), 'a list of names such as ["/group/x"]', repr(drop))
         variables = content.get("variable", [])
-        if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
+        if not isinstance(variables, list) or not all(isinstance(item, dict) for item in variables):
             self._refuse(("variable",), "tables [[variable]]", _kind(variables))
         fields = RecipeFields({}, {}, {}, missing, tuple(drop))
         names: set[str] = set()

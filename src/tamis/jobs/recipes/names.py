@@ -165,8 +165,8 @@ def matching(
         own_paths = list(dict.fromkeys(paths.values()))
         listed = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
         nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))
-        found = f"only {listed}{nearest}" if own_paths else "no datasets"
-        text = f"expected a dataset named {name!r}, found {found}"
+        available = f"only {listed}{nearest}" if own_paths else "no datasets"
+        text = f"expected a dataset named {name!r}, found {available}"
         raise FileError(text).at(dataset=name)
     return Match(labels, exact=False)
 

@@ -208,6 +208,9 @@ def run_repack(
         planning = _planning(store, options, form, survey_reported(report, options.threads))
         form.check_copy(store, planning.dropped)
         notes = _notes_of(planning, options)
+        if not form.copies_objects_of(store):
+            groups = map(store.model.group, store.model.group_paths())
+            notes += [printable(f"{place}: {text}: left out") for group in groups for place, text in group.lost()]
         record = Record.of(source, planning, options)
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
@@ -283,7 +286,7 @@ def run_preview(
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = survey_alone) -> Planning:
-    """Return the planning for the arrays of a store as the target has them."""
+    """Return the planning for the arrays of a store, in the form that the target has."""
     planning = plan_datasets(store, options, survey)._replace(form=form)
     return planning if form.copies_objects_of(store) else planning.of_values()
 
@@ -344,7 +347,7 @@ def _run(
 
 
 def save_store(store: Store, target: str | os.PathLike[str], options: RepackOptions, report: Progress) -> RepackResult:
-    """Write a store to a new netCDF-4 file, which gets its name when it is complete and proven."""
+    """Write a store to a new netCDF-4 file, which gets its name once it is complete and proven."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
     form, threads = target_form(path), options.threads
     with form.begin(path, overwrite=options.overwrite) as transaction:

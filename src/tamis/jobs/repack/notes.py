@@ -153,8 +153,8 @@ def _expected_requirement_note(plan: Rewrite) -> tuple[str, ...]:
     if plan.required is None or not plan.lossy:
         return ()
     texts = []
-    if each := _each_value(plan.required):
-        texts.append(f"every value is proven to keep {each}; chunks that do not are stored without loss")
+    if words := _each_value(plan.required):
+        texts.append(f"every value is proven to keep {words}; chunks that do not are stored without loss")
     if plan.measures:
         texts.append(f"measured before the target gets its name: {text_of(plan.required.measures)}")
     return tuple(texts)

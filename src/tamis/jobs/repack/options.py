@@ -57,7 +57,7 @@ class RepackOptions:
     # Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked
     min_size: int | None = None
     larger: bool = False  # Whether patterns may store datasets that become larger than in the source
-    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied as it is
+    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
     history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
     overwrite: bool = False  # Whether an existing target is replaced
     resume: bool = False  # Whether interrupted runs are continued
@@ -114,7 +114,7 @@ class RepackOptions:
 
     @property
     def is_empty(self) -> bool:
-        """True if no filters and no chunks are asked for."""
+        """True if no filters or chunks are requested."""
         return not (self.recipe.filters or self.recipe.chunks or self.rule_pipelines or self.rule_chunks)
 
     def anew(self) -> Self:

@@ -315,7 +315,9 @@ def _plan_dataset(
         notes.append(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
         )
-    same, *without_checksum = dict.fromkeys(as_stored_already(each, dataset.pipeline) for each in (guarded, pipeline))
+    same, *without_checksum = dict.fromkeys(
+        as_stored_already(filters, dataset.pipeline) for filters in (guarded, pipeline)
+    )
     for candidate in (same, *without_checksum):
         if not (rounding is None and keeps_companion):
             break

@@ -105,7 +105,7 @@ def prove(
 
 
 def _is_compared(stores: StoreComparison, array: StoredArray) -> bool:
-    """Return whether an array has values of its own: a companion is compared as the missing values of another one."""
+    """Return whether an array is compared itself: a companion is compared as another array's missing values."""
     return not array.is_bare_dimension and array.path not in stores.companions
 
 

@@ -215,7 +215,7 @@ def _needs_proof(plan: Rewrite) -> bool:
 
 
 def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: RepackOptions) -> set[str] | None:
-    """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
+    """Return the datasets kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, options).plans
     kept = set()
     for path, plan in plans.items():
@@ -231,7 +231,7 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: Re
 
 
 def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], options: RepackOptions) -> str:
-    """Return how a target treats missing values in another way than requested; empty if it does not."""
+    """Return how a target's treatment of missing values differs from the request; empty if it does not."""
     if options.missing == "exact":
         return ""
     for plan in plans:

@@ -106,10 +106,10 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
         bounds.append(stored)
     if required.range is not None or required.std is not None:
         try:
-            found = read(plan, source, required.std is not None)
+            measured = read(plan, source, required.std is not None)
         except FileError:
             return 0.0  # writing reports why it cannot be read
-        for share, size in ((required.range, found.span), (required.std, found.deviation)):
+        for share, size in ((required.range, measured.span), (required.std, measured.deviation)):
             if share is not None and size is not None:
                 bounds.append(share * size)
     return min(bounds, default=None)

@@ -214,11 +214,11 @@ class DatasetPreview:
     packing
         Conversion of stored values to units of the variable; None if they are not packed.
     reusable_chunks
-        Number of chunks that an interrupted run noted; each is taken over if its bytes match the note.
+        Number of chunks that an interrupted run recorded; each is reused if its bytes match the record.
     tolerance
-        Tolerance of zfp, in units of the variable, where another bound holds; None otherwise.
+        Tolerance of zfp, in units of the variable, if another bound applies; None otherwise.
     require
-        What is required, as text; empty if nothing is.
+        Requirements, as text; empty if there are none.
     """
 
     path: str
@@ -257,7 +257,7 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     datasets
         All datasets of the source.
     notes
-        Notes about interrupted runs, and about other files that the source names.
+        Notes about interrupted runs, and about other files that the source refers to.
     """
 
     source: str

@@ -33,7 +33,7 @@ from tamis.jobs.verify.bounds import (
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
 from tamis.safety.library_errors import reading
-from tamis.stores.comparison import companion_note
+from tamis.stores.comparison import companion_note, new_attribute
 from tamis.stores.protocols import Change, StoreComparison, absent_text
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ class _Comparison:
         if alike.new_attributes is None:
             with self._reading(path):
                 self._add_all(self.stores.attribute_changes(path, source, target))
+        else:
+            self._add_all(new_attribute(path, name) for name in alike.new_attributes)
         return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
@@ -223,7 +225,7 @@ class _Comparison:
                 self._note(path, "companion", f"{name}: {other}")
 
     def rest(self) -> None:
-        """Compare groups, their attributes and links, and note what only the target has."""
+        """Compare groups, their attributes and links, and note additions in the target."""
         for path, reason in self.stores.unlisted():
             self.problems.append(Finding(path, "unreadable", reason))
         for path, comparisons in self.stores.groups():

@@ -91,7 +91,7 @@ def test_an_origin_that_no_array_has_is_damage(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(key, damaged))
     result = tamis.verify(path, path)
     assert [problem.code for problem in result.problems] == ["unreadable"]
-    assert "damaged: chunk at [9223372036854775812] of shape (8,)" in result.problems[0].text
+    assert "damaged: chunk at [9223372036854775812], outside of shape (8,)" in result.problems[0].text
 
 
 def test_appender_along_an_axis_that_is_not_the_first(tmp_path: Path) -> None:

@@ -56,11 +56,11 @@ class NamedTypes:
         types, left_out = [], {}
         for address in self._groups.get(path, ()):
             try:
-                found = self._of_address(address, 0)
+                cdl_type = self._of_address(address, 0)
             except NoTypeError as error:
                 left_out[self._named[address][2]] = str(error)
             else:
-                types += [found] if found.group else []
+                types += [cdl_type] if cdl_type.group else []
         return tuple(types), left_out
 
     def of(self, datatype: Any, *, text: str = "string", level: int = 0) -> CdlType:

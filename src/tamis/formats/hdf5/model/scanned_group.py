@@ -25,7 +25,7 @@ from tamis.formats.hdf5.model.attributes import (
     references,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import in_order, links_of
+from tamis.formats.hdf5.tree.walk import Link, in_order, link_words, links_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:

@@ -493,7 +493,7 @@ class _Copy:
                 rewrite_references(source, target, partial(self._rewire, text_of(path)))
         own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
         names = attribute_names(source)
-        for name in (*names, *(each for each in own if each not in names)):
+        for name in (*names, *(name for name in own if name not in names)):
             with placed(path, name):
                 if name in own:
                     set_text_like(source, target, name, own[name])

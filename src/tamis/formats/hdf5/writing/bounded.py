@@ -40,13 +40,13 @@ def bounded_dataset(
         return Target.of(dataset, recorded, label)
     try:
         target = Target.of(dataset, recorded, label)
-        found = _loosest(target, filters, data)
+        tolerance = _loosest(target, filters, data)
     except BaseException:
         dataset.id.close()  # without a name it no longer exists, and its space is free
         raise
-    if found != filters:
+    if tolerance != filters:
         dataset.id.close()
-        dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": found})
+        dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": tolerance})
     return Target.of(dataset, recorded.within(filters.bound), label)
 
 

@@ -56,8 +56,8 @@ class ShardForm:
         data, _ = read_part(path, nbytes, size - nbytes if self.at_end else 0)
         if self.has_checksum:
             data, checksum = data[:-_CHECKSUM_NBYTES], int.from_bytes(data[-_CHECKSUM_NBYTES:], "little")
-            if (found := _crc32c(data)) != checksum:
-                raise _damage(path, f"expected the checksum {checksum:08x} of the index, found {found:08x}")
+            if (actual := _crc32c(data)) != checksum:
+                raise _damage(path, f"expected the checksum {checksum:08x} of the index, found {actual:08x}")
         entries: NDArray[np.uint64] = np.frombuffer(data, "<u8").reshape(count, 2).astype(np.uint64)
         first, last = (0, size - nbytes) if self.at_end else (nbytes, size)
         stored = entries[(entries != _ABSENT).any(axis=1)]
