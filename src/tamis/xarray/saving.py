@@ -14,15 +14,7 @@ from xarray import Dataset
 
 from tamis.arrays.grid import default_chunks
 from tamis.errors import ParameterError, located
-from tamis.jobs.recipes.names import (
-    Chunks,
-    DimensionChunks,
-    Names,
-    absolute,
-    assigned,
-    assigned_shapes,
-    chunk_shape,
-)
+from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, assigned, assigned_shapes, chunk_shape
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions

@@ -43,13 +43,8 @@ class _Create(CreateAtOnce):
         link: Link,
         growing: GrowingFile,
     ) -> None:
-        self._source, self._open_source, self._parent, self._link, self._growing = (
-            source,
-            open_source,
-            parent,
-            link,
-            growing,
-        )
+        self._source, self._open_source, self._parent = source, open_source, parent
+        self._link, self._growing = link, growing
         self._writer: Hdf5Writer | None = None
 
     def __call__(self, plan: Rewrite) -> Hdf5Writer:

@@ -273,11 +273,7 @@ def _front(
 
 
 def _better(
-    candidates: Candidates,
-    near: Sequence[Pipeline],
-    enough: Sample,
-    screened: Mapping[Pipeline, Candidate],
-    work: Work,
+    candidates: Candidates, near: Sequence[Pipeline], enough: Sample, screened: Mapping[Pipeline, Candidate], work: Work
 ) -> dict[Pipeline, Candidate]:
     """Return candidates, measured on more data than in the screening."""
     # The advantage of slow filters over fast ones hardly depends on the chunk, so it was measured on a few.

@@ -259,10 +259,7 @@ def preview_repack(
 
 
 def run_preview(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    options: RepackOptions,
-    adapt: Adapt = _as_they_are,
+    source: str | os.PathLike[str], target: str | os.PathLike[str], options: RepackOptions, adapt: Adapt = _as_they_are
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
@@ -306,12 +303,7 @@ class _Done(NamedTuple):
 
 
 def _run(
-    store: Store,
-    planning: Planning,
-    record: Record,
-    transaction: Transaction,
-    report: Progress,
-    options: RepackOptions,
+    store: Store, planning: Planning, record: Record, transaction: Transaction, report: Progress, options: RepackOptions
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)

@@ -132,11 +132,7 @@ class Earlier:
 
 
 def check_target(
-    transaction: Transaction,
-    source: Path,
-    record: Record,
-    plans: Mapping[str, Rewrite],
-    options: RepackOptions,
+    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
     target = transaction.target
