@@ -221,3 +221,20 @@ def test_u54_list_of_one_text_stays_a_list(zarr_format: Any, tmp_path: Path) -> 
     run("verify", tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file.attrs["labels"].tolist() == ["nuclei"]
+
+
+def test_u58_text_that_other_bytes_follow_ends_where_it_ends(tmp_path: Path) -> None:
+    """HDF-EOS and CGNS store what was in memory after the end; what is text there is kept."""
+    kind = h5py.h5t.C_S1.copy()
+    kind.set_size(16)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        for name, text in (("version", b"5.1.10\0\xe8\xff\x01"), ("two", b"one\0two"), ("raw", b"\xff\xfe")):
+            space = h5py.h5s.create(h5py.h5s.SCALAR)
+            h5py.h5a.create(file["x"].id, name.encode(), kind, space).write(np.array(text, "S16"), mtype=kind)
+    assert "/x: expected the attribute 'raw'" in run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", code=1)
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        del file["x"].attrs["raw"]
+    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
+    run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r")["x"].attrs) == {"version": "5.1.10", "two": "one\0two"}

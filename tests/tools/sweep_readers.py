@@ -401,6 +401,9 @@ def _stripped(values: Any) -> Any:
 def _attrs_differences(expected: dict[str, Any], got: dict[str, Any]) -> Iterator[str]:
     ours = {key: _without_zeros(value) for key, value in got.items() if key not in REFERENCES}
     texts = {key: plain(_without_zeros(value)) for key, value in expected.items()}
+    for key, text in texts.items():  # what follows the end of a text and is none, which netCDF4 shows
+        if isinstance(text, str) and "\ufffd" in text and isinstance(ours.get(key), str) and ours[key]:
+            texts[key] = ours[key] if text.startswith(ours[key]) else text
     yield from _attribute_differences(texts, ours, "engine tamis")
 
 

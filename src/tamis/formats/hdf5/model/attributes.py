@@ -125,10 +125,10 @@ def _joined(texts: list[str | bytes]) -> Any:
 
 def _decoded(text: Any) -> str | bytes:
     raw = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw
+    for part in (raw, raw.partition(b"\0")[0]):  # C programs store what was in memory after the end of a text
+        with suppress(UnicodeDecodeError):
+            return part.decode("utf-8")
+    return raw
 
 
 def references(owner: h5py.HLObject, name: str) -> list[Any]:
