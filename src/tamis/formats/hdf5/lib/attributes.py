@@ -185,24 +185,32 @@ def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
 
 def name_container(dataset: h5py.Dataset, group: h5py.Group, rounding: Rounding) -> None:
     """Let a dataset name the variable of its group that describes the algorithm; create the variable if needed."""
-    expected = container_attributes(rounding)
-    if not expected:
-        return
-    for name in container_names(rounding):
-        if group.get(name, getlink=True) is None:
-            _create(group, name, expected)
-        elif not _has(group.get(name), expected):
-            continue
+    if name := _container(group, rounding):
         set_text(dataset, CONTAINER, name)
-        return
 
 
 def name_containers(file: h5py.File, roundings: Mapping[str, Rounding]) -> None:
     """Let datasets, by path, name the variables that describe their rounding; see `name_container`."""
+    containers: dict[tuple[bytes, str], str] = {}
     for path, rounding in roundings.items():
         raw = path.encode("utf-8", "surrogateescape")
-        group = h5py.Group(h5g.open(file.id, raw.rpartition(b"/")[0] or b"/"))
-        name_container(h5py.Dataset(h5d.open(file.id, raw)), group, rounding)
+        place = raw.rpartition(b"/")[0] or b"/", rounding.algorithm
+        if place not in containers:
+            containers[place] = _container(h5py.Group(h5g.open(file.id, place[0])), rounding)
+        if containers[place]:
+            set_text(h5py.Dataset(h5d.open(file.id, raw)), CONTAINER, containers[place])
+
+
+def _container(group: h5py.Group, rounding: Rounding) -> str:
+    """Return the name of the variable of a group that describes an algorithm; empty if none is needed."""
+    expected = container_attributes(rounding)
+    for name in container_names(rounding) if expected else ():
+        if group.get(name, getlink=True) is None:
+            _create(group, name, expected)
+        elif not _has(group.get(name), expected):
+            continue
+        return name
+    return ""
 
 
 def _create(group: h5py.Group, name: str, attributes: dict[str, str]) -> None:
