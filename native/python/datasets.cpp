@@ -176,8 +176,12 @@ using Settings = std::tuple<datasets::hid_t, datasets::hid_t, datasets::hid_t, d
 // Of zfp: the mask, the marks of missing values, the limits of valid ones, and the bound.
 using Loss = std::tuple<std::uint32_t, nb::object, std::tuple<double, double>, std::optional<double>>;
 
+// Values in place of those of the source, and attributes that record why: name, type, dataspace and values of each.
+using Changed = std::pair<nb::bytes, std::vector<std::tuple<nb::bytes, datasets::hid_t, datasets::hid_t, nb::bytes>>>;
+
 nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings settings, nb::bytes name,
-                   const chunks::Pipeline& pipeline, std::size_t most_nbytes, std::optional<Loss> loss) {
+                   const chunks::Pipeline& pipeline, std::size_t most_nbytes, std::optional<Loss> loss,
+                   std::optional<Changed> changed) {
     const auto& [id, file, base] = place;
     const auto& [parent, link, type, properties] = settings;
     std::optional<Buffer> marks;
@@ -190,10 +194,21 @@ nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings set
     SmallDataset source(hdf5, id, path.c_str());
     datasets::Memory values;
     const zfp::Kernel& kernel = kernel_in_use();
-    if (!source.survey(base) || !source.decode(file, libdeflate_in_use(), kernel, values)) return nb::none();
+    if (!source.survey(base)) return nb::none();
+    std::vector<datasets::NewAttribute> added;
+    if (changed) {
+        const auto& [bytes, attributes] = *changed;
+        if (bytes.size() != source.nbytes()) return nb::none();
+        const auto* const first = reinterpret_cast<const std::uint8_t*>(bytes.c_str());
+        values.assign(first, first + bytes.size());
+        for (const auto& [label, kind, space, content] : attributes)
+            added.push_back({label.c_str(), kind, space, content.c_str()});
+    } else if (!source.decode(file, libdeflate_in_use(), kernel, values)) {
+        return nb::none();
+    }
     datasets::Rewriter rewriter(hdf5, source, pipeline);
     if (!rewriter.encode(values, kernel, most_nbytes, terms ? &*terms : nullptr)) return nb::none();
-    const auto rewritten = rewriter.write({parent, name.c_str(), link, type, properties}, base);
+    const auto rewritten = rewriter.write({parent, name.c_str(), link, type, properties}, base, added);
     if (rewritten == datasets::Rewritten::nothing) return nb::none();
     if (rewritten == datasets::Rewritten::some) fail("the dataset cannot be written");
     const auto chunk_of = [](const datasets::NewChunk& chunk) -> nb::object {
@@ -291,16 +306,20 @@ void bind_datasets(nb::module_& m) {
             "Write encoded chunks: tuples that begin with number, bytes and mask.\n\n"
             "Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5\n"
             "cannot write one.")
-        .def("rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
-             "loss"_a.none() = nb::none(),
-             "Store a small dataset anew, in a group of another file, through other filters.\n\n"
-             "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"
-             "properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as\n"
-             "`ChunkPipeline.encode` takes them; without it nothing is lost. The encoded chunks are decoded and\n"
-             "compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and\n"
-             "offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is\n"
-             "written, if more is to be done, or the chunks break the bound or the limits, or take more than\n"
-             "`most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
+        .def(
+            "rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
+            "loss"_a.none() = nb::none(), "changed"_a.none() = nb::none(),
+            "Store a small dataset anew, in a group of another file, through other filters.\n\n"
+            "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"
+            "properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as\n"
+            "`ChunkPipeline.encode` takes them; without it nothing is lost. `changed` are other values in the type of\n"
+            "the file, and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks "
+            "are\n"
+            "decoded and compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, "
+            "and\n"
+            "offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is\n"
+            "written, if more is to be done, or the chunks break the bound or the limits, or take more than\n"
+            "`most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
 }
 
 }  // namespace tamis::python

@@ -115,10 +115,10 @@ def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) 
     return chunks
 
 
-def is_simple(plan: Rewrite) -> bool:
-    """Return whether a chunk needs only its filters, and its values need only keep their bound."""
+def is_simple(plan: Rewrite, *, rounded: bool = False) -> bool:
+    """Return whether a chunk needs only its filters, or a rounding if `rounded`, and values only keep their bound."""
     by_values = plan.lossy and ((plan.bounds is not None and plan.bounds.needs_values) or plan.measures)
-    return plan.flags is None and plan.rounding is None and not by_values
+    return plan.flags is None and (rounded or plan.rounding is None) and not by_values
 
 
 def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:

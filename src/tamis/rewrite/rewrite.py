@@ -169,6 +169,7 @@ class WrittenAtOnce(NamedTuple):
     # Offset, size, checksum, number of missing values and largest error of each chunk, in the order of their numbers
     chunks: Sequence[tuple[int, int, int, int, float]]
     mask: int  # Filter mask of all chunks
+    unrounded: int = 0  # As in `Written`
 
 
 class CreateAtOnce(ABC):

@@ -110,7 +110,7 @@ def _write_at_once(
     plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, resumed: ResumedChunks | None
 ) -> Written | None:
     """Write a small array at once; None, without writing anything, if this is not possible."""
-    special = plan.streams_kept or not is_simple(plan)
+    special = plan.streams_kept or not is_simple(plan, rounded=True)
     if special or source.likeness is None or (resumed is not None and resumed.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
@@ -124,7 +124,7 @@ def _write_at_once(
     progress(count, count)
     missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0
     largest = max([chunk[-1] for chunk in array.chunks]) if plan.lossy else 0.0
-    return Written(count, 0, missing, pipeline=array.pipeline, largest_error=largest)
+    return Written(count, 0, missing, pipeline=array.pipeline, largest_error=largest, unrounded=array.unrounded)
 
 
 def would_grow(plan: Rewrite, source: StoredArray) -> bool:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "tamis/chunks/write.hpp"
 #include "tamis/chunks/write_lossless.hpp"
@@ -15,6 +16,13 @@ struct Creation {
     hid_t parent;
     const char* name;
     hid_t link, type, properties;
+};
+
+// An attribute that only the copy has.
+struct NewAttribute {
+    const char* name;
+    hid_t type, space;
+    const void* values;
 };
 
 // A chunk of a copy.
@@ -55,9 +63,15 @@ public:
         return false;
     }
 
-    // Create the dataset, write its chunks, compare HDF5's records of them, and copy the attributes if that is simple.
-    // Nothing is there if HDF5 creates no such dataset; some of it, if HDF5 then fails.
-    Rewritten write(const Creation& creation, std::int64_t base) {
+    // Create the dataset, write its chunks, compare HDF5's records of them, add new attributes, and copy the others if
+    // that is simple. Nothing is there if HDF5 creates no such dataset, or the source has an attribute of that name;
+    // some of it, if HDF5 then fails.
+    Rewritten write(const Creation& creation, std::int64_t base, std::span<const NewAttribute> added = {}) {
+        Names names;
+        if (!added.empty() && !attribute_names(hdf5_, source_.id(), names)) return Rewritten::nothing;
+        for (const NewAttribute& attribute : added)
+            for (const AttributeName& other : names)
+                if (other.name == attribute.name) return Rewritten::nothing;
         const chunks::Shape& shape = source_.shape();
         hsize_t extents[chunks::max_axes];
         std::copy_n(shape.extent.begin(), shape.rank, extents);
@@ -75,6 +89,11 @@ public:
                 return Rewritten::some;
         }
         if (!is_recorded(copy, base)) return Rewritten::some;
+        for (const NewAttribute& attribute : added) {
+            const Id id(hdf5_.create_attribute(copy, attribute.name, attribute.type, attribute.space, none, none),
+                        hdf5_.close_attribute);
+            if (!id.valid() || hdf5_.write_attribute(id, attribute.type, attribute.values) < 0) return Rewritten::some;
+        }
         attributes_ = copy_attributes(hdf5_, source_.id(), copy);
         return attributes_ == Copied::some ? Rewritten::some : Rewritten::done;
     }

@@ -62,6 +62,7 @@ class _Create(CreateAtOnce):
             return None
         written, complete = small
         self.copy = Copied(complete)
+        self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return written
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import h5py
 from h5py import h5g, h5i, h5s, h5t
 
 from tamis.arrays.grid import ChunkNotes, Grid
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, TamisError
 from tamis.formats.hdf5.companion_writer import create_companion
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import record_rounding
@@ -25,6 +26,7 @@ from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import Rewrite, WrittenAtOnce
 
 if TYPE_CHECKING:
+    from tamis.accuracy.value_bounds import ArrayRounding, RoundedPart
     from tamis.formats.hdf5.stored_array import Hdf5Array
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
@@ -160,12 +162,33 @@ def write_small(
         or shares_messages(source.file)
     ):
         return None
-    most = _ANY_NBYTES if most_nbytes is None else most_nbytes
-    link_list = link_plist(link.charset)
-    copy = rewrite_small(source.file, source.stored_path, parent, link.name, link_list, like, plan.missing, most)
+    rounded = changed = None
+    if plan.rounding is not None:
+        if (rounded := _rounded(plan, plan.rounding, source)) is None:
+            return None
+        recorded = plan.rounding.rounding.recorded.items()
+        kinds = [(h5t.py_create(values.dtype), h5s.create_simple(values.shape)) for _, values in recorded]
+        added = zip(recorded, kinds, strict=True)
+        attributes = [(name.encode(), kind.id, space.id, values.tobytes()) for (name, values), (kind, space) in added]
+        changed = rounded.values.astype(source.dtype, copy=False).tobytes(), attributes
+    most, links = _ANY_NBYTES if most_nbytes is None else most_nbytes, link_plist(link.charset)
+    path = source.stored_path
+    copy = rewrite_small(source.file, path, parent, link.name, links, like, plan.missing, most, changed)
     if copy is None or like.encoder is None:
         return None
-    return WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask), copy.complete
+    written = WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask)
+    if rounded is not None:
+        chunks = [(*chunk[:3], rounded.comparison.missing, rounded.comparison.error) for chunk in copy.chunks]
+        written = written._replace(chunks=chunks, unrounded=rounded.unrounded)
+    return written, copy.complete
+
+
+def _rounded(plan: Rewrite, rounding: ArrayRounding, source: Hdf5Array) -> RoundedPart | None:
+    """Return the rounded values of a small array of one chunk; None if the rounding fails, or more is required."""
+    values = source.small_values() if plan.bounds is None and plan.chunk_shape == source.shape else None
+    with suppress(TamisError):
+        return None if values is None else rounding.apply(values, (0,) * values.ndim, plan.missing)
+    return None
 
 
 def _creation_of(plan: Rewrite, source: Hdf5Array, growing: GrowingFile) -> Creation | None:

@@ -157,21 +157,24 @@ def rewrite_small(
     creation: Creation,
     missing: Missing,
     most_nbytes: int,
+    changed: tuple[bytes, list[tuple[bytes, int, int, bytes]]] | None = None,
 ) -> QuickCopy | None:
     """Store a dataset anew in a group of another file; None, without writing anything, if this code cannot do it.
 
     Encoded chunks are decoded and compared, and so are HDF5's records of them: `missing` values stay unchanged, others
     are within the bound of the filters and the valid range.
+
+    `changed` are other values, with attributes that record why, for filters that lose nothing.
     """
     place, library = _place(file), libhdf5()
     encoder = creation.encoder
-    if place is None or library is None or encoder is None:
+    if place is None or library is None or encoder is None or (changed and encoder.has_zfp):
         return None
     settings = parent.id, id_of(link_plist), creation.datatype.id, creation.plist.id
     raw_path = path.encode("utf-8", "surrogateescape")
     with lock:
         loss = encoder.loss(missing) if encoder.has_zfp else None
-        result: Any = library.rewrite(place, raw_path, settings, name, encoder.native, most_nbytes, loss)
+        result: Any = library.rewrite(place, raw_path, settings, name, encoder.native, most_nbytes, loss, changed)
     return None if result is None else QuickCopy._make(result)
 
 

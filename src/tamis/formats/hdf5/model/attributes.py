@@ -79,7 +79,7 @@ def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] |
     shape = tuple(extents[: len(extents) // 2])
     if isinstance(kind, h5t.TypeStringID):
         if kind.is_variable_str():
-            value = _joined([_decoded(text[1:-1]) for text in _VARYING.findall(data)])
+            value = _decoded_all([text[1:-1] for text in _VARYING.findall(data)])
         else:
             value = _fixed_text(name, np.frombuffer(data, f"S{kind.get_size()}").reshape(shape))
     elif type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
@@ -109,17 +109,18 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
         if values.size:
             attribute.read(values, mtype=kind)
         return _fixed_text(name, values)
-    return _joined([_decoded(value) for value in np.asarray(values, object).reshape(-1)])
+    return _decoded_all(np.asarray(values, object).reshape(-1))
 
 
 def _fixed_text(name: str, values: NDArray[np.bytes_]) -> Any:
     """Return an attribute of texts of a fixed length."""
     if name in FILL_ATTRIBUTES and values.itemsize == 1:
         return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
-    return _joined([_decoded(value) for value in values.reshape(-1).tolist()])
+    return _decoded_all(values.reshape(-1).tolist())
 
 
-def _joined(texts: list[str | bytes]) -> Any:
+def _decoded_all(values: Iterable[Any]) -> Any:
+    texts = [_decoded(value) for value in values]
     return texts[0] if len(texts) == 1 else texts
 
 

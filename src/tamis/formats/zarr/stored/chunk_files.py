@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -113,7 +111,6 @@ def _damage(path: Path, text: str) -> FileError:
 
 
 _NUMBERS = re.compile(r"\d+")
-_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +130,9 @@ class ChunkFiles:
         return self.folder / self.key_of(tuple(index))
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid.
-
-        Where there are few chunks, each is looked for.
-        """
+        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""
         numbers, sizes = [], []
         try:
-            if math.prod(self.counts) <= _FEW:
-                return self._looked_up()
             for key, entry in _files_in(self.folder, ""):
                 if (number := self._number_of(key)) is not None:
                     numbers.append(number)
@@ -149,15 +141,6 @@ class ChunkFiles:
             raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
         order = np.argsort(known := np.array(numbers, np.int64))
         return known[order], np.array(sizes, np.int64)[order]
-
-    def _looked_up(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        found = {}
-        for number in range(math.prod(self.counts)):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                status = os.stat(self.path_of(number))
-                if not stat.S_ISDIR(status.st_mode):
-                    found[number] = status.st_size
-        return np.array([*found], np.int64), np.array([*found.values()], np.int64)
 
     def _number_of(self, key: str) -> int | None:
         """Return the number of the chunk with a key; None if it is not the key of a chunk of the grid."""
