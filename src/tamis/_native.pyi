@@ -411,14 +411,16 @@ class Libhdf5:
         pipeline: ChunkPipeline,
         most_nbytes: int,
         loss: tuple[int, object, tuple[float, float], float | None] | None = None,
+        changed: tuple[bytes, Sequence[tuple[bytes, int, int, bytes]]] | None = None,
     ) -> object:
         """
         Store a small dataset anew, in a group of another file, through other filters.
 
         `settings` are identifiers: of the group, of the properties of the link, of the type, and of the
         properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as
-        `ChunkPipeline.encode` takes them; without it nothing is lost. The encoded chunks are decoded and
-        compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and
+        `ChunkPipeline.encode` takes them; without it nothing is lost. `changed` are other values in the type of
+        the file, and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks are
+        decoded and compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and
         offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is
         written, if more is to be done, or the chunks break the bound or the limits, or take more than
         `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
