@@ -159,13 +159,9 @@ def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:
     return ListedReader(opens(path))
 
 
-def _anything(path: PathLike) -> bool:
-    return True
-
-
 FORMATS = (
     Format(is_zarr, _open_zarr, partial(_listed, _open_zarr), ".zarr", _zarr_form),
     Format(is_classic, _open_classic, partial(_listed, _open_classic)),
-    Format(_anything, _open_hdf5, _read_hdf5, "", _hdf5_form),
+    Format(lambda _: True, _open_hdf5, _read_hdf5, "", _hdf5_form),
 )
 """In this order. HDF5 comes last: its own error says what a file is that no format recognizes."""

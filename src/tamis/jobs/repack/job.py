@@ -334,7 +334,7 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, options.anew())
+    again = _run(store, planning, record, transaction, report, replace(options, resume=False))
     return again._replace(notes=(stale, *again.notes))
 
 

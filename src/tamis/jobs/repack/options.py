@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from tamis.arrays.threads import checked_threads
@@ -116,7 +116,3 @@ class RepackOptions:
     def is_empty(self) -> bool:
         """True if no filters or chunks are requested."""
         return not (self.recipe.filters or self.recipe.chunks or self.rule_pipelines or self.rule_chunks)
-
-    def anew(self) -> Self:
-        """Return the options of a run that takes nothing over."""
-        return replace(self, resume=False)
