@@ -388,10 +388,19 @@ with h5py.File(source) as file:
         assert other["x"].id.read_direct_chunk((8, 0, 0)) == x.id.read_direct_chunk((8, 0, 0))
         assert np.array_equal(other["x"][...], known)
 with h5py.File(source, "a") as file:
-    file["x"][:8] = 7
+    x = file["x"]
+    x[...]
+    x[:8] = 7
     tamis.repack(source, target, {}, overwrite=True)
     with h5py.File(target) as other:
         assert np.abs(other["x"][:8] - 7).max() <= 1
+with h5py.File(source, "w", libver="latest") as file:
+    x = file.create_dataset("x", data=values, chunks=(8, 64, 64), **stored)
+    x[...]
+    try:
+        tamis.repack(source, target, {}, overwrite=True)
+    except tamis.FileError as error:
+        assert "expected a file that this process does not write" in str(error)
 """
 COPIED_BY_HDF5 = """
 for _ in range(3):

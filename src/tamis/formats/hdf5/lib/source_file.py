@@ -64,9 +64,13 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
             raise FileError(f"{place}: expected {FORMATS}, got {kind_of(place)}")
         fapl = access_list(keeps_chunks=keeps_chunks)
         file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
-        if not keeps_chunks and file.get_access_plist().get_cache()[2] and not _is_written(file):
+        if not keeps_chunks and file.get_access_plist().get_cache()[2]:
+            for other in writers_of(file):
+                h5f.flush(other)
             fapl.set_fapl_stdio()
-            file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
+            fapl.set_file_locking(False, False)
+            with suppress(OSError):
+                file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
         return SourceFile(file)
     except FileError as error:
         error.at(path=place)
@@ -80,10 +84,10 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
 
 
-def _is_written(file: h5f.FileID) -> bool:
-    """Return whether somebody in this process has a file open for writing."""
-    others = [each for each in h5f.get_obj_ids(types=h5f.OBJ_FILE) if each.get_intent() != h5f.ACC_RDONLY]
-    return any(h5o.get_info(each).fileno == h5o.get_info(file).fileno for each in others)
+def writers_of(file: h5f.FileID) -> list[h5f.FileID]:
+    """Return the identifiers with which this process writes a file that HDF5 shares with them."""
+    others = (other for other in h5f.get_obj_ids(types=h5f.OBJ_FILE) if other.get_intent() != h5f.ACC_RDONLY)
+    return [other for other in others if h5o.get_info(other).fileno == h5o.get_info(file).fileno]
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:

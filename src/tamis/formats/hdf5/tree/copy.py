@@ -26,6 +26,7 @@ from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.formats.hdf5.lib.references import Place, has_references
+from tamis.formats.hdf5.lib.source_file import writers_of
 from tamis.formats.hdf5.tree.create import (
     STAGING,
     copy_empty_group,
@@ -233,6 +234,7 @@ class _Copy:
         self.recreate = self._by_address(source, recreate)
         self.shares_messages = shares_messages(source)
         self.other_files = Relocation(source.filename, target.filename)
+        self.is_written = source.id.get_access_plist().get_cache()[2] > 0 and bool(writers_of(source.id))
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, the same in both files; places of one group are consecutive.
         self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
@@ -360,6 +362,8 @@ class _Copy:
         named = datatype.committed()
         plist = item.get_create_plist()
         isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
+        if self.is_written and plist.get_nfilters():  # see `open_source`
+            raise FileError(f"{self.file.filename}: expected a file that this process does not write: close it first")
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
         check_sizes(item, datatype)
