@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 
 from tamis.formats.hdf5.copying import copy_file
 from tamis.formats.hdf5.store import Hdf5Store
+from tamis.rewrite.transfer import Changes
 
 COMMAND = Path(sys.executable).parent / "tamis"
 SOURCE = Path(__file__).with_name("foreign_filter.c")
@@ -453,5 +455,6 @@ def test_u56_chunks_that_hdf5_has_read_are_copied_as_stored(tmp_path: Path) -> N
     with Hdf5Store.open(source) as store:
         array = store.arrays["/x"]
         assert np.array_equal(array.dataset[...], values)
-        copy_file(store, target, {}, (), dict, lambda: None)
+        transaction = SimpleNamespace(path=target, protect=lambda: None)
+        copy_file(store, transaction, Changes({}, dict))  # type: ignore[arg-type]
     assert stored(target, (0, 0)) == stored(source, (0, 0))
