@@ -1,4 +1,4 @@
-"""The main job on a real field: thirty days of surface temperature of a climate model, made smaller within 0.1 K."""
+"""The main job on a real field: thirty days of surface temperature from a climate model, made smaller within 0.1 K."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUND = 0.1  # kelvin
 
 
 def main() -> None:
-    """Repack the sample, check the bound once more with h5py alone, and say what to do next."""
+    """Repack the sample, check the bound again with h5py alone, and say what to do next."""
     folder = Path(tempfile.mkdtemp(prefix="tamis-demo-"))
     target = folder / "cam_ts_small.nc"
     print(f"Repacking {SAMPLE.name}: TS (30 × 192 × 288 float32, CESM CAM), largest error allowed {BOUND} K\n")
@@ -31,7 +31,7 @@ def main() -> None:
     print(f"  TS as deflate   {values.source_nbytes:>10,} bytes, 1/{deflated:.2f} of the raw values")
     print(f"  TS as zfp       {values.target_nbytes:>10,} bytes, 1/{values.ratio:.2f} of the raw values")
     print(f"  largest error   {error:>10.4f} K of {BOUND} K allowed, checked value by value: kept")
-    print(f"  time            {result.seconds:>10.2f} s, reading it all again included\n")
+    print(f"  time            {result.seconds:>10.2f} s, including reading it all again\n")
     print(tamis.inspect(target), "\n")
     print("Next:")
     print(f"  .venv/bin/tamis inspect {target}")

@@ -1,5 +1,5 @@
-/* Chunks encoded by the program itself and written as they are (H5Dwrite_chunk), then read through the filter; and the
- * reverse: read as they are and decoded here. So the codec runs outside HDF5's lock, in as many threads as wanted.
+/* Chunks that the program itself encodes and writes directly (H5Dwrite_chunk), then read through the filter; and the
+ * reverse: chunks read directly and decoded here. So the codec runs outside HDF5's lock, in any number of threads.
  *
  *     h5cc chunks.c $(tamis config --cflags --libs) $(tamis config --libs --codec) -lm -o chunks && ./chunks chunks.h5
  */
@@ -22,7 +22,7 @@ static void check(int ok, const char* what) {
     exit(1);
 }
 
-/* Shape and parameters of the chunks, as the dataset stores them: axes that are 1 long are not among them. */
+/* Shape and parameters of the chunks, as the dataset stores them: without axes of length 1. */
 static void read_parameters(hid_t dataset, tamis_array* chunk, tamis_zfp_params* params) {
     unsigned flags, config, cd_values[H5Z_ZFP_CD_NELMTS_MAX];
     size_t count = H5Z_ZFP_CD_NELMTS_MAX;

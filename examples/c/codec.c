@@ -1,4 +1,4 @@
-/* An array in memory, encoded and decoded by the codec alone, without HDF5.
+/* An array in memory, encoded and decoded by the codec, without HDF5.
  *
  *     cc codec.c $(tamis config --cflags --libs --codec) -lm -o codec && ./codec
  */

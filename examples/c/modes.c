@@ -1,4 +1,4 @@
-/* Every mode of ZFP through both interfaces: written, read back, and what the file says about it.
+/* Every mode of ZFP through both interfaces: written, read back, and inspected.
  *
  *     h5cc modes.c $(tamis config --cflags --libs) -lm -o modes && ./modes modes.h5
  */
@@ -36,7 +36,7 @@ static herr_t set_properties(int mode, hid_t dcpl) {
     }
 }
 
-/* The generic interface: cd_values for H5Pset_filter, as programs give them that link no filter but load a plugin. */
+/* The generic interface: cd_values for H5Pset_filter, for programs that link no filter but load a plugin. */
 static herr_t set_cd_values(int mode, hid_t dcpl) {
     unsigned cd_values[H5Z_ZFP_CD_NELMTS_MEM];
     size_t count = H5Z_ZFP_CD_NELMTS_MEM;
@@ -59,7 +59,7 @@ static herr_t set_cd_values(int mode, hid_t dcpl) {
     return H5Pset_filter(dcpl, H5Z_FILTER_ZFP, H5Z_FLAG_MANDATORY, count, cd_values);
 }
 
-/* What a property list says, before it is used or as a file has it. */
+/* The content of a property list, new or read from a file. */
 static void print_parameters(hid_t dcpl) {
     double number;
     unsigned minbits, maxbits, maxprec, precision;

@@ -1,5 +1,5 @@
-/* Each process of an MPI program writes its part of one dataset, in one collective call: HDF5 1.10.2 and newer filter
- * chunks in parallel then. Whole chunks per process are the fastest; shared ones are sent to one of their owners.
+/* Each process of an MPI program writes its part of one dataset, in one collective call: HDF5 1.10.2 and newer then
+ * filter chunks in parallel. Whole chunks per process are fastest; shared ones are sent to one of their owners.
  *
  *     h5pcc parallel.c $(tamis config --cflags --libs) -lm -o parallel && mpirun -n 4 ./parallel parallel.h5
  */
@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
     check(H5Z_zfp_initialize() > 0, "H5Z_zfp_initialize");
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS), transfer = H5Pcreate(H5P_DATASET_XFER);
     H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL);
-    H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE); /* HDF5 takes no other for filtered writes */
+    H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE); /* HDF5 allows no other for filtered writes */
     const hid_t file = H5Fcreate(count > 1 ? arguments[1] : "parallel.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
     check(file >= 0, "H5Fcreate");
 

@@ -1,6 +1,6 @@
 /* A tensor of 3x3 on a grid, growing in time: ZFP takes four axes longer than 1, so a chunk has one component, all of
- * the grid, and four steps. Steps are gathered in memory until they fill a chunk: one that is written again and again
- * would be encoded anew each time, and its errors would add up.
+ * the grid, and four steps. Steps are collected in memory until they fill a chunk: a chunk that is written repeatedly
+ * would be encoded each time, and its errors would add up.
  *
  *     h5cc sixd.c $(tamis config --cflags --libs) -lm -o sixd && ./sixd sixd.h5
  */
@@ -34,7 +34,7 @@ static void gather(int t) {
                     for (int j = 0; j < C; ++j) gathered[x][y][z][i][j][t % DEPTH] = value(x, y, z, i, j, t);
 }
 
-/* Append the first `count` of the gathered steps, the last of which is `last`. */
+/* Append the first `count` of the collected steps; the last one is `last`. */
 static void append(hid_t dataset, int last, int count) {
     const hsize_t extent[] = {N, N, N, C, C, (hsize_t)last + 1};
     const hsize_t memory_shape[] = {N, N, N, C, C, DEPTH}, zero[] = {0, 0, 0, 0, 0, 0};

@@ -1,4 +1,4 @@
-"""A filter of one's own: integers as differences, which deflate packs better."""
+"""A filter of your own: integers as differences, which deflate compresses better."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -33,7 +33,7 @@ class Delta(Filter):
         return (self.lag,)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Lag and itemsize: what decoding needs must be in the file."""
+        """Lag and itemsize: everything that decoding needs must be in the file."""
         if chunk.dtype.kind not in "iu":
             raise ParameterError(f"expected integers for delta, got {chunk.dtype}")
         return (self.lag, chunk.dtype.itemsize)

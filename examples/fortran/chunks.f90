@@ -1,4 +1,4 @@
-! Chunks that the program itself encodes, written as they are; and a tensor that grows in time, whose steps are gathered
+! Chunks that the program itself encodes and writes directly; and a tensor that grows in time, whose steps are collected
 ! until they fill a chunk. Fortran's axes count from the fastest, so time comes first here, and last in h5dump.
 !
 !     h5fc $(tamis config --fortran) $(tamis config --fortran --codec) chunks.f90 $(tamis config --libs) $(tamis config --libs --codec) -o chunks
@@ -139,7 +139,7 @@ contains
     end do
   end subroutine
 
-  ! Append the first `count` of the gathered steps, the last of which is `last`.
+  ! Append the first `count` of the collected steps; the last one is `last`.
   subroutine append(dataset, last, count, gathered)
     integer(hid_t), intent(in) :: dataset
     integer, intent(in) :: last, count

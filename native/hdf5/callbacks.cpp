@@ -22,8 +22,8 @@ htri_t can_apply(hid_t dcpl, hid_t type, hid_t) {
     const Hdf5 hdf5(__builtin_return_address(0));
     if (type < 0 || !hdf5.complete() || !takes_bytes_for_other_numbers(hdf5, dcpl, type)) return 1;
     refuse(hdf5, "can_apply", "H5E_BADTYPE_g",
-           Message::format("zfp: this dataset's writer took its bytes for other numbers, in this machine's order; "
-                           "copy what is left of it to a dataset of the native type"));
+           Message::format("zfp: the writer of this dataset misread its bytes in this machine's byte order; "
+                           "copy what remains of it to a dataset of the native type"));
     return -1;
 }
 

@@ -210,7 +210,7 @@ Message words_of_json(std::string_view json, Words& words) {
     if (of_mode != mode->keys)
         return Message::format("zfp: expected %s in mode %s of codec %s", mode->text, mode->name, codec_id);
     if (chunk != 0 && chunk != (key_dtype | key_shape))
-        return Message::format("zfp: expected both dtype and shape in the JSON of codec %s, or none of them", codec_id);
+        return Message::format("zfp: expected both dtype and shape in the JSON of codec %s, or neither", codec_id);
     words = request_of(static_cast<unsigned>(mode - modes) + 1, fields);
     return chunk != 0 ? add_chunk(fields, words) : Message{};
 }

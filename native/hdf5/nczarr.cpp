@@ -45,7 +45,7 @@ Message type_of_variable(const NetCdf& netcdf, int ncid, int varid, int type, Ch
     chunk.type = type == nc_float ? Type::float32 : is_float ? Type::float64 : is_wide ? Type::int64 : Type::int32;
     int endian = 0;
     if (netcdf.inq_endian(ncid, varid, &endian) != nc_noerr)
-        return Message::format("zfp: netCDF does not say the byte order of the variable");
+        return Message::format("zfp: netCDF does not report the byte order of the variable");
     if (endian == foreign)
         return Message::format(
             "zfp: endian targeting is refused: expected %s-endian values as on this machine, got %s-endian; define the "
@@ -57,7 +57,7 @@ Message type_of_variable(const NetCdf& netcdf, int ncid, int varid, int type, Ch
 Message chunk_of_variable(const NetCdf& netcdf, int ncid, int varid, Chunk& chunk) {
     int type = 0, rank = 0, storage = -1;
     if (netcdf.inq_var(ncid, varid, nullptr, &type, &rank, nullptr, nullptr) != nc_noerr)
-        return Message::format("zfp: netCDF does not say the type of the variable");
+        return Message::format("zfp: netCDF does not report the type of the variable");
     if (Message why = type_of_variable(netcdf, ncid, varid, type, chunk); !why.empty()) return why;
     if (rank < 1 || rank > static_cast<int>(max_axes))
         return Message::format("zfp: expected a variable of 1 to %u axes, got %d", max_axes, rank);
@@ -111,7 +111,7 @@ bool same_chunk(const Header& a, const Header& b) {
 Message parameters_of_variable(const NetCdf& netcdf, int ncid, int varid, CdValues requested, Words& visible,
                                Words& working) {
     if (!netcdf.complete())
-        return Message::format("zfp: the netCDF library shows no functions that say what a variable is");
+        return Message::format("zfp: the netCDF library exports no functions that describe a variable");
     Chunk chunk;
     if (Message why = chunk_of_variable(netcdf, ncid, varid, chunk); !why.empty()) return why;
     if (Message why = check_pipeline(netcdf, ncid, varid); !why.empty()) return why;

@@ -28,7 +28,7 @@ inline const zfp::Kernel& kernel() {
 // Unset or "on": chunks of accuracy mode are proven. "off": they are written as H5Z-ZFP writes them.
 inline constexpr const char* proof_variable = "TAMIS_ZFP_PROOF";
 
-// Unset or "refuse": NaN and infinities are no values of lossy modes. "encode": they become what H5Z-ZFP makes of them.
+// Unset or "refuse": lossy modes refuse NaN and infinities. "encode": they are encoded like in H5Z-ZFP.
 inline constexpr const char* non_finite_variable = "TAMIS_ZFP_NONFINITE";
 
 // True if a variable has the second of two values; the first is that of one that is not set.

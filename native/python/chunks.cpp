@@ -235,7 +235,7 @@ const chunks::Libdeflate& libdeflate_in_use() { return libdeflate; }
 
 chunks::Loss loss_of(const Pipeline& pipeline, std::uint32_t mask, const Buffer& marks,
                      std::tuple<double, double> limits, std::optional<double> bound) {
-    if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, and shuffle and fletcher32 behind it");
+    if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, then shuffle and fletcher32");
     const zfp::Type type = pipeline.stages()[0].header.type;
     const char format = float_format(*marks);
     if ((format != 'f' || type != zfp::Type::float32) && (format != 'd' || type != zfp::Type::float64))
@@ -250,30 +250,31 @@ chunks::Loss loss_of(const Pipeline& pipeline, std::uint32_t mask, const Buffer&
 
 void bind_chunks(nb::module_& m) {
     m.def("use_libdeflate", &use_libdeflate, "path"_a,
-          "Undo deflate by the libdeflate that a loaded library has; returns whether it has one.");
+          "Undo deflate with the libdeflate inside a loaded library; returns whether it has one.");
     m.def("read_ranges", &read_ranges, "file"_a, "offsets"_a, "nbytes"_a,
-          "Bytes of ranges of a file, given by its descriptor; None for one that it has not, or cannot be read.");
-    nb::class_<Pipeline>(m, "ChunkPipeline", "Filters of chunks of one shape, as far as they are native.")
+          "Bytes of ranges of a file, given by its descriptor; None for a range that it lacks or that cannot be read.");
+    nb::class_<Pipeline>(m, "ChunkPipeline", "The native filters of chunks of one shape.")
         .def(nb::new_(&make_pipeline), "shape"_a, "itemsize"_a, "filters"_a,
-             "Filters by their numbers and the parameters that the file has.")
-        .def_prop_ro("foreign", &Pipeline::foreign, "Bits of the filters that are not: as those of a mask.")
+             "Filters, by their numbers and the file's parameters.")
+        .def_prop_ro("foreign", &Pipeline::foreign, "Bits of the filters that are not native, as in a mask.")
         .def("encodes", &Pipeline::encodes, "mask"_a, "Whether `encode` takes this mask.")
         .def("read", &read, "file"_a, "origins"_a, "offsets"_a, "nbytes"_a, "masks"_a, "start"_a, "out"_a,
              "threads"_a = 1,
-             "Read and decode chunks to their places in `out`, the part of an array that begins at `start`.\n\n"
-             "Returns the numbers of those that are damaged or not native, whose places are undefined.")
+             "Read and decode chunks to their places in `out`, the part of an array that begins at `start`. Returns\n"
+             "the numbers of damaged or non-native chunks, whose places are undefined.")
         .def("read_one", &read_one, "file"_a, "offset"_a, "nbytes"_a, "mask"_a, "out"_a,
-             "Read and decode a chunk to `out`, an array of its shape or the part of it that lies in the array.\n\n"
+             "Read and decode a chunk to `out`, an array of its shape or the part of it inside the array.\n\n"
              "Returns False if it is damaged or not native; then `out` is undefined.")
         .def("encode", &encode, "values"_a, "start"_a, "origins"_a, "mask"_a, "marks"_a, "limits"_a, "bound"_a.none(),
-             "Encode chunks by zfp and the filters that the mask leaves, decode and compare them.\n\n"
+             "Encode chunks with zfp and the filters that the mask leaves on, decode and compare them.\n\n"
              "`values` is the part of an array that begins at `start`. Returns bytes, largest error and number of\n"
-             "missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.")
+             "missing values of each; None for one that breaks the bound or the limits, is refused, or is\n"
+             "incomplete.")
         .def_prop_ro("encodes_bytes", &Pipeline::encodes_bytes, "Whether `encode_bytes` applies these filters.")
         .def("encode_bytes", &encode_bytes, "values"_a, "start"_a, "origins"_a,
-             "Encode chunks without loss by all filters, decode and compare them.\n\n"
+             "Encode chunks without loss with all filters, decode and compare them.\n\n"
              "`values` is the part of an array that begins at `start`. Returns the bytes of each; None for one that\n"
-             "is not all there, or that the caller must encode.");
+             "is incomplete, or that the caller must encode.");
 }
 
 }  // namespace tamis::python

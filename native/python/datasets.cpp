@@ -72,8 +72,8 @@ nb::object attribute_of(const datasets::AttributeName& name, const datasets::Att
     return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
 }
 
-// How much is asked for: facts; all of the attributes, too, in the order of their creation or storage; values, decoded
-// without HDF5, and attributes in the order of their names; or values that HDF5 reads alike.
+// How much is requested: facts; also all attributes, in the order of creation or storage; also values, decoded without
+// HDF5, and attributes by name; or also that HDF5 reads equal values.
 enum class Depth { facts, attributes, values, twice };
 
 // The values of a surveyed dataset; None if they cannot be decoded, or HDF5 reads others where it is asked.
@@ -266,60 +266,57 @@ Sizes write_chunks(const Libhdf5& hdf5, datasets::hid_t dataset, const Grid& gri
 }  // namespace
 
 void bind_datasets(nb::module_& m) {
-    nb::enum_<Depth>(m, "Depth", "How much of a small dataset is asked for.")
+    nb::enum_<Depth>(m, "Depth", "How much of a small dataset is requested.")
         .value("facts", Depth::facts, "Facts only.")
-        .value("attributes", Depth::attributes, "All of the attributes, too, in the order of creation or storage.")
-        .value("values", Depth::values, "Attributes by name, and values that are decoded without HDF5, too.")
+        .value("attributes", Depth::attributes, "Also all attributes, in the order of creation or storage.")
+        .value("values", Depth::values, "Also attributes by name, and values decoded without HDF5.")
         .value("twice", Depth::twice, "Values only if HDF5 reads the same.");
-    nb::class_<Libhdf5>(m, "Libhdf5", "Calls of a libhdf5 for many facts at once; the caller holds its lock.")
+    nb::class_<Libhdf5>(m, "Libhdf5", "Calls to a libhdf5 for many facts at once; the caller holds its lock.")
         .def(nb::new_([](const std::string& path) { return Libhdf5(path.c_str()); }), "path"_a,
-             "The libhdf5 that a loaded library has, or needs.")
+             "The libhdf5 that a loaded library contains or needs.")
         .def_prop_ro(
-            "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls are there.")
+            "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls exist.")
         .def("survey", &survey, "place"_a, "path"_a, "depth"_a,
-             "Facts of a small dataset of numbers, and its values; None if it is not one, or not known for sure.\n\n"
-             "The file is given by its identifier, its descriptor, and what to add to HDF5's offsets.")
+             "Facts of a small dataset of numbers, and its values; None if it is not certainly one.\n\n"
+             "The file is given by its identifier, its descriptor, and the number to add to HDF5's offsets.")
         .def("look", &look, "place"_a, "group"_a, "name"_a, "depth"_a,
-             "What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.")
+             "A member of a group: the identifier of a group, which the caller closes, or the result of `survey`.")
         .def("links", &links, "group"_a,
              "Name, kind, address, character set and number in creation order, if it is tracked, of each link of a\n"
              "group, in the order in which they are stored; None if they cannot be listed.")
         .def(
             "bare_address",
             [](const Libhdf5& hdf5, datasets::hid_t group) { return datasets::bare_address(hdf5, group); }, "group"_a,
-            "Address of a group that certainly has no attributes, no comment, and no settings: its formats are those\n"
-            "before HDF5 1.8.")
+            "Address of a group that certainly has no attributes, comment or settings: its formats are older than\n"
+            "HDF5 1.8.")
         .def("copy_empty_group", &copy_empty_group, "source"_a, "target"_a, "name"_a, "link"_a, "properties"_a,
-             "Copy a group, by its name in another one, if it is what `bare_address` knows and has no links.\n\n"
-             "`link` and `properties` are those of its link and of such a group. Returns whether it was copied.\n"
-             "Raises RuntimeError if HDF5 cannot create it.")
+             "Copy a group, by its name in another one, if `bare_address` knows it and it has no links.\n\n"
+             "`link` and `properties` are the properties of its link and of such a group. Returns whether it was\n"
+             "copied. Raises RuntimeError if HDF5 cannot create it.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
-             "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
-             "Returns whether they were copied; none are if the object has a comment, may have references, or\n"
-             "has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
+             "Copy all attributes of an object to its copy, which has the same name in another group, and no\n"
+             "attributes.\n\n"
+             "Returns whether they were copied; none are if the object has a comment, may have references, or has\n"
+             "an attribute that is neither plain bytes nor strings. Raises RuntimeError if HDF5 cannot write one.")
         .def("chunk_records", &chunk_records, "dataset"_a, "grid"_a,
              "Number, offset, size and mask of each stored chunk, 64 bits each, in the order of the index.\n\n"
-             "`grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record is\n"
-             "damaged.")
-        .def(
-            "write_chunks", &write_chunks, "dataset"_a, "grid"_a, "path"_a.none(), "chunks"_a,
-            "Write encoded chunks: tuples that begin with number, bytes and mask.\n\n"
-            "Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5\n"
-            "cannot write one.")
-        .def(
-            "rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
-            "loss"_a.none() = nb::none(), "changed"_a.none() = nb::none(),
-            "Store a small dataset anew, in a group of another file, through other filters.\n\n"
-            "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"
-            "properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as\n"
-            "`ChunkPipeline.encode` takes them; without it nothing is lost. `changed` are other values in the type of\n"
-            "the file, and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks "
-            "are\n"
-            "decoded and compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, "
-            "and\n"
-            "offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is\n"
-            "written, if more is to be done, or the chunks break the bound or the limits, or take more than\n"
-            "`most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
+             "`grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record\n"
+             "is damaged.")
+        .def("write_chunks", &write_chunks, "dataset"_a, "grid"_a, "path"_a.none(), "chunks"_a,
+             "Write encoded chunks: tuples that begin with number, bytes and mask.\n\n"
+             "Returns the size of the file at `path` after each, -1 if it is not known. Raises RuntimeError if HDF5\n"
+             "cannot write one.")
+        .def("rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
+             "loss"_a.none() = nb::none(), "changed"_a.none() = nb::none(),
+             "Store a small dataset again, in a group of another file, with other filters.\n\n"
+             "`settings` are identifiers: of the group, the link's properties, the type, and the dataset's\n"
+             "properties, with the filters of `pipeline`. `loss` are mask, marks, limits and bound, as for\n"
+             "`ChunkPipeline.encode`; without it nothing is lost. `changed` are other values in the file's type,\n"
+             "and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks are\n"
+             "decoded and compared, and so are HDF5's records of them. Returns whether the attributes were also\n"
+             "copied, and offset, size, CRC-32, number of missing values and largest error of each chunk. Returns\n"
+             "None and writes nothing if more is needed, the chunks break the bound or the limits, or they take\n"
+             "more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
 }
 
 }  // namespace tamis::python

@@ -124,10 +124,10 @@ Bytes scaleoffset_decode(nb::handle data, const Values& values, std::size_t nbyt
 }  // namespace
 
 void bind_filters(nb::module_& m) {
-    m.def("shuffle", &shuffled<filters::shuffle>, "data"_a, "itemsize"_a, "Bytes of items, sorted by their place.");
+    m.def("shuffle", &shuffled<filters::shuffle>, "data"_a, "itemsize"_a, "Bytes of items, sorted by their position.");
     m.def("unshuffle", &shuffled<filters::unshuffle>, "data"_a, "itemsize"_a, "Undo `shuffle`.");
     m.def("bitshuffle", &bits_shuffled<filters::bitshuffle>, "data"_a, "itemsize"_a, "block"_a,
-          "Bits of items, sorted by their place in each block of `block` items.");
+          "Bits of items, sorted by their position in each block of `block` items.");
     m.def("bitunshuffle", &bits_shuffled<filters::bitunshuffle>, "data"_a, "itemsize"_a, "block"_a,
           "Undo `bitshuffle`.");
     m.def("fletcher32", &fletcher32, "data"_a, "HDF5's checksum.");

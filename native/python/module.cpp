@@ -76,13 +76,13 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
 
     m.doc() =
-        "The codec, the filters, and checks of values. Functions return a Failure where the data or parameters are at "
-        "fault.";
+        "The codec, the filters, and checks of values. Functions return a Failure if the data or the parameters are\n"
+        "wrong.";
 
-    nb::class_<Failure>(m, "Failure", "Why a call did not succeed.")
+    nb::class_<Failure>(m, "Failure", "Why a call failed.")
         .def_prop_ro(
             "code", [](const Failure& failure) { return failure.code; }, "Name of the failure.")
-        .def_ro("where", &Failure::where, "Index, block, axis or number that the failure is about.");
+        .def_ro("where", &Failure::where, "Index, block, axis or number of the failure.");
 
     m.attr("version") = TAMIS_VERSION;
     tamis::python::bind_zfp(m);

@@ -221,23 +221,22 @@ char float_format(const Py_buffer& view) {
 
 void bind_values(nb::module_& m) {
     m.def("bit_pairs", &bit_pairs, "values"_a, "valid"_a.none(), "extents"_a,
-          "Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second\n"
-          "and both of them, the lowest bit first.\n\n"
+          "Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the\n"
+          "second and both, starting with the lowest bit.\n\n"
           "`extents` are the numbers of values before, along and after the axis.");
     m.def("count_in_bins", &count_in_bins, "values"_a, "equal"_a, "step"_a, "first"_a, "counts"_a,
-          "Add to the count of the bin of each value, of neighbouring floats or integers, or of equal width.\n\n"
+          "Count each value in its bin: bins of neighbouring floats or integers, or of equal width.\n\n"
           "A bin holds 2**step neighbours, or is 2**step wide; `first` is the number of the first bin.");
     m.def("dssim", &dssim, "first"_a, "second"_a, "present"_a.none(),
-          "Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around\n"
-          "one that is there; NaN without any.");
-    m.def(
-        "statistics", &statistics, "before"_a, "after"_a, "marks"_a, "moments"_a,
-        nb::sig(
-            "def statistics(before: object, after: object, marks: object, moments: bool) -> tuple[int, int | float, "
-            "int | float, int | float, float, int, float, float, float, float, float]"),
-        "Of the values that are not missing before: their number, the smallest, the largest, the largest error, sum\n"
-        "of squared errors as mantissa and power of 4; and moments, if asked for: both means, sums of squares and of\n"
-        "products of deviations.");
+          "Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values\n"
+          "around a present value; NaN if there are none.");
+    m.def("statistics", &statistics, "before"_a, "after"_a, "marks"_a, "moments"_a,
+          nb::sig(
+              "def statistics(before: object, after: object, marks: object, moments: bool) -> tuple[int, int | float, "
+              "int | float, int | float, float, int, float, float, float, float, float]"),
+          "Of the values that are not missing before: number, minimum, maximum, largest error, sum of squared errors\n"
+          "as mantissa and power of 4; and moments, if requested: both means, sums of squares and of products of\n"
+          "deviations.");
     m.def("survey", &survey, "array"_a, "marks"_a,
           "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
     m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,

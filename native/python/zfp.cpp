@@ -310,9 +310,9 @@ void bind_zfp(nb::module_& m) {
         .value("float64", Type::float64);
 
     nb::class_<Params>(m, "Params", "The four numbers that drive the codec.")
-        .def_ro("minbits", &Params::minbits, "Bits per block, at least.")
-        .def_ro("maxbits", &Params::maxbits, "Bits per block, at most.")
-        .def_ro("maxprec", &Params::maxprec, "Bit planes per block, at most.")
+        .def_ro("minbits", &Params::minbits, "Minimum number of bits per block.")
+        .def_ro("maxbits", &Params::maxbits, "Maximum number of bits per block.")
+        .def_ro("maxprec", &Params::maxprec, "Maximum number of bit planes per block.")
         .def_ro("minexp", &Params::minexp, "Exponent of the lowest bit plane kept; below -1074: reversible.");
 
     m.attr("max_rank") = zfp::max_rank;
@@ -344,9 +344,9 @@ void bind_zfp(nb::module_& m) {
     m.def("pack_header", &pack_header, "type"_a, "shape"_a, "params"_a, "ZFP header, 12 or 19 bytes.");
     m.def("unpack_header", &unpack_header, "data"_a, "Type, shape, parameters and bits of a ZFP header.");
 
-    m.def(
-        "prove", &prove, "array"_a, "stream"_a, "params"_a, "fill"_a = nb::none(),
-        "Compare an array with its stream where a promised tolerance is in doubt; `fill` is the bits of a fill value.");
+    m.def("prove", &prove, "array"_a, "stream"_a, "params"_a, "fill"_a = nb::none(),
+          "Compare an array with its stream where the promised tolerance is in doubt; `fill` is the bits of a fill\n"
+          "value.");
     m.def(
         "keeps_for_sure",
         [](Type type, unsigned rank, const Params& params, double largest) {
@@ -355,7 +355,7 @@ void bind_zfp(nb::module_& m) {
                    zfp::keeps_for_sure(type, rank, params.minexp, exponent_of(largest));
         },
         "type"_a, "rank"_a, "params"_a, "largest"_a,
-        "Whether values of up to this magnitude keep a promised tolerance, whatever they are.");
+        "Whether all values up to this magnitude are certain to keep a promised tolerance.");
 
     m.def("ladder", &ladder, "array"_a, "valid"_a.none(), "modes"_a,
           "For each tolerance or precision: bits of the stream, the largest error and the sum of squared errors.\n\n"
@@ -367,16 +367,16 @@ void bind_zfp(nb::module_& m) {
           "cd_values that the filter stores; `shape` has no unit axes, `fill` is the bits of the fill value.");
     m.def(
         "is_stored", [](const std::vector<unsigned>& values) { return hdf5::is_stored(values); }, "values"_a,
-        "Whether cd_values are of the stored form.");
+        "Whether cd_values have the stored form.");
 
     kernel = zfp::chosen_kernel().kernel;
     m.attr("kernel_variable") = zfp::kernel_variable;
-    m.def("kernels", &kernel_names, "Names of the kernels that this machine can run, the one that is chosen first.");
+    m.def("kernels", &kernel_names, "Names of the kernels that this machine can run, starting with the default.");
     m.def("kernel", [] { return kernel.load()->name; }, "Name of the kernel in use.");
     m.def(
         "kernel_as_asked", [] { return zfp::chosen_kernel().as_asked; },
         "Whether the environment variable is unset or names one that this machine can run.");
-    m.def("use_kernel", &use_kernel, "name"_a, "For tests: use another kernel from now on; returns the one before.");
+    m.def("use_kernel", &use_kernel, "name"_a, "For tests: use another kernel from now on; returns the previous one.");
 }
 
 }  // namespace tamis::python

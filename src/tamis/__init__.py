@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tamis.filters._plugin_client import plugin_path
-    from tamis.formats.registry import open  # noqa: A004 - named as the function of other packages that opens a file
+    from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
     from tamis.jobs.copy.job import copy
     from tamis.jobs.export import ExportResult
     from tamis.jobs.export.job import ReferenceParser, export

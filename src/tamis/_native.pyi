@@ -1,5 +1,6 @@
 """
-The codec, the filters, and checks of values. Functions return a Failure where the data or parameters are at fault.
+The codec, the filters, and checks of values. Functions return a Failure if the data or the parameters are
+wrong.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 class Failure:
-    """Why a call did not succeed."""
+    """Why a call failed."""
 
     @property
     def code(self) -> str:
@@ -18,7 +19,7 @@ class Failure:
 
     @property
     def where(self) -> int:
-        """Index, block, axis or number that the failure is about."""
+        """Index, block, axis or number of the failure."""
 
 version: str = "0.1.0"
 
@@ -38,15 +39,15 @@ class Params:
 
     @property
     def minbits(self) -> int:
-        """Bits per block, at least."""
+        """Minimum number of bits per block."""
 
     @property
     def maxbits(self) -> int:
-        """Bits per block, at most."""
+        """Maximum number of bits per block."""
 
     @property
     def maxprec(self) -> int:
-        """Bit planes per block, at most."""
+        """Maximum number of bit planes per block."""
 
     @property
     def minexp(self) -> int:
@@ -95,12 +96,13 @@ def unpack_header(data: bytes) -> tuple[Type, list[int], Params, int] | Failure:
 
 def prove(array: object, stream: object, params: Params, fill: int | None = None) -> Failure | None:
     """
-    Compare an array with its stream where a promised tolerance is in doubt; `fill` is the bits of a fill value.
+    Compare an array with its stream where the promised tolerance is in doubt; `fill` is the bits of a fill
+    value.
     """
 
 def keeps_for_sure(type: Type, rank: int, params: Params, largest: float) -> bool:
     """
-    Whether values of up to this magnitude keep a promised tolerance, whatever they are.
+    Whether all values up to this magnitude are certain to keep a promised tolerance.
     """
 
 def ladder(array: object, valid: object | None, modes: Sequence[Params]) -> list[tuple[int, float, float]] | Failure:
@@ -123,13 +125,13 @@ def stored_values(
     """
 
 def is_stored(values: Sequence[int]) -> bool:
-    """Whether cd_values are of the stored form."""
+    """Whether cd_values have the stored form."""
 
 kernel_variable: str = "TAMIS_KERNEL"
 
 def kernels() -> list[str]:
     """
-    Names of the kernels that this machine can run, the one that is chosen first.
+    Names of the kernels that this machine can run, starting with the default.
     """
 
 def kernel() -> str:
@@ -141,16 +143,18 @@ def kernel_as_asked() -> bool:
     """
 
 def use_kernel(name: str) -> str:
-    """For tests: use another kernel from now on; returns the one before."""
+    """For tests: use another kernel from now on; returns the previous one."""
 
 def shuffle(data: object, itemsize: int) -> bytes | Failure:
-    """Bytes of items, sorted by their place."""
+    """Bytes of items, sorted by their position."""
 
 def unshuffle(data: object, itemsize: int) -> bytes | Failure:
     """Undo `shuffle`."""
 
 def bitshuffle(data: object, itemsize: int, block: int) -> bytes | Failure:
-    """Bits of items, sorted by their place in each block of `block` items."""
+    """
+    Bits of items, sorted by their position in each block of `block` items.
+    """
 
 def bitunshuffle(data: object, itemsize: int, block: int) -> bytes | Failure:
     """Undo `bitshuffle`."""
@@ -174,32 +178,32 @@ def bit_pairs(
     values: object, valid: object | None, extents: Sequence[int]
 ) -> tuple[int, list[int], list[int], list[int]]:
     """
-    Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second
-    and both of them, the lowest bit first.
+    Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the
+    second and both, starting with the lowest bit.
 
     `extents` are the numbers of values before, along and after the axis.
     """
 
 def count_in_bins(values: object, equal: bool, step: int, first: int, counts: object) -> None:
     """
-    Add to the count of the bin of each value, of neighbouring floats or integers, or of equal width.
+    Count each value in its bin: bins of neighbouring floats or integers, or of equal width.
 
     A bin holds 2**step neighbours, or is 2**step wide; `first` is the number of the first bin.
     """
 
 def dssim(first: object, second: object, present: object | None) -> float:
     """
-    Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around
-    one that is there; NaN without any.
+    Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values
+    around a present value; NaN if there are none.
     """
 
 def statistics(
     before: object, after: object, marks: object, moments: bool
 ) -> tuple[int, int | float, int | float, int | float, float, int, float, float, float, float, float]:
     """
-    Of the values that are not missing before: their number, the smallest, the largest, the largest error, sum
-    of squared errors as mantissa and power of 4; and moments, if asked for: both means, sums of squares and of
-    products of deviations.
+    Of the values that are not missing before: number, minimum, maximum, largest error, sum of squared errors
+    as mantissa and power of 4; and moments, if requested: both means, sums of squares and of products of
+    deviations.
     """
 
 def survey(array: object, marks: object) -> tuple[float, int, bool]:
@@ -236,7 +240,7 @@ def relative_error(expected: object, found: object) -> float:
 
 def use_libdeflate(path: str) -> bool:
     """
-    Undo deflate by the libdeflate that a loaded library has; returns whether it has one.
+    Undo deflate with the libdeflate inside a loaded library; returns whether it has one.
     """
 
 def read_ranges(
@@ -245,18 +249,18 @@ def read_ranges(
     nbytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
 ) -> list[bytes | None]:
     """
-    Bytes of ranges of a file, given by its descriptor; None for one that it has not, or cannot be read.
+    Bytes of ranges of a file, given by its descriptor; None for a range that it lacks or that cannot be read.
     """
 
 class ChunkPipeline:
-    """Filters of chunks of one shape, as far as they are native."""
+    """The native filters of chunks of one shape."""
 
     def __init__(self, shape: Sequence[int], itemsize: int, filters: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Filters by their numbers and the parameters that the file has."""
+        """Filters, by their numbers and the file's parameters."""
 
     @property
     def foreign(self) -> int:
-        """Bits of the filters that are not: as those of a mask."""
+        """Bits of the filters that are not native, as in a mask."""
 
     def encodes(self, mask: int) -> bool:
         """Whether `encode` takes this mask."""
@@ -273,14 +277,13 @@ class ChunkPipeline:
         threads: int = 1,
     ) -> list[int]:
         """
-        Read and decode chunks to their places in `out`, the part of an array that begins at `start`.
-
-        Returns the numbers of those that are damaged or not native, whose places are undefined.
+        Read and decode chunks to their places in `out`, the part of an array that begins at `start`. Returns
+        the numbers of damaged or non-native chunks, whose places are undefined.
         """
 
     def read_one(self, file: int, offset: int, nbytes: int, mask: int, out: object) -> bool:
         """
-        Read and decode a chunk to `out`, an array of its shape or the part of it that lies in the array.
+        Read and decode a chunk to `out`, an array of its shape or the part of it inside the array.
 
         Returns False if it is damaged or not native; then `out` is undefined.
         """
@@ -296,10 +299,11 @@ class ChunkPipeline:
         bound: float | None,
     ) -> list[tuple[bytes, float, int] | None]:
         """
-        Encode chunks by zfp and the filters that the mask leaves, decode and compare them.
+        Encode chunks with zfp and the filters that the mask leaves on, decode and compare them.
 
         `values` is the part of an array that begins at `start`. Returns bytes, largest error and number of
-        missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.
+        missing values of each; None for one that breaks the bound or the limits, is refused, or is
+        incomplete.
         """
 
     @property
@@ -313,47 +317,47 @@ class ChunkPipeline:
         origins: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     ) -> list[bytes | None]:
         """
-        Encode chunks without loss by all filters, decode and compare them.
+        Encode chunks without loss with all filters, decode and compare them.
 
         `values` is the part of an array that begins at `start`. Returns the bytes of each; None for one that
-        is not all there, or that the caller must encode.
+        is incomplete, or that the caller must encode.
         """
 
 class Depth(enum.Enum):
-    """How much of a small dataset is asked for."""
+    """How much of a small dataset is requested."""
 
     facts = 0
     """Facts only."""
 
     attributes = 1
-    """All of the attributes, too, in the order of creation or storage."""
+    """Also all attributes, in the order of creation or storage."""
 
     values = 2
-    """Attributes by name, and values that are decoded without HDF5, too."""
+    """Also attributes by name, and values decoded without HDF5."""
 
     twice = 3
     """Values only if HDF5 reads the same."""
 
 class Libhdf5:
-    """Calls of a libhdf5 for many facts at once; the caller holds its lock."""
+    """Calls to a libhdf5 for many facts at once; the caller holds its lock."""
 
     def __init__(self, path: str) -> None:
-        """The libhdf5 that a loaded library has, or needs."""
+        """The libhdf5 that a loaded library contains or needs."""
 
     @property
     def complete(self) -> bool:
-        """Whether all calls are there."""
+        """Whether all calls exist."""
 
     def survey(self, place: tuple[int, int, int], path: bytes, depth: Depth) -> object:
         """
-        Facts of a small dataset of numbers, and its values; None if it is not one, or not known for sure.
+        Facts of a small dataset of numbers, and its values; None if it is not certainly one.
 
-        The file is given by its identifier, its descriptor, and what to add to HDF5's offsets.
+        The file is given by its identifier, its descriptor, and the number to add to HDF5's offsets.
         """
 
     def look(self, place: tuple[int, int, int], group: int, name: bytes, depth: Depth) -> object:
         """
-        What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.
+        A member of a group: the identifier of a group, which the caller closes, or the result of `survey`.
         """
 
     def links(self, group: int) -> object:
@@ -364,32 +368,33 @@ class Libhdf5:
 
     def bare_address(self, group: int) -> int | None:
         """
-        Address of a group that certainly has no attributes, no comment, and no settings: its formats are those
-        before HDF5 1.8.
+        Address of a group that certainly has no attributes, comment or settings: its formats are older than
+        HDF5 1.8.
         """
 
     def copy_empty_group(self, source: int, target: int, name: bytes, link: int, properties: int) -> bool:
         """
-        Copy a group, by its name in another one, if it is what `bare_address` knows and has no links.
+        Copy a group, by its name in another one, if `bare_address` knows it and it has no links.
 
-        `link` and `properties` are those of its link and of such a group. Returns whether it was copied.
-        Raises RuntimeError if HDF5 cannot create it.
+        `link` and `properties` are the properties of its link and of such a group. Returns whether it was
+        copied. Raises RuntimeError if HDF5 cannot create it.
         """
 
     def copy_attributes(self, source: int, target: int, name: bytes) -> bool:
         """
-        Copy all attributes of an object to its copy, of the same name in another group, which has none.
+        Copy all attributes of an object to its copy, which has the same name in another group, and no
+        attributes.
 
-        Returns whether they were copied; none are if the object has a comment, may have references, or
-        has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
+        Returns whether they were copied; none are if the object has a comment, may have references, or has
+        an attribute that is neither plain bytes nor strings. Raises RuntimeError if HDF5 cannot write one.
         """
 
     def chunk_records(self, dataset: int, grid: tuple[Sequence[int], Sequence[int]]) -> bytes | None:
         """
         Number, offset, size and mask of each stored chunk, 64 bits each, in the order of the index.
 
-        `grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record is
-        damaged.
+        `grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record
+        is damaged.
         """
 
     def write_chunks(
@@ -398,7 +403,7 @@ class Libhdf5:
         """
         Write encoded chunks: tuples that begin with number, bytes and mask.
 
-        Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5
+        Returns the size of the file at `path` after each, -1 if it is not known. Raises RuntimeError if HDF5
         cannot write one.
         """
 
@@ -414,14 +419,14 @@ class Libhdf5:
         changed: tuple[bytes, Sequence[tuple[bytes, int, int, bytes]]] | None = None,
     ) -> object:
         """
-        Store a small dataset anew, in a group of another file, through other filters.
+        Store a small dataset again, in a group of another file, with other filters.
 
-        `settings` are identifiers: of the group, of the properties of the link, of the type, and of the
-        properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as
-        `ChunkPipeline.encode` takes them; without it nothing is lost. `changed` are other values in the type of
-        the file, and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks are
-        decoded and compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and
-        offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is
-        written, if more is to be done, or the chunks break the bound or the limits, or take more than
-        `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
+        `settings` are identifiers: of the group, the link's properties, the type, and the dataset's
+        properties, with the filters of `pipeline`. `loss` are mask, marks, limits and bound, as for
+        `ChunkPipeline.encode`; without it nothing is lost. `changed` are other values in the file's type,
+        and new attributes: name, identifiers of type and dataspace, and values. The encoded chunks are
+        decoded and compared, and so are HDF5's records of them. Returns whether the attributes were also
+        copied, and offset, size, CRC-32, number of missing values and largest error of each chunk. Returns
+        None and writes nothing if more is needed, the chunks break the bound or the limits, or they take
+        more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
         """

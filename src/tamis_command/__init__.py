@@ -1,4 +1,4 @@
-"""The command `tamis`, outside the package: it sets what must be set before the package imports numpy.
+"""The command `tamis`, outside the package: it makes settings that the package needs before it imports numpy.
 
 With these settings a small repack takes 0.17 s of CPU, without them 0.26 s.
 """
@@ -18,9 +18,9 @@ def main() -> None:
     # numpy's linear algebra starts a thread for each processor, which takes time and fails under a limit of threads; no
     # command needs it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # h5py asks for all of uname when it is imported, and for this one field Python would start a process.
+    # h5py reads all of uname when it is imported, and Python would start a process for this one field.
     vars(platform.uname())["processor"] = ""
-    # Otherwise Ctrl-C during imports ends in a traceback, or in native modules in an abort.
+    # Otherwise Ctrl-C during imports ends in a traceback, or, in native modules, an abort.
     handler = signal.getsignal(signal.SIGINT)
     is_default = handler is signal.default_int_handler and threading.current_thread() is threading.main_thread()
     if is_default:
@@ -30,8 +30,8 @@ def main() -> None:
     from tamis.cli import preload
 
     preload(sys.argv[1:])
-    # Collections pass over what is imported. The last one, at the end of Python, must not be left out: errors refer to
-    # what they were raised over, and HDF5, which ends after Python, crashes on some identifiers that are still open.
+    # Collections skip imported objects. The last one, at the end of Python, must not be left out: errors refer to the
+    # objects they concern, and HDF5, which ends after Python, crashes on some identifiers that are still open.
     gc.freeze()
     gc.enable()
     if is_default:

@@ -33,7 +33,7 @@ class DatasetAccessor:
 
     @property
     def filters(self) -> Filters:
-        """Filters of each variable by its encoding, as the file has them that it was opened from by engine tamis."""
+        """Filters of each variable from its encoding, as in the file that engine tamis opened."""
         from tamis.xarray.filter_encoding import Filters
 
         return Filters(self._dataset)
@@ -58,9 +58,9 @@ class DatasetAccessor:
     ) -> RepackResult:
         """Save the dataset as a netCDF-4 file with any filters, proven value by value.
 
-        Values are encoded as by xarray's own ``to_netcdf``, and then stored as by `tamis.repack`: every chunk is
+        Values are encoded like in xarray's ``to_netcdf``, and then stored like in `tamis.repack`: every chunk is
         decoded again and compared before the file gets its name. Dask arrays are computed block by block, each once if
-        its blocks are not larger than 64 MiB or lie along the chunks of the file.
+        its blocks are not larger than 64 MiB or align with the chunks of the file.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class DatasetAccessor:
             See `tamis.repack`.
 
         history
-            Whether the file gets a line in its ``history`` that says what was done, as by `tamis.repack`; by default
+            Whether the file gets a line in its ``history`` that says what was done, like in `tamis.repack`; by default
             its attributes are those of the dataset.
 
         Returns
@@ -100,7 +100,7 @@ class DatasetAccessor:
         DataError
             If there are missing values and `missing` is ``"refuse"``.
         BoundError
-            If decoded values differ by more than allowed, or a required measure is missed; no file is made.
+            If decoded values differ by more than allowed, or a required measure is missed; no file is written.
         """
         from tamis.xarray.saving import group_path
 

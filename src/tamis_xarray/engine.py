@@ -36,7 +36,7 @@ class TamisEngine(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return False: other engines read such files, too, and tamis reads only what is asked of it."""
+        """Return False: other engines also read such files, and tamis only acts on request."""
         return False
 
     def open_dataset(

@@ -202,7 +202,7 @@ def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None
     assert cells[6:] == [f"{error:.3g}", "0.1", "0 of 30"]
     last = result.stdout.splitlines()[-1]
     assert last.startswith(f"{SAMPLE} (3.88 MB) -> {target} (1.8 MB) in ")
-    assert last.endswith(" s: 1 dataset stored anew, read back and verified")
+    assert last.endswith(" s: 1 dataset rewritten, read back and verified")
 
 
 def test_repack_options_reach_the_job(tmp_path: Path) -> None:

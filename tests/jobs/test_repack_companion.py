@@ -236,7 +236,7 @@ def test_companion_planned_says_so(ocean: tuple[Path, Any, Path, Any], tmp_path:
     assert any("go to a companion dataset" in note for note in said.notes)
     preview = tamis.preview_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="companion")
     (said,) = [each for each in preview.datasets if each.path == "/TS_missing"]
-    assert (said.action, said.reason) == ("drop", "it is the companion of /TS, which is stored anew")
+    assert (said.action, said.reason) == ("drop", "it is the companion of /TS, which is rewritten")
 
 
 def test_companion_of_a_coordinate_and_of_a_second_link(sample: Path, tool: Run, tmp_path: Path) -> None:

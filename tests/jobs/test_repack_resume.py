@@ -186,7 +186,7 @@ def test_resume_with_another_recipe_takes_over_the_other_datasets(source: Path, 
     assert reused(found)["/x"] == 0
     assert reused(found)["/y"] == whole.datasets[1].chunks > 0
     (note,) = found.notes
-    assert note.startswith("/x: stored anew: filters zfp(accuracy=0.02)|fletcher32, and zfp(accuracy=0.01)|")
+    assert note.startswith("/x: encoded again: filters zfp(accuracy=0.02)|fletcher32, and zfp(accuracy=0.01)|")
     assert target.read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 

@@ -59,7 +59,7 @@ def test_u15_values_of_other_files_are_compared_before_a_target_is_done(
     change(tmp_path)
     again = tamis.repack(source, target, RECIPE, resume=True)
     assert not again.done_already
-    assert "made anew: its values are from other files, and these may have changed" in again.notes[0]
+    assert "made again: its values are from other files, and these may have changed" in again.notes[0]
     assert values_in(target) == [-1] * 8
 
 
@@ -77,7 +77,7 @@ def test_u15_target_with_datasets_that_could_not_be_read_is_made_anew(tmp_path: 
         result = tamis.repack(source, target, {"*": "shuffle|deflate(4)"}, resume=True)
         assert not result.done_already
         assert result.unreadable == ("/x",)
-    assert "made anew: the values of 1 dataset could not be read" in result.notes[0]
+    assert "made again: the values of 1 dataset could not be read" in result.notes[0]
 
 
 @pytest.mark.parametrize("record", [b"[" * 3500, b'"a"', b"[]", b"{}", b'{"version": 1}', b"null", b"\xff"])

@@ -63,7 +63,7 @@ def test_u41_some_patterns_match(tmp_path: Path) -> None:
         file["TS"] = np.zeros(10000)
     said = run("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "T*:deflate(1)", "-f", "U*:deflate(2)")
     assert "U*: this pattern matches no dataset" in said
-    assert "1 dataset stored anew" in said
+    assert "1 dataset rewritten" in said
 
 
 def stored_words(path: Path, dtype: str, scale: tuple[int, int], words: dict[int, int], values: object) -> None:

@@ -100,7 +100,7 @@ def test_u01_required_filter_names_the_value_its_index_and_the_error(tmp_path: P
     # Block (8, 0) is the first that holds the spike; 128 is the index of its first value.
     assert "failed: " in said
     assert "zfp: 280.299988 at value 128 of the chunk would be read as" in said
-    assert "where the tolerance is 0.0625; use reversible mode, or an optional filter" in said
+    assert "but the tolerance is 0.0625; use reversible mode, or an optional filter" in said
 
 
 PARTIAL = """

@@ -216,7 +216,7 @@ def test_u15_changed_source_is_made_anew_with_the_reason(
     tamis.repack(source, target, RECIPES)
     needs_record(target)
     change(source)
-    assert f"{target}: made anew: {source} has changed since it was made" in command(source, target, "--resume")
+    assert f"{target}: made again: {source} has changed since it was made" in command(source, target, "--resume")
     assert tamis.verify(source, target, bounds={"x": 0.01, "y": 0}).ok
     assert "already done" in command(source, target, "--resume")
 
@@ -235,7 +235,7 @@ def test_u15_changed_recipe_is_made_anew_with_the_reason(options: list[str], sou
     tamis.repack(source, target, RECIPES)
     needs_record(target)
     said = command(source, target, "--resume", options=options)
-    assert f"{target}: made anew: other filters, chunks or options were asked for since it was made" in said
+    assert f"{target}: made again: other filters, chunks or options were requested since it was made" in said
     assert "already done" in command(source, target, "--resume", options=options)
 
 
@@ -248,7 +248,7 @@ def test_u15_killed_while_it_is_made_anew_leaves_the_old_target_and_continues(so
     assert target.read_bytes() == old
     found = tamis.repack(source, target, RECIPES, resume=True)
     assert found.datasets[0].reused_chunks == 20
-    assert found.notes == (f"{target}: made anew: {source} has changed since it was made",)
+    assert found.notes == (f"{target}: made again: {source} has changed since it was made",)
 
 
 def flip(target: Path) -> None:

@@ -1,7 +1,7 @@
-/* The ZFP codec of tamis: arrays to streams and back, as libzfp 1.0 writes them. It needs no HDF5.
+/* The ZFP codec of tamis: arrays to streams and back, with the bytes of libzfp 1.0. It needs no HDF5.
  *
- * For C99 and C++. Functions return TAMIS_OK or another code; tamis_last_error() has the failure of this thread in
- * words. All may be called from several threads at once. Memory is the caller's.
+ * For C99 and C++. Functions return TAMIS_OK or another code; tamis_last_error() describes the failure of this thread.
+ * All functions may be called from several threads at once. The caller owns all memory.
  *
  * The kernel is chosen for the processor, or by the environment variable TAMIS_KERNEL.
  */
@@ -16,8 +16,8 @@ extern "C" {
 
 typedef enum tamis_code {
     TAMIS_OK = 0,
-    TAMIS_BAD_ARGUMENT = 1,  /* a null pointer, an unknown type, a shape that no array has */
-    TAMIS_BAD_PARAMETER = 2, /* a rate, accuracy or number of bits that the codec does not have */
+    TAMIS_BAD_ARGUMENT = 1,  /* a null pointer, an unknown type, an impossible shape */
+    TAMIS_BAD_PARAMETER = 2, /* a rate, accuracy or number of bits that the codec does not support */
     TAMIS_BAD_HEADER = 3,    /* no ZFP header, or no stored parameters of filter 32013 */
     TAMIS_OTHER_CODEC = 4,   /* a header of another codec than ZFP's codec 5 */
     TAMIS_BYTE_ORDER = 5,    /* cd_values of a machine of the other byte order */
@@ -30,18 +30,18 @@ typedef enum tamis_code {
     TAMIS_NO_MEMORY = 12
 } tamis_code;
 
-/* Scalar types, numbered as zfp_type of libzfp. */
+/* Scalar types, numbered like libzfp's zfp_type. */
 typedef enum tamis_type { TAMIS_INT32 = 1, TAMIS_INT64 = 2, TAMIS_FLOAT = 3, TAMIS_DOUBLE = 4 } tamis_type;
 
-/* An array in C order: the last axis is the fastest. A Fortran array has its axes the other way round. Axes of a chunk
- * that are 1 long are left out by the HDF5 filter; here they count. */
+/* An array in C order: the last axis is the fastest. A Fortran array has its axes in reverse order. The HDF5 filter
+ * leaves out axes of length 1 of a chunk; here they count. */
 typedef struct tamis_array {
     tamis_type type;
     unsigned rank; /* 1 to 4 */
     size_t shape[4];
 } tamis_array;
 
-/* The four numbers that drive the codec. The functions below set them; they may be set by hand, too. */
+/* The four numbers that drive the codec. The functions below set them; you may also set them directly. */
 typedef struct tamis_zfp_params {
     unsigned minbits; /* per block of 4^rank values, at least */
     unsigned maxbits; /* per block, at most */
@@ -60,14 +60,14 @@ extern int tamis_zfp_set_expert(tamis_zfp_params* params, unsigned minbits, unsi
 /* Every bit is kept. */
 extern int tamis_zfp_set_reversible(tamis_zfp_params* params);
 
-/* Bytes that hold any stream of such an array, header included; 0 where array or parameters are refused, or no memory
- * could hold it. */
+/* Bytes that hold any stream of such an array, including the header; 0 if array or parameters are refused, or no
+ * memory could hold it. */
 extern size_t tamis_zfp_max_nbytes(const tamis_array* array, const tamis_zfp_params* params);
 
 /* Write the stream of `data` to `out`, which holds `capacity` bytes, and its length to `nbytes`. A capacity of
- * tamis_zfp_max_nbytes is always enough, and the fastest; with a smaller one TAMIS_NO_ROOM may come, and then `nbytes`
- * is what is needed. Streams in HDF5 chunks have no header; others may begin with one, as zfp's files do. `threads`
- * change nothing but the time: 0 and 1 are the caller's alone. */
+ * tamis_zfp_max_nbytes is always enough, and fastest; with a smaller one the result may be TAMIS_NO_ROOM, and `nbytes`
+ * is then the required capacity. Streams in HDF5 chunks have no header; others may begin with one, like zfp's files.
+ * `threads` only changes the time: 0 and 1 mean only the calling thread. */
 extern int tamis_zfp_encode(const tamis_array* array, const tamis_zfp_params* params, int with_header, const void* data,
                             void* out, size_t capacity, size_t* nbytes, unsigned threads);
 
@@ -76,16 +76,16 @@ extern int tamis_zfp_encode(const tamis_array* array, const tamis_zfp_params* pa
 extern int tamis_zfp_decode(const tamis_array* array, const tamis_zfp_params* params, const void* in, size_t nbytes,
                             size_t first_bit, void* data, unsigned threads);
 
-/* What a stream's header says, and the bit at which it ends. */
+/* Read a stream's header, and the bit at which it ends. */
 extern int tamis_zfp_read_header(const void* in, size_t nbytes, tamis_array* array, tamis_zfp_params* params,
                                  size_t* end_bit);
 
-/* The chunks of a dataset of filter 32013, by its stored cd_values (H5Pget_filter_by_id of H5Dget_create_plist): for
- * streams that H5Dwrite_chunk writes and H5Dread_chunk reads. */
+/* Describe the chunks of a dataset with filter 32013, from its stored cd_values (H5Pget_filter_by_id of
+ * H5Dget_create_plist): for streams that H5Dwrite_chunk writes and H5Dread_chunk reads. */
 extern int tamis_zfp_read_cd_values(const unsigned* cd_values, size_t count, tamis_array* chunk,
                                     tamis_zfp_params* params);
 
-/* What a code means, in general; and the last failure of this thread, with its place. Both are never null. */
+/* The general meaning of a code; and the last failure of this thread, with its place. Neither is ever null. */
 extern const char* tamis_error_text(int code);
 extern const char* tamis_last_error(void);
 

@@ -1,4 +1,4 @@
-"""The formats that tamis knows: which one a path has, and how it is opened and written. A new format has its line here.
+"""The formats that tamis knows: how to recognize, open and write each. A new format needs one line here.
 
 Formats are imported late, because most commands need only one.
 """
@@ -27,15 +27,15 @@ PathLike = str | os.PathLike[str]
 class Format(NamedTuple):
     """A storage format."""
 
-    recognizes: Callable[[PathLike], bool]  # Whether a path has it, by first bytes or metadata
+    recognizes: Callable[[PathLike], bool]  # Whether a path has this format, by first bytes or metadata
     open_store: Callable[[str], Store]  # Opens the store at a path, for jobs
-    open_reader: Callable[[str], Reader]  # Opens what is at a path, for `tamis.open`
-    ending: str | None = None  # Of the names of targets that become such; None if tamis does not write the format
+    open_reader: Callable[[str], Reader]  # Opens the file or folder at a path, for `tamis.open`
+    ending: str | None = None  # Name ending of targets in this format; None if tamis does not write it
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
 
 
 @checked(path=PATH, restore=FLAG)
-def open(  # noqa: A001 - as xarray and gzip name it
+def open(  # noqa: A001 - xarray and gzip also call it open
     path: PathLike, threads: int | None = None, *, restore: bool = True
 ) -> File:
     """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
@@ -70,7 +70,7 @@ def open(  # noqa: A001 - as xarray and gzip name it
             ts = file["TS"]
             first = ts[0]
     """
-    from tamis.reading.file import File  # late, as formats are: few commands need it
+    from tamis.reading.file import File  # late, like formats: few commands need it
 
     return File(_format_of(path).open_reader, path, threads, restore)
 
@@ -87,7 +87,7 @@ def open_store(path: PathLike) -> Store:
 
 
 def target_form(target: Path, **options: Any) -> TargetForm:
-    """Return what a target becomes, by its name or by what it replaces.
+    """Return the form of a target, by its name or by the file or folder it replaces.
 
     Options are those of the format, such as ``zarr_format``; those that are None are left out.
 
@@ -164,4 +164,4 @@ FORMATS = (
     Format(is_classic, _open_classic, partial(_listed, _open_classic)),
     Format(lambda _: True, _open_hdf5, _read_hdf5, "", _hdf5_form),
 )
-"""In this order. HDF5 comes last: its own error says what a file is that no format recognizes."""
+"""In order of recognition. HDF5 comes last: its error describes a file that no format recognizes."""

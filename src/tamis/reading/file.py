@@ -25,7 +25,7 @@ class Reader(Protocol):
     """An open file or folder of one format, by absolute paths."""
 
     def array(self, file: File, path: str) -> Array | None:
-        """Return the array at a path; None if a group is there.
+        """Return the array at a path; None for a group.
 
         Raises
         ------
@@ -40,14 +40,14 @@ class Reader(Protocol):
         """Return the attributes of a group."""
 
     def data_model(self, phony_dims: str, *, restore: bool) -> DataModel:
-        """Return all of it in netCDF's data model; see `File.data_model`."""
+        """Return everything in netCDF's data model; see `File.data_model`."""
 
     def close(self) -> None:
         """Close it."""
 
 
 class Group(Mapping[str, Any]):
-    """A group: a mapping from paths to arrays, including those of inner groups. It is equal to itself alone.
+    """A group: a mapping from paths to arrays, including those of inner groups. It is equal only to itself.
 
     Parameters
     ----------

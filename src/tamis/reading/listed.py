@@ -27,7 +27,7 @@ _PIECE_NBYTES = 4 << 20
 
 
 class TypedArray(StoredArray, Protocol):
-    """A stored array whose type NumPy has."""
+    """A stored array of a NumPy type."""
 
     @property
     def numpy_type(self) -> np.dtype[Any]:
@@ -35,7 +35,7 @@ class TypedArray(StoredArray, Protocol):
 
 
 class GroupedStore(Store, Protocol):
-    """A store of such arrays."""
+    """A store of these arrays."""
 
     def array(self, path: str) -> TypedArray:
         """Return the array at a path."""
@@ -51,7 +51,7 @@ class ListedReader:
         self._store = store
 
     def array(self, file: File, path: str) -> Array | None:
-        """Return the array at a path; None if a group is there."""
+        """Return the array at a path; None for a group."""
         path = posixpath.normpath(path)
         if self._store.first_path(path):
             return ListedArray(file, path, self._store.array(path))
@@ -105,7 +105,7 @@ class ListedArray(Array):
         return dict(self._array.attributes)
 
     def prepare(self) -> bool:
-        """Read the chunk index, and return True: selections are read without a lock."""
+        """Read the chunk index and return True: selections need no lock."""
         if self._by_chunks:
             self._file.source(self.name, self._array.open_chunks)
         return True

@@ -115,7 +115,7 @@ class _Encoding(NamedTuple):
 
 
 class ChunkEncoder(NamedTuple):
-    """The filters of an array, and what its chunks must keep: the bound of the filters, and missing values.
+    """The filters of an array, and what its chunks must keep: the filters' bound, and missing values.
 
     If the first filter needs values, like zfp, and cannot encode these or does not keep the bound, an optional filter
     is skipped, and the mask says so. If it is applied, an optional shuffle and all that follows it except checksums are
@@ -127,10 +127,10 @@ class ChunkEncoder(NamedTuple):
     padding: Padding = _REPEATED
     missing: Missing = NONE_MISSING
     rounding: float = 0.0  # Error of a rounding before the filters, which is part of the bound
-    broken: Broken | None = None  # What else values must keep; None for nothing
+    broken: Broken | None = None  # Further requirements on the values; None if there are none
 
     def encode(self, values: NDArray[Any]) -> Encoded:
-        """Encode a chunk, and decode and compare it unless it certainly keeps all that it must."""
+        """Encode a chunk, and decode and compare it unless it is certain to keep everything required."""
         return self._encode(values).stored
 
     def encode_proven(self, values: NDArray[Any]) -> Proven:
@@ -162,7 +162,7 @@ class ChunkEncoder(NamedTuple):
         return encoded
 
     def encode_lossless(self, values: NDArray[Any]) -> Encoded:
-        """Encode a chunk without the filters that lose anything, which must be optional."""
+        """Encode a chunk without its lossy filters, which must be optional."""
         if not can_skip_loss(self.pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {self.pipeline}")
         skip = _lossy_types(self.pipeline)
@@ -173,7 +173,7 @@ class ChunkEncoder(NamedTuple):
         if required and self.padding.is_read(values.shape, self.chunk.shape):
             try:
                 return self._encode_padded(values, always_compare)
-            except (BoundError, DataError):  # values come first: the filter cannot be skipped in this chunk
+            except (BoundError, DataError):  # the values matter more: the filter cannot be skipped in this chunk
                 return self._replace(padding=_REPEATED)._encode_padded(values, always_compare)
         return self._encode_padded(values, always_compare)
 
@@ -184,7 +184,7 @@ class ChunkEncoder(NamedTuple):
         if first is None or not first.filter.needs_values:
             return _Encoding(Encoded(*pipeline.encode(whole)))
         idle = idle_types(pipeline)
-        # A bound is proven below instead: there the missing values and the padding that may be read later are known.
+        # A bound is proven below instead, where the missing values and padding that may be read later are known.
         encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
         if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
             return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
@@ -205,7 +205,7 @@ class ChunkEncoder(NamedTuple):
         return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
 
     def _promise(self, values: NDArray[Any], comparison: Comparison) -> str:
-        """Return what the pipeline promises of a chunk that it does not keep, in words."""
+        """Return in words the promise of the pipeline that a chunk breaks."""
         if comparison.crossed:
             return "the valid range"
         bound = self.pipeline.error_bound
@@ -219,7 +219,7 @@ class ChunkEncoder(NamedTuple):
         return compare(values, after, None if self.pipeline.error_bound == 0 else self.missing), decoded
 
     def _kept_for_sure(self, values: NDArray[Any]) -> bool:
-        """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
+        """Return whether an encoded chunk, which has no NaN, is certain to keep bound, missing values and valid range.
 
         No value can become a missing one or cross a limit if all of these are further away than the bound.
         """
@@ -231,7 +231,7 @@ class ChunkEncoder(NamedTuple):
         if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
             return False
         if self.pipeline.bound is not None and not (first.error_bound or math.inf) <= bound:
-            return False  # the tolerance alone does not keep it
+            return False  # the tolerance alone does not guarantee it
         if self.padding.exact and padding_is_read:
             return False
         largest = missing.survey(values).largest

@@ -122,7 +122,7 @@ def is_simple(plan: Rewrite, *, rounded: bool = False) -> bool:
 
 
 def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
-    """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.ChunkEncoder`.
+    """Round and encode the part of a chunk inside the array: see `tamis.rewrite.encode.ChunkEncoder`.
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache, unless there is a
     companion, because only both together give the values.

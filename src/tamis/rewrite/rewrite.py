@@ -109,7 +109,7 @@ class Rewrite:
         return values | {word: fields[word] for word in self.fields if word in fields}
 
     def encoder(self, broken: Broken | None = None) -> ChunkEncoder:
-        """Return the encoder of the chunks, whose values must also keep what `broken` tells."""
+        """Return the encoder of the chunks, whose values must also pass `broken`."""
         return ChunkEncoder(self.pipeline, self.chunk, self.padding, self.missing, broken=broken)
 
     @property

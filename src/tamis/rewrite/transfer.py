@@ -33,9 +33,9 @@ class UnstorableError(FileError):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a copy of a store has in place of what its source has."""
+    """The parts of a copy that differ from its source."""
 
-    # Functions by path of an array, which write it. If one raises `CopyInsteadError`, the array is copied as stored.
+    # Functions that write an array, by its path. If one raises `CopyInsteadError`, the array is copied as stored.
     recreate: Mapping[str, Recreate]
     # Called when all arrays exist: returns new companions by the path of their variables, None for variables that lose
     # theirs
@@ -46,10 +46,10 @@ class Changes:
 
 
 class TargetForm(Protocol):
-    """What a new file or folder becomes; its text, if any, tells it from others of the format."""
+    """The form of a new file or folder; its text, if any, distinguishes it from others of the format."""
 
     def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
-        """Return the transaction of a target; `overwrite` tells whether what is there is replaced.
+        """Return the transaction of a target; `overwrite` allows it to replace an existing one.
 
         Raises
         ------
@@ -58,10 +58,10 @@ class TargetForm(Protocol):
         """
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
-        """Raise an error if the format cannot have an array of the source that is not left out."""
+        """Raise an error if the format cannot hold an array of the source that is not left out."""
 
     def copies_objects_of(self, source: Store) -> bool:
-        """Return whether `copy` copies objects as they are stored; it writes those of other formats anew."""
+        """Return whether `copy` copies objects as stored; objects of other formats are written again."""
 
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
         """Copy a store that `check_copy` accepts to a target, and return notes about other files.

@@ -149,7 +149,7 @@ def exchange(path: Path, other: Path) -> None:
 
 
 def _files_of(path: str) -> Iterator[tuple[str, str]]:
-    """Yield a file itself, without a name, or name and path of all files in a folder in the order of their names."""
+    """Yield a file itself, without a name, or the name and path of each file in a folder, sorted by name."""
     if not os.path.isdir(path):
         yield "", path
         return

@@ -19,7 +19,7 @@ _MEANINGS = {
 _NUMBER = re.compile(r"errno = (\d+)")
 
 INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
-"""Why such a filter fails at Ctrl-C: no exception passes through HDF5."""
+"""Why such a filter fails on Ctrl-C: no exception passes through HDF5."""
 
 _COMPILED = f"h5py{os.sep}"
 _PACKAGE = f"{os.sep}h5py{os.sep}"
@@ -45,7 +45,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
 
 
 def pass_interrupt(error: BaseException) -> None:
-    """Raise KeyboardInterrupt instead of an error of h5py if Ctrl-C caused it in a filter."""
+    """Raise KeyboardInterrupt instead of h5py's error if Ctrl-C caused it in a filter."""
     if INTERRUPTED in str(error):
         raise KeyboardInterrupt from None
 

@@ -186,7 +186,7 @@ class ListedStore(Generic[A]):
         return Readers((), szip=False, h5py=False, tamis=True, hint="", words=self.reader_words)
 
     def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return what compares the store with another one, in netCDF's data model."""
+        """Return the comparison of the store with another one, in netCDF's data model."""
         from tamis.stores.comparison import ModelComparison  # late: few commands compare
 
         return ModelComparison(cast("Store", self), other)

@@ -61,7 +61,7 @@ class Change:
     path: str  # Path of the array, group or link
     code: str  # Kind of difference, in a word
     text: str  # The difference in words
-    harmless: bool = True  # Whether the second store still has everything that the first one has
+    harmless: bool = True  # Whether the second store still has everything in the first one
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class Unequal:
     count: int  # Number of elements that differ
     index: tuple[int, ...]  # Index of the first
     text: str  # The first element in source and target
-    harmless: bool = False  # Whether they only differ in things that no copy can have
+    harmless: bool = False  # Whether they differ only in things that no copy can keep
 
 
 class StoreComparison(Protocol):
-    """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
+    """Two stores, source and target, of the same or different formats. Any method may raise FileError for damage."""
 
     @property
     def same_format(self) -> bool:
@@ -96,7 +96,7 @@ class StoreComparison(Protocol):
         """Return how a named type changed; empty if it did not."""
 
     def same_value_type(self, source: Any, target: Any) -> bool:
-        """Return whether arrays with different type names have values of the same type, if both formats have it."""
+        """Return whether arrays with different type names have the same type of values, if both formats have it."""
 
     def fill_note(self, source: Any, target: Any) -> str:
         """Return how the fill value of arrays of the same type changed; empty if it did not."""
@@ -170,7 +170,7 @@ class Store(Protocol):
         """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
 
     def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return what compares the store with another one, except for the numbers in their arrays.
+        """Return the comparison of the store with another one, except for the numbers in their arrays.
 
         `whole` if all arrays are compared; `dropped` has those that the other store leaves out.
         """

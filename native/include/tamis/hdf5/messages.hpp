@@ -113,7 +113,7 @@ inline Message describe(const zfp::Verdict& verdict, const Header& header) {
     if (status.code == Code::fill_value)
         return Message::format("zfp: %s, and one of them is the fill value, which stands for missing values; %s",
                                change.text, instead);
-    return Message::format("zfp: %s, an error of %g where the tolerance is %g; %s", change.text,
+    return Message::format("zfp: %s, an error of %g, but the tolerance is %g; %s", change.text,
                            std::abs(verdict.was - verdict.now), std::ldexp(1.0, header.params.minexp), instead);
 }
 

@@ -74,7 +74,7 @@ class Hdf5Form:
         return Transaction(target, overwrite=overwrite)
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
-        """Raise an error if HDF5 cannot have an array of the source, or not without one that is left out."""
+        """Raise an error if HDF5 cannot hold an array of the source, or if one that is left out is needed."""
         if not isinstance(source, Hdf5Store):
             from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
 
@@ -83,7 +83,7 @@ class Hdf5Form:
             check_scales(source.file, dropped)
 
     def copies_objects_of(self, source: Store) -> bool:
-        """Return whether the source is HDF5, too."""
+        """Return whether the source is also HDF5."""
         return isinstance(source, Hdf5Store)
 
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:

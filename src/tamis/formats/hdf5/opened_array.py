@@ -99,7 +99,7 @@ class DatasetArray(Array):
         return values if self._flags is None else self._restored(np.array(values), key)[()]
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read all values; see `Array.read`. A null dataspace has none, which is a FileError."""
+        """Read all values; see `Array.read`. Raises FileError for a null dataspace, which has none."""
         self._file.check_open()
         if self._null:
             raise FileError(f"{self._place}: expected values, found a null dataspace")

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Hdf5Reader:
-    """A file that is open for reading; see `tamis.reading.file.Reader`. Nothing is looked at before it is asked for."""
+    """A file that is open for reading; see `tamis.reading.file.Reader`. Nothing is read before it is requested."""
 
     def __init__(self, path: str) -> None:
         self._path, self._root = path, open_source(path)
 
     def array(self, file: File, path: str) -> DatasetArray | None:
-        """Return the array of the dataset at a path; None if a group is there."""
-        target = None if "\0" in path else self._object(path)  # HDF5 would end the name there
+        """Return the array of the dataset at a path; None for a group."""
+        target = None if "\0" in path else self._object(path)  # HDF5 would cut the name there
         if isinstance(target, h5py.Group):
             return None
         if not isinstance(target, h5py.Dataset):

@@ -177,7 +177,7 @@ class Hdf5Store:
         return int(self.file.id.get_filesize())
 
     def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return what compares the file with another store, object by object if that is HDF5, too."""
+        """Return the comparison of the file with another store, object by object if that is also HDF5."""
         if isinstance(other, Hdf5Store):
             from tamis.formats.hdf5.compare.comparison import Hdf5Comparison  # late: few commands compare
 

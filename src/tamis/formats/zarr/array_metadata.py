@@ -204,11 +204,11 @@ _ORDER = (
     *("shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "attributes"),
     *("dimension_names", "zarr_format", "consolidated_metadata", "node_type", "storage_transformers"),
 )
-"""Order of members in the document of the root."""
+"""Order of members in the root's document."""
 
 
 def json_text(value: Any, encode: Callable[[Any], str] = _encode, start: str = "\n") -> str:
-    """Return what `json.dumps` does with an indent of 2, in a fraction of its time; `start` begins a line."""
+    """Return the text of `json.dumps` with an indent of 2, in a fraction of its time; `start` begins a line."""
     inner = f"{start}  "
     if isinstance(value, dict) and value:
         members = [f"{encode(name)}: {json_text(item, encode, inner)}" for name, item in value.items()]
@@ -219,20 +219,20 @@ def json_text(value: Any, encode: Callable[[Any], str] = _encode, start: str = "
 
 
 def write_json(path: Path, content: Json) -> Json:
-    """Write a document of metadata, and return it."""
+    """Write a metadata document, and return it."""
     path.write_bytes(json_text(content).encode())
     return content
 
 
 def consolidate(root: Path, documents: Mapping[str, Json]) -> None:
-    """Write documents, by path, into that of the root, as zarr-python does."""
+    """Write documents, by path, into the root's document, as zarr-python does."""
     places = sorted(documents, key=lambda path: (path.count("/"), unicodedata.normalize("NFKC", path).casefold()))
     inner = {path.strip("/"): _ordered(documents[path], {}) for path in places if path != "/"}
     (root / "zarr.json").write_bytes(json_text(_ordered(documents["/"], inner), json.dumps).encode())
 
 
 def _ordered(document: Json, inner: Json) -> Json:
-    """Return a document in the order of its members, that of a group with those inside of it."""
+    """Return a document with its members in order; a group's includes the documents inside it."""
     if document["node_type"] == "group":
         consolidated = {"kind": "inline", "must_understand": False, "metadata": inner}
         document = {**document, "consolidated_metadata": consolidated}

@@ -71,7 +71,7 @@ class CopyOptions:
             )
 
     def repack_options(self, **run: Any) -> RepackOptions:
-        """Return these options as those of a repack, with those of a run."""
+        """Return these options, with those of a run, as options of repack."""
         return RepackOptions.asked(
             {},
             command="copy",

@@ -90,7 +90,7 @@ class Variable(NamedTuple):
 
 
 def _after(first: Filter | Rounding, filters: Pipeline) -> Pipeline:
-    """Return filters behind another one, or behind a rounding."""
+    """Return filters after another filter or after a rounding."""
     return Pipeline((first, *filters.stages))
 
 
@@ -174,7 +174,7 @@ class Candidates:
         return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
 
     def _can_plan(self, filters: Pipeline) -> bool:
-        """Return whether repack can store the variable by filters; record why not."""
+        """Return whether repack can store the variable with filters; record why not."""
         try:
             self._plans(filters)
         except (ParameterError, MissingFilterError) as error:

@@ -92,7 +92,7 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent, every=sample.is_all)
         rows.append(spectra)
-    worst = max(rows, key=lambda spectrum: spectrum.difference or 0.0)  # rows of files may have other lengths
+    worst = max(rows, key=lambda spectrum: spectrum.difference or 0.0)  # rows may differ in length between files
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
 

@@ -38,7 +38,7 @@ __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
 Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
-"""Completes options by what is in the source."""
+"""Completes options according to the source."""
 
 
 def _as_they_are(options: RepackOptions, store: Store) -> RepackOptions:

@@ -101,7 +101,7 @@ def write_target(
     report: Progress,
     options: RepackOptions,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target, and return what was done.
+    """Write the target, and return the result.
 
     Returns results by path, reasons of unreadable datasets, and notes about other files.
     """

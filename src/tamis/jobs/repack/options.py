@@ -1,4 +1,4 @@
-"""The options of a repack, made once where a call begins."""
+"""The options of a repack, made once at the start of a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RepackKeywords(TypedDict, total=False):
-    """The keywords of `tamis.repack` about what the target has; see there."""
+    """The keywords of `tamis.repack` that determine the target; see there."""
 
     chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None
     require: Requirements | None
@@ -49,16 +49,16 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class RepackOptions:
-    """What a repack makes of a source, and how."""
+    """What repack does with a source, and how."""
 
-    recipe: Recipe  # Filters, chunk shapes and requirements by name or pattern, missing values, and what is left out
-    checksum: bool = True  # Whether datasets stored anew through zfp get a checksum
+    recipe: Recipe  # Filters, chunk shapes and requirements by name or pattern, missing values, and arrays to leave out
+    checksum: bool = True  # Whether datasets encoded by zfp get a checksum
     follow: bool = False  # Whether patterns also match datasets whose values are in other files
     # Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked
     min_size: int | None = None
     larger: bool = False  # Whether patterns may store datasets that become larger than in the source
     keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
-    history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
+    history: str = ""  # Command named in the line added to the target's history; empty for no line
     overwrite: bool = False  # Whether an existing target is replaced
     resume: bool = False  # Whether interrupted runs are continued
     threads: int = 1
@@ -92,7 +92,7 @@ class RepackOptions:
         history: bool = True,
         drop: Iterable[str] = (),
     ) -> Self:
-        """Return the options that a call of a command asks for, once they are checked."""
+        """Return the checked options of a command's call."""
         return cls(
             asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
             checksum=checksum,

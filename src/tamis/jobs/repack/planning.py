@@ -65,7 +65,7 @@ class Planning(NamedTuple):
     exact: frozenset[str]  # Paths that a recipe names exactly, not by a pattern
     unmatched: Mapping[str, str] = {}  # Patterns that match nothing, with this in words
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
-    form: TargetForm | None = None  # What the target becomes; None without one
+    form: TargetForm | None = None  # Form of the target; None without a target
 
     def of_values(self) -> Planning:
         """Return the planning for a target of another format, whose arrays have values instead of bytes."""
@@ -156,7 +156,7 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = survey_
     for path, variable in replaced_companions(datasets, plans).items():
         if path in explicit:
             raise ParameterError(
-                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis writes a "
+                f"{path}: expected no recipe for the companion of {variable}, which is rewritten: tamis writes a "
                 f"new companion if it needs one"
             )
         plans.pop(path, None)

@@ -33,7 +33,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     """Return a preview of each dataset of a file."""
     plans = planning.plans
     dropped = {
-        path: f"it is the companion of {variable}, which is stored anew"
+        path: f"it is the companion of {variable}, which is rewritten"
         for path, variable in replaced_companions(planning.datasets, plans).items()
     }
     kept = {**planning.kept, **dropped}

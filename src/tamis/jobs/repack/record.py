@@ -128,7 +128,7 @@ class Earlier:
     reason: str  # Why it is already done, is made anew, or must not be replaced
 
     def __str__(self) -> str:
-        return f"already done: {self.reason}" if self.done else f"made anew: {self.reason}"
+        return f"already done: {self.reason}" if self.done else f"made again: {self.reason}"
 
 
 def check_target(
@@ -174,7 +174,7 @@ def look_at(
         return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
     if old.place != record.place and not same:
         return Earlier(False, False, "tamis made it from another file")
-    what = "other filters, chunks or options were asked for" if same else f"{source} has changed"
+    what = "other filters, chunks or options were requested" if same else f"{source} has changed"
     return Earlier(False, True, f"{what} since it was made")
 
 
@@ -234,5 +234,5 @@ def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], option
         if plan.lossy and not after.array(plan.path).has_companion:
             count = count_missing(plan, before.array(plan.path), lambda *_: None)
             if count.total:
-                return f"missing values are kept in {plan.path} itself, and --missing {options.missing} was asked for"
+                return f"missing values are kept in {plan.path} itself, and --missing {options.missing} was requested"
     return ""

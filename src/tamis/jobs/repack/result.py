@@ -354,8 +354,8 @@ def _result_notes(result: RepackResult) -> Iterator[Line]:
         yield "", f"{reused} of {chunks} chunks were reused from an interrupted run"
     copied = sum(dataset.copied for dataset in result.datasets)
     anew = len(result.datasets) - copied
-    counts = [f"{plural(anew, 'dataset')} stored anew"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
-    counts = counts or ["no dataset stored anew"]
+    counts = [f"{plural(anew, 'dataset')} rewritten"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
+    counts = counts or ["no dataset rewritten"]
     yield (
         "name",
         f"{printable(result.source)} ({size_text(result.source_nbytes)}) -> {printable(result.target)}"

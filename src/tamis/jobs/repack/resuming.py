@@ -104,7 +104,7 @@ class Resuming:
         self._journal = Journal(self._transaction.journal, self.run)
 
     def chunks(self, plan: Rewrite, grid: Grid) -> ResumedChunks | None:
-        """Return the chunks of a dataset that are taken over, and noted for a later run; None before `begin`."""
+        """Return the chunks of a dataset that are reused and recorded for a later run; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
@@ -170,7 +170,7 @@ class Resuming:
             before = self._leftover.run.datasets.get(path, {}) if self._leftover.run else {}
             # The entry of a companion is empty; the record of its dataset is enough.
             if entry and before != entry and self._leftover.count(path):
-                self.notes.append(f"{path}: stored anew: {_difference(before, entry)}")
+                self.notes.append(f"{path}: encoded again: {_difference(before, entry)}")
         if not self._left:
             self._leftover = None
 

@@ -1,4 +1,4 @@
-"""Two HDF5 files that are compared, object by object; see `tamis.stores.comparison.StoreComparison`."""
+"""A comparison of two HDF5 files, object by object; see `tamis.stores.comparison.StoreComparison`."""
 
 from __future__ import annotations
 

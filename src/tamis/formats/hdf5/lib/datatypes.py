@@ -213,7 +213,7 @@ class Conversion:
     def of(
         cls, stored: np.dtype[Any] | None, dtype: np.dtype[Any] | None, file_type: h5t.TypeID, *, is_number: bool
     ) -> Self | None:
-        """Return the conversion of a dataset; None if values are elsewhere in the file, or references to it."""
+        """Return the conversion of a dataset; None if its values are elsewhere in the file, or are references."""
         if stored is None or dtype is None:
             return None
         if is_number or _is_padded_with_zeros(file_type):
@@ -239,7 +239,7 @@ class Conversion:
             return raw
         room = np.ascontiguousarray(raw).reshape(-1).view(np.uint8) if raw.size else np.empty(0, np.uint8)
         if self.memory_type and raw.size:
-            # HDF5 converts in place, so that the buffer must fit the larger type.
+            # HDF5 converts in place, so the buffer must fit the larger type.
             wider = np.zeros(raw.size * max(self.stored.itemsize, self.dtype.itemsize), np.uint8)
             wider[: room.size] = room
             h5t.convert(h5t.decode(self.file_type), h5t.decode(self.memory_type), raw.size, wider)
@@ -248,7 +248,7 @@ class Conversion:
 
 
 def _is_padded_with_zeros(datatype: h5t.TypeID) -> bool:
-    """Return whether values are texts of a fixed size, as NumPy has them: single characters, or padded with zeros."""
+    """Return whether values are fixed-length strings as in NumPy: single characters, or padded with zeros."""
     if not isinstance(datatype, h5t.TypeStringID) or datatype.is_variable_str():
         return False
     padding = datatype.get_strpad()

@@ -70,7 +70,7 @@ class QuickFacts(NamedTuple):
     # Name of each attribute; and its text if it is one, otherwise all of it; None if that is not known
     attributes: tuple[tuple[bytes, bytes | Content | None], ...]
     values: bytes | None  # Bytes of the values, in the type of the file, if they are asked for and decoded
-    # All of each attribute, if they are asked for: name, type, dataspace and values; None if one is unusual
+    # Each attribute in full, if requested: name, type, dataspace and values; None if one is unusual
     contents: tuple[Content | None, ...] | None
 
     @property
@@ -87,7 +87,7 @@ class QuickFacts(NamedTuple):
         )
 
     def new_attributes(self, other: QuickFacts) -> tuple[str, ...] | None:
-        """Return the attributes that only the other one has, if all others are certainly the same; None if not."""
+        """Return the attributes that only the other one has, if all others are certainly the same; else None."""
         own, others = self.contents, other.contents
         if own is None or others is None or None in own or not {*own} <= {*others}:
             return None

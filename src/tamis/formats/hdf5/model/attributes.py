@@ -70,12 +70,12 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
 
 @lru_cache(maxsize=1024)  # many datasets have the same attributes
 def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] | None:
-    """Return name and value of an attribute that was read, and its form if `attribute_forms` has it.
+    """Return the name and value of an attribute that was read, and its form if `attribute_forms` has it.
 
     None for internal attributes, and types that h5py converts.
     """
     name, kind, data = content[0].decode("utf-8", "surrogateescape"), h5t.decode(content[1]), content[3]
-    extents = memoryview(content[2])[1:].cast("Q").tolist()  # and largest ones, behind the class of the dataspace
+    extents = memoryview(content[2])[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
     if isinstance(kind, h5t.TypeStringID):
         if kind.is_variable_str():
@@ -91,7 +91,7 @@ def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] |
 
 
 _VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")
-"""A text of varying length, or none, as native code gives it."""
+"""A variable-length string, or none, as native code returns it."""
 
 
 def _raw(name: str) -> bytes:
@@ -113,7 +113,7 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
 
 
 def _fixed_text(name: str, values: NDArray[np.bytes_]) -> Any:
-    """Return an attribute of texts of a fixed length."""
+    """Return an attribute of fixed-length strings."""
     if name in FILL_ATTRIBUTES and values.itemsize == 1:
         return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
     return _decoded_all(values.reshape(-1).tolist())
@@ -159,7 +159,7 @@ def attribute_forms(owner: h5py.HLObject) -> dict[str, AttributeForm]:
 
 
 def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> AttributeForm | None:
-    """Return a form that netCDF-4 would not write; None if it would, or the type is unknown."""
+    """Return a form that netCDF-4 would not write; None if it would or if the type is unknown."""
     text = _type_name(kind)
     return AttributeForm(text, shape) if text and not _is_usual(kind, shape) else None
 

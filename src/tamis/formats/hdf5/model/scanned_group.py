@@ -150,8 +150,8 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
                     left_out[name] = reason
                 else:
                     arrays[name] = array
-    # All others were opened before any of their attributes is read: libhdf5 trusts the references of values of varying
-    # length, and may crash in a damaged file.
+    # All others are opened before any attribute is read: libhdf5 trusts the references of variable-length values,
+    # and may crash on a damaged file.
     scanned = []
     names = renamed_paths(group, [*arrays, *left_out])
     left_out = {names.get(name, name): reason for name, reason in left_out.items()}
@@ -166,7 +166,7 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
 
 
 def _look(file: h5py.File, group: h5py.Group, link: Link, path: str) -> h5g.GroupID | ScannedArray | None:
-    """Return what a hard link leads to: a group, or all of a small dataset of numbers without internal attributes."""
+    """Return the target of a hard link: a group, or a whole small dataset of numbers without internal attributes."""
     item = quick_look(file, group.id, link.name, Depth.attributes) if link.kind == h5l.TYPE_HARD else None
     if not isinstance(item, QuickFacts):
         return item

@@ -92,7 +92,7 @@ class NewArray:
         return self.writer.grid.chunk_count - self.writer.count
 
     def write_metadata(self, root: Path, form: ZarrForm) -> Json:
-        """Write the metadata into the folder of the array, which is there if it has chunks, and return them."""
+        """Write the metadata into the array's folder, which exists if it has chunks, and return them."""
         folder = root / self.path.strip("/")
         if not self.writer.count:
             folder.mkdir(parents=True, exist_ok=True)

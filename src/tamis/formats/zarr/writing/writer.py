@@ -58,13 +58,13 @@ class ZarrForm:
         return FolderTransaction(target, self, overwrite=overwrite)
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
-        """Raise an error if such a hierarchy cannot have an array of the source that is not left out."""
+        """Raise an error if such a hierarchy cannot hold an array of the source that is not left out."""
         from tamis.formats.zarr.writing.new_array import check_array  # late, as below: these modules need the form
 
         check_storable(source, partial(check_array, self), dropped)
 
     def copies_objects_of(self, source: Store) -> bool:
-        """Return False: all arrays are written anew."""
+        """Return False: all arrays are written again."""
         return False
 
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
