@@ -97,6 +97,21 @@ class ContiguousReader:
         self._source = None
 
 
+class ValuesReader:
+    """An array whose values are in memory."""
+
+    def __init__(self, values: NDArray[Any], chunk_shape: tuple[int, ...] | None) -> None:
+        self.shape, self.dtype, self.chunk_shape = values.shape, values.dtype, chunk_shape
+        self._values = values
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Copy a part."""
+        return self._values[part].copy() if out is None else put(self._values[part], out)
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
 class ConvertedReader:
     """The values of another reader in another type; see `tamis.arrays.reader.ArrayReader`."""
 

@@ -271,7 +271,8 @@ def _encode_parts(
             yield from chunks
         return
     # Parts in the order in which larger arrays are written.
-    if source.chunk_shape == plan.chunk_shape and (values := source.small_values()) is not None:
+    same_parts = source.chunk_shape == plan.chunk_shape or parts.grid.chunk_count == 1
+    if same_parts and (values := source.small_values()) is not None:
         yield from make_chunks(plan, parts, whole(source.shape), values.astype(plan.dtype, copy=False))
         return
     reader = source.open_reader()

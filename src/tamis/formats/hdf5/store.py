@@ -152,8 +152,9 @@ class Hdf5Store:
 
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""
-        listed = self.contents.datasets.looked_at(path) if "contents" in vars(self) else None
-        return listed or Hdf5Array(self.file, path, stored_path=self.stored_path(path))
+        if "contents" in vars(self) and path in self.contents.datasets:
+            return self.contents.datasets[path]  # its facts are known, or kept for the next call
+        return Hdf5Array(self.file, path, stored_path=self.stored_path(path))
 
     def stored_path(self, path: str) -> str:
         """Return HDF5's path of an array; each group is asked once whether it has other names than netCDF."""

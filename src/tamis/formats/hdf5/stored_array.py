@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader, StoredChunks
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
-from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader
+from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, ValuesReader
 from tamis.arrays.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
@@ -44,6 +44,9 @@ _FILTER_NBYTES = 32
 """Approximate size of a filter in the header of a dataset."""
 
 _NODE_CHUNKS = 64
+
+_FEW_NBYTES = 16 << 10
+"""Values of datasets of this size are read at once, which takes less time than to open the dataset."""
 
 _MARK, _TABLE = MARK.encode(), TABLE.encode()
 
@@ -302,6 +305,8 @@ class Hdf5Array(DatasetFacts):
         if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
             return TextReader(self.dataset, self.label)
         if not independent:
+            if (values := self._few_values()) is not None:
+                return ValuesReader(values, self.chunk_shape)
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
@@ -309,6 +314,11 @@ class Hdf5Array(DatasetFacts):
                 return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)
             self.check_readable()
         return self._library_reader()
+
+    def _few_values(self) -> NDArray[Any] | None:
+        """Return all values of a small dataset, read in one native call, which opens nothing; None for others."""
+        is_small = self.number_type is not None and self.shape and self.nbytes <= _FEW_NBYTES
+        return self.small_values() if is_small and is_read_only(self.file) else None
 
     def _library_reader(self) -> LibraryReader:
         return LibraryReader(
