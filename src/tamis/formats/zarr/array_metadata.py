@@ -7,6 +7,7 @@ import json
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -198,8 +199,6 @@ def _encoded_fill(value: Any) -> Any:
     return _json(scalar)
 
 
-_encode: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False).encode
-
 _ORDER = (
     *("shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "attributes"),
     *("dimension_names", "zarr_format", "consolidated_metadata", "node_type", "storage_transformers"),
@@ -207,15 +206,17 @@ _ORDER = (
 """Order of members in the root's document."""
 
 
-def json_text(value: Any, encode: Callable[[Any], str] = _encode, start: str = "\n") -> str:
+def json_text(value: Any, quoted: Callable[[str], str] = encode_basestring, start: str = "\n") -> str:
     """Return the text of `json.dumps` with an indent of 2, in a fraction of its time; `start` begins a line."""
+    if isinstance(value, str):
+        return quoted(value)
     inner = f"{start}  "
     if isinstance(value, dict) and value:
-        members = [f"{encode(name)}: {json_text(item, encode, inner)}" for name, item in value.items()]
+        members = [f"{quoted(name)}: {json_text(item, quoted, inner)}" for name, item in value.items()]
         return f"{{{inner}{f',{inner}'.join(members)}{start}}}"
     if isinstance(value, (list, tuple)) and value:
-        return f"[{inner}{f',{inner}'.join([json_text(item, encode, inner) for item in value])}{start}]"
-    return encode(value)
+        return f"[{inner}{f',{inner}'.join([json_text(item, quoted, inner) for item in value])}{start}]"
+    return str(value) if type(value) is int else json.dumps(value)
 
 
 def write_json(path: Path, content: Json) -> Json:
@@ -228,7 +229,7 @@ def consolidate(root: Path, documents: Mapping[str, Json]) -> None:
     """Write documents, by path, into the root's document, as zarr-python does."""
     places = sorted(documents, key=lambda path: (path.count("/"), unicodedata.normalize("NFKC", path).casefold()))
     inner = {path.strip("/"): _ordered(documents[path], {}) for path in places if path != "/"}
-    (root / "zarr.json").write_bytes(json_text(_ordered(documents["/"], inner), json.dumps).encode())
+    (root / "zarr.json").write_bytes(json_text(_ordered(documents["/"], inner), encode_basestring_ascii).encode())
 
 
 def _ordered(document: Json, inner: Json) -> Json:
