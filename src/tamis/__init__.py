@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from tamis.filters._plugin_client import plugin_path
     from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
     from tamis.jobs.copy.job import copy
-    from tamis.jobs.export import ExportResult
     from tamis.jobs.export.job import ReferenceParser, export
-    from tamis.jobs.inspect import Inspection
+    from tamis.jobs.export.result import ExportResult
     from tamis.jobs.inspect.job import inspect
+    from tamis.jobs.inspect.result import Inspection
     from tamis.jobs.plan.job import plan
     from tamis.jobs.plan.result import Plan
     from tamis.jobs.recipes.saved_recipe import Recipe
-    from tamis.jobs.repack import RepackPreview, RepackResult
     from tamis.jobs.repack.job import preview_repack, repack
+    from tamis.jobs.repack.result import RepackPreview, RepackResult
     from tamis.jobs.repair import RepairResult, repair
     from tamis.jobs.spec import Spec, spec
-    from tamis.jobs.verify import Verification
     from tamis.jobs.verify.job import verify
+    from tamis.jobs.verify.result import Verification
     from tamis.pipeline import Pipeline
     from tamis.rounding import Absolute, BitGroom, BitRound, Granular
     from tamis.xarray.encoding import Encoding, encoding
@@ -133,17 +133,17 @@ _LATE = {
     "tamis.xarray.encoding": "Encoding encoding",
     "tamis.jobs.copy.job": "copy",
     "tamis.jobs.export.job": "ReferenceParser export",
-    "tamis.jobs.export": "ExportResult",
+    "tamis.jobs.export.result": "ExportResult",
     "tamis.jobs.inspect.job": "inspect",
-    "tamis.jobs.inspect": "Inspection",
+    "tamis.jobs.inspect.result": "Inspection",
     "tamis.jobs.plan.job": "plan",
     "tamis.jobs.plan.result": "Plan",
     "tamis.jobs.recipes.saved_recipe": "Recipe",
     "tamis.jobs.repack.job": "preview_repack repack",
-    "tamis.jobs.repack": "RepackPreview RepackResult",
+    "tamis.jobs.repack.result": "RepackPreview RepackResult",
     "tamis.jobs.repair": "RepairResult repair",
     "tamis.jobs.spec": "Spec spec",
-    "tamis.jobs.verify": "Verification",
+    "tamis.jobs.verify.result": "Verification",
     "tamis.jobs.verify.job": "verify",
     "tamis.pipeline": "Pipeline",
     "tamis.rounding": "Absolute BitGroom BitRound Granular",

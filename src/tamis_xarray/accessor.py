@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # imported when they are used, because xarray imports this mo
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
-    from tamis.jobs.repack import RepackResult
+    from tamis.jobs.repack.result import RepackResult
     from tamis.xarray.filter_encoding import Filters
     from tamis.xarray.saving import Encodings
 

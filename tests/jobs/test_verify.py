@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import tamis
 from tamis.accuracy.statistics import Place
-from tamis.jobs.verify import Verification
+from tamis.jobs.verify.result import Verification
 
 Make = Callable[..., Path]
 Run = Callable[..., str]

@@ -24,7 +24,7 @@ from tamis.formatting import printable, shell_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tamis.jobs.inspect import Inspection
+    from tamis.jobs.inspect.result import Inspection
     from tamis.jobs.parts import Line
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.result import RepackResult

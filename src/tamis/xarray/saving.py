@@ -24,7 +24,7 @@ from tamis.xarray.encoded_group import EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack import RepackResult
+    from tamis.jobs.repack.result import RepackResult
     from tamis.pipeline import Pipeline
 
 Encodings = Mapping[str, Mapping[str, Any]]

@@ -15,8 +15,8 @@ import pytest
 
 import tamis
 from tamis.formats.hdf5.chunk_access import pipeline_of
-from tamis.jobs.inspect import Inspection
 from tamis.jobs.inspect.arguments import TARGETS, arguments
+from tamis.jobs.inspect.result import Inspection
 
 Run = Callable[..., str]
 VALUES = np.sin(np.arange(64.0 * 96) / 90).reshape(64, 96)

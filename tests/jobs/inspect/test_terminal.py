@@ -13,7 +13,7 @@ from rich.console import Console
 
 import tamis
 from tamis.cli.output import paint
-from tamis.jobs.inspect import Inspection
+from tamis.jobs.inspect.result import Inspection
 from tamis.jobs.parts import Table
 
 LONG = "group_" + "n" * 60 + "/" + "variable_" * 8

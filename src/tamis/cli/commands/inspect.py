@@ -14,7 +14,7 @@ from tamis.cli.output import Output, print_arguments, print_header, show
 from tamis.errors import TamisError
 
 if TYPE_CHECKING:
-    from tamis.jobs.inspect import Inspection
+    from tamis.jobs.inspect.result import Inspection
 
 TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "nczarr", "tamis")
 """Listed here, because the modules that define them take long to import."""
@@ -69,7 +69,7 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
         else:
             inspections.append(inspection)
     if as_json:
-        from tamis.jobs.inspect import json_document
+        from tamis.jobs.inspect.result import json_document
 
         click.echo(json_document(inspections, errors))
     if errors or failed or any(inspection.problems for inspection in inspections):

@@ -226,7 +226,7 @@ class Hdf5Array(DatasetFacts):
         """The conversion of bytes to values; None if there is none."""
         if self.value_type is None:
             return None
-        return Conversion.of(self.dtype, self.numpy_type, self.datatype, is_number=self.number_type is not None)
+        return Conversion.of(self.dtype, self.numpy_type, self.datatype, self.number_type is not None)
 
     def as_values(self) -> Hdf5Array:
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""

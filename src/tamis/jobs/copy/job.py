@@ -19,7 +19,7 @@ from tamis.notation.netcdf_argument import parse_argument
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
-    from tamis.jobs.repack import RepackPreview, RepackResult
+    from tamis.jobs.repack.result import RepackPreview, RepackResult
     from tamis.stores.protocols import Store
 
 _CLASSIC_MODEL = "netCDF-4 classic model"

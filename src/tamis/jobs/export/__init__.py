@@ -1,7 +1,1 @@
-"""Results of `tamis.export`."""
-
-from __future__ import annotations
-
-from tamis.jobs.export.result import ExportedArray, ExportResult
-
-__all__ = ["ExportResult", "ExportedArray"]
+"""The job `tamis export`, and its result."""

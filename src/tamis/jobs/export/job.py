@@ -12,7 +12,7 @@ from urllib.parse import quote, urlparse
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
-from tamis.jobs.export import ExportedArray, ExportResult
+from tamis.jobs.export.result import ExportedArray, ExportResult
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr

@@ -15,7 +15,7 @@ from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
 from tamis.formats.registry import open_store
-from tamis.jobs.inspect import ChunkGroup, DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.inspect.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
 from tamis.rounding import recorded_rounding

@@ -15,13 +15,13 @@ from tamis.formatting import printable
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
-from tamis.jobs.repack import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.new_target import check_room, copy_as_it_is, growth_of, refuse_missing, write_target
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.repack.planning import Planning, plan_datasets
 from tamis.jobs.repack.proof import describe, prove
 from tamis.jobs.repack.record import Record, check_target
 from tamis.jobs.repack.requiring import Survey, refuse_missed, survey_alone, survey_reported
+from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, Unresumed, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of
@@ -39,10 +39,6 @@ _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
 Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 """Completes options according to the source."""
-
-
-def _as_they_are(options: RepackOptions, store: Store) -> RepackOptions:
-    return options
 
 
 @checked(source=PATH, target=PATH, progress=CALLBACK)
@@ -192,7 +188,7 @@ def run_repack(
     target: str | os.PathLike[str],
     options: RepackOptions,
     progress: Progress | None = None,
-    adapt: Adapt = _as_they_are,
+    adapt: Adapt = lambda options, _: options,
 ) -> RepackResult:
     """Do as `repack` does."""
     began = time.perf_counter()

@@ -13,10 +13,9 @@ from tamis.errors import BoundError, located
 from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.repack import Repacked
 from tamis.jobs.repack.notes import measures_note, planned_notes, recorded_filters, written_notes
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.repack.result import DatasetPreview
+from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.pipeline import Pipeline
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
 from tamis.rewrite.rewrite import Rewrite, Written

@@ -211,7 +211,7 @@ class Conversion:
 
     @classmethod
     def of(
-        cls, stored: np.dtype[Any] | None, dtype: np.dtype[Any] | None, file_type: h5t.TypeID, *, is_number: bool
+        cls, stored: np.dtype[Any] | None, dtype: np.dtype[Any] | None, file_type: h5t.TypeID, is_number: bool
     ) -> Self | None:
         """Return the conversion of a dataset; None if its values are elsewhere in the file, or are references."""
         if stored is None or dtype is None:
