@@ -188,7 +188,7 @@ def run_repack(
     target: str | os.PathLike[str],
     options: RepackOptions,
     progress: Progress | None = None,
-    adapt: Adapt = lambda options, _: options,
+    adapt: Adapt | None = None,
 ) -> RepackResult:
     """Do as `repack` does."""
     began = time.perf_counter()
@@ -200,7 +200,7 @@ def run_repack(
         reading(source, only_damage=True),
         (form := target_form(target, **options.form)).begin(target, overwrite=options.overwrite) as transaction,
     ):
-        options = adapt(options, store)
+        options = adapt(options, store) if adapt else options
         planning = _planning(store, options, form, survey_reported(report, options.threads))
         form.check_copy(store, planning.dropped)
         notes = _notes_of(planning, options)
@@ -255,12 +255,12 @@ def preview_repack(
 
 
 def run_preview(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], options: RepackOptions, adapt: Adapt = _as_they_are
+    source: str | os.PathLike[str], target: str | os.PathLike[str], options: RepackOptions, adapt: Adapt | None = None
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     with open_store(source) as store, reading(source):
-        options = adapt(options, store)
+        options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)
         planning = _planning(store, options, form)
