@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tamis.cli.commands import inspect, repack, spec
-from tamis.jobs.inspect.result import arguments
+from tamis.jobs.inspect import arguments
 from tamis.jobs.recipes import saved_recipe
 from tamis.notation import detect
 

@@ -21,7 +21,7 @@ from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.fields import Spectra, dssim
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
-from tamis.jobs.repack.result import proof, requiring
+from tamis.jobs.repack import proof, requiring
 from tamis.rewrite.surveys import measured_fields
 
 Make = Callable[..., Path]

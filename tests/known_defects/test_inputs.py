@@ -82,7 +82,7 @@ def test_u19_open_finds_no_name_with_zero_bytes(file: h5py.File, tmp_path: Path)
     file.close()
     with tamis.open(os.fsencode(tmp_path / "a.h5")) as opened:
         assert "p\0q" not in opened
-        with pytest.raises(KeyError, match=r"expected a dataset or group at 'p\\x00q', found none"):
+        with pytest.raises(KeyError, match=r"expected an array or group at 'p\\x00q', found none"):
             opened["p\0q"]
         for name in (b"p", 3, None):
             with pytest.raises(TypeError, match="expected a name or path as text"):

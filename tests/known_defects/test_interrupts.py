@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.jobs.repack.result import resuming
+from tamis.jobs.repack import resuming
 from tamis.rewrite import resumed_chunks as history
 from tamis.safety import disk, journal, transaction
 from tamis.safety.journal import find_leftovers
