@@ -244,7 +244,7 @@ class ChunkEncoder(NamedTuple):
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
-    """Apply the other filters to the output of the first one, like `encode_chunk`."""
+    """Apply the other filters to the output of the first one, like `ChunkEncoder.encode`."""
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
 
 

@@ -25,7 +25,7 @@ Axis = int | tuple[int, ...]
 class ReshapeCodec(ArrayArrayCodec):
     """The axes of a chunk joined or split, registered under the name ``reshape``.
 
-    ZFP needs it before it for chunks with unit axes, or with more than 4 axes.
+    A chunk with unit axes, or with more than 4 axes, needs this codec before ZFP.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def _class_of(plugin: Plugin) -> FilterClass:
             result = plugin.filtered(data, tuple(cd_values[:count]), encodes=not flags & DECODE)
         except BaseException as error:  # an interrupt, too: no exception passes through HDF5
             return _failure(error, 0)
-        # The buffer never shrinks: H5Ocopy of HDF5 2.0 copies chunks that HDF5 keeps into the previous chunk's
+        # The buffer never shrinks: H5Ocopy of HDF5 2.0 copies cached chunks unchecked into the previous one's buffer.
         if len(result) > room_nbytes[0]:
             if not (room := LIBC.malloc(len(result))):
                 return 0

@@ -30,7 +30,7 @@ def listed_pipeline(plist: Any) -> Pipeline:
     return _pipeline(tuple(calls.filter_list(plist)))
 
 
-@lru_cache(maxsize=1024)  # shared by most datasets of a file filters
+@lru_cache(maxsize=1024)  # most datasets of a file have the same filters
 def _pipeline(listed: tuple[calls.ListedFilter, ...]) -> Pipeline:
     return Pipeline(map(_stage, listed))
 
