@@ -121,8 +121,10 @@ def test_worker_encodes_what_hdf5plugin_reads_and_gives_up_on_too_many_bytes() -
     chunk = tamis.filters.ChunkType(np.dtype("f4"), SHAPE)
     sz3 = tamis.Sz3("absolute", 0.01)
     data = sz3.trial(field().tobytes(), chunk)
-    after = np.frombuffer(sz3.decode(data, chunk, sz3.stored(chunk)), "f4")
-    assert np.abs(after - field().reshape(-1)).max() <= 0.01 * 1.001
-    assert _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), len(data)) == data
+    # SZ3 writes bytes of memory that it never set, so two runs differ in some bytes, and by them in length.
+    again = _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), 2 * len(data))
+    for encoded in data, again:
+        after = np.frombuffer(sz3.decode(encoded, chunk, sz3.stored(chunk)), "f4")
+        assert np.abs(after - field().reshape(-1)).max() <= 0.01 * 1.001
     with pytest.raises(tamis.DataError, match=r"libh5sz3\.so refused the values of a chunk"):
-        _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), len(data) - 1)
+        _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), len(data) // 2)
