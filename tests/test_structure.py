@@ -149,7 +149,7 @@ def test_modules_import_in_no_circle() -> None:
 
 
 def test_jobs_know_formats_by_the_registry_alone() -> None:
-    about_one_format = ("jobs/export", "jobs/repair.py")
+    about_one_format = ("jobs/export.py", "jobs/repair.py")
     against = [
         f"{path.relative_to(PACKAGE)}:{line}: {name}"
         for path in MODULES

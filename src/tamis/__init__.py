@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     )
     from tamis.filters._plugin_client import plugin_path
     from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
-    from tamis.jobs.copy.job import copy
-    from tamis.jobs.export.job import ReferenceParser, export
-    from tamis.jobs.export.result import ExportResult
+    from tamis.jobs.copy import copy
+    from tamis.jobs.export import ExportResult, ReferenceParser, export
     from tamis.jobs.inspect.job import inspect
     from tamis.jobs.inspect.result import Inspection
     from tamis.jobs.plan.job import plan
@@ -131,9 +130,8 @@ _LATE = {
     "tamis.formats.registry": "open",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
-    "tamis.jobs.copy.job": "copy",
-    "tamis.jobs.export.job": "ReferenceParser export",
-    "tamis.jobs.export.result": "ExportResult",
+    "tamis.jobs.copy": "copy",
+    "tamis.jobs.export": "ExportResult ReferenceParser export",
     "tamis.jobs.inspect.job": "inspect",
     "tamis.jobs.inspect.result": "Inspection",
     "tamis.jobs.plan.job": "plan",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
-from tamis.filters.stage import NONE
+from tamis.filters.registry import NONE
 from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
 from tamis.rounding import Rounding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tamis.errors import ParameterError
-from tamis.jobs.copy.nccopy_rules import ChunkArgument, parse_chunk_argument
+from tamis.jobs.copy import ChunkArgument, parse_chunk_argument
 
 
 @pytest.mark.parametrize(

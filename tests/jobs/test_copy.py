@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError, ParameterError
-from tamis.jobs.copy.job import CopyOptions, preview_copy, run_copy
+from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
 Run = Callable[..., str]
 

@@ -16,7 +16,7 @@ import xarray
 
 import tamis
 from tamis.errors import DataError, FileError
-from tamis.jobs.copy.job import CopyOptions, run_copy
+from tamis.jobs.copy import CopyOptions, run_copy
 from tamis.jobs.inspect.cdl import cdl_header
 
 FORMATS = {"classic": "NETCDF3_CLASSIC", "64-bit-offset": "NETCDF3_64BIT_OFFSET", "cdf5": "NETCDF3_64BIT_DATA"}

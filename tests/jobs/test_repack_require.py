@@ -21,7 +21,7 @@ from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.fields import Spectra, dssim
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
-from tamis.jobs.repack import proof, requiring
+from tamis.jobs.repack import new_target, planning
 from tamis.rewrite.surveys import measured_fields
 
 Make = Callable[..., Path]
@@ -270,12 +270,12 @@ def test_fields_in_one_chunk_are_measured_as_all_fields_are(
     with h5py.File(source, "r+") as file:
         file["x"].attrs.update({name[1:]: value for name, value in attributes.items()})
     words: list[list[str]] = []
-    monkeypatch.setattr(proof, "measured_fields", lambda *args: words.append(args[3]) or measured_fields(*args))
+    monkeypatch.setattr(new_target, "measured_fields", lambda *args: words.append(args[3]) or measured_fields(*args))
     options = {"chunks": {"x": chunks}, "missing": "companion" if companion else "exact", "overwrite": True}
     require = "dssim=0.1,spectrum=9,corr=0.5"
     found = repacked(source, tmp_path / "b.h5", require, **options).measures
     assert words == ([read.split()] if read else [])
-    monkeypatch.setattr(requiring, "_FIELDS_NBYTES", 0)
+    monkeypatch.setattr(planning, "_FIELDS_NBYTES", 0)
     again = repacked(source, tmp_path / "b.h5", require, **options).measures
     assert words[-1] == ["dssim", "spectrum"]
     assert found["dssim"] == again["dssim"] < 1

@@ -17,7 +17,7 @@ from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Request
 from tamis.jobs.spec import FilterSpec, signed, spec
 from tamis.notation.detect import NOTATIONS, notation_of
-from tamis.notation.netcdf_argument import argument_text
+from tamis.notation.netcdf import argument_text
 
 READABLE = {
     "tamis": "tamis",

@@ -18,7 +18,7 @@ import pytest
 
 import tamis
 from tamis.errors import FileError
-from tamis.jobs.repack.record import source_identity
+from tamis.jobs.repack.resuming import source_identity
 from tamis.safety.journal import Journal, Run, find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}

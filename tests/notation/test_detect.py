@@ -16,8 +16,7 @@ from tamis.filters import Stage
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import NOTATIONS, Reading, notation_of, read
 from tamis.notation.h5repack import command_text
-from tamis.notation.netcdf import chain_text, netcdf_requests
-from tamis.notation.netcdf_argument import argument_text
+from tamis.notation.netcdf import argument_text, chain_text, netcdf_requests
 
 Chain = list[Stage]
 CHUNKS = (4, 96)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
 from tamis.filters.base import Request
-from tamis.notation.netcdf import Compat
-from tamis.notation.netcdf_argument import ALL, NccopyArgument, argument_text, parse_argument
+from tamis.notation.netcdf import ALL, Compat, NccopyArgument, argument_text, parse_argument
 
 DEFLATE = Request(1, (5,))
 BZIP2 = Request(307, (9,))

@@ -1,4 +1,4 @@
-"""Print results, notes and failures of a command, as text or JSON.
+"""Print results, notes, progress and failures of a command, as text or JSON.
 
 Rich and numpy are imported only where they are needed, because the import takes longer than many commands.
 """
@@ -8,27 +8,117 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
 from tamis.cli.ending import FAILED, USAGE, VIOLATED, ended_by_signals
-from tamis.cli.progress import Log, Steps, progress_bar
-from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.formatting import printable, shell_line
+from tamis.errors import BoundError, FileError, ParameterError, TamisError
+from tamis.formatting import printable, shell_line, size_text
+from tamis.jobs.progress import Progress, Step
+
+_LONG_SECONDS = 60.0
+
+
+class Steps:
+    """Print a line when a step, or a group of steps, is done; for long steps also the percentage every minute."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._step, self._group, self._finished = "", "", False
+        self._start_time = self._line_time = 0.0
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Record the progress of a step, and print a line if one is due."""
+        time_now = time.monotonic()
+        group = step.together if isinstance(step, Step) else ""
+        if step != self._step:
+            if not group or group != self._group:
+                self._start_time = time_now
+            self._step, self._group, self._finished, self._line_time = step, group, False, time_now
+        if done >= total:
+            if not self._finished and not (isinstance(step, Step) and group and step.number < step.step_count):
+                seconds = time_now - self._start_time
+                self._say(f"{group or label(step)}: done" + (f" in {seconds:.1f} s" if seconds >= 0.1 else ""))
+            self._finished = True
+        elif time_now - self._line_time >= _LONG_SECONDS:
+            self._say(f"{label(step)}: {100 * done / total:.0f} % of {_amount(step, total)}")
+            self._line_time = time_now
+
+
+class Log:
+    """Lines with times, appended to a file."""
+
+    def __init__(self, path: str, command: str, others: tuple[str, ...]) -> None:
+        self._start = f"tamis {command}[{os.getpid()}]"
+        if any(os.path.exists(other) and os.path.exists(path) and os.path.samefile(other, path) for other in others):
+            raise ParameterError(f"{path}: expected a separate file as --log, got one that the command reads or writes")
+        try:
+            self._stream: TextIO | None = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        except (OSError, ValueError) as error:
+            text = getattr(error, "strerror", None) or error
+            raise FileError(f"{path}: the log cannot be opened: {text}").at(path=path) from error
+
+    def write(self, text: str) -> None:
+        """Append each line of a text with the time; a log that cannot be written ends, but the command continues."""
+        if self._stream is None:
+            return
+        timestamp = datetime.now().astimezone().isoformat(timespec="seconds")
+        try:
+            for line in text.splitlines():
+                self._stream.write(f"{timestamp} {self._start}: {printable(line)}\n")
+            self._stream.flush()
+        except OSError as error:
+            self._stream = None
+            click.echo(f"{self._start}: the log cannot be written and ends here: {error.strerror}", err=True)
+
+
+@contextmanager
+def progress_bar(reporters: list[Progress] | None) -> Iterator[None]:
+    """Show a bar on standard error, and add the function that moves it to `reporters`; no bar if that is None."""
+    if reporters is None:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    def move(step: str, done: int, total: int) -> None:
+        amount = f"{_amount(step, done)}/{_amount(step, total)}"
+        bar.update(task, description=printable(label(step)), completed=done, total=total, amount=amount)
+
+    texts = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[amount]}", markup=False)
+    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", amount="")
+        reporters.append(move)
+        yield
+
+
+def label(step: str) -> str:
+    """Return a step with its number, if it has one: ``writing /TS (3 of 12)``."""
+    return f"{step} ({step.number} of {step.step_count})" if isinstance(step, Step) else step
+
+
+def _amount(step: str, count: int) -> str:
+    """Return an amount of work: bytes of values, or a number of chunks and the like."""
+    nbytes = step.item_nbytes if isinstance(step, Step) else 0
+    return size_text(count * nbytes) if nbytes else str(count)
+
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tamis.jobs.inspect.result import Inspection
-    from tamis.jobs.parts import Line
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.result import RepackResult
-    from tamis.jobs.result import Result
+    from tamis.jobs.result import Line, Result
 
     LinesWithin = Callable[[int | None], Iterator[Line]]
     """Return the lines of a text, at most so many characters wide; None for no limit."""
@@ -129,7 +219,7 @@ def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
     """Print to a terminal, in colour if it has colours."""
     from rich.text import Text
 
-    from tamis.jobs.parts import STYLES
+    from tamis.jobs.result import STYLES
 
     for kind, text in lines(width):
         for line in _wrapped(text, None if kind in _WHOLE else width):

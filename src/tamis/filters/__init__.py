@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number, real
-from tamis.filters.registry import by_id, by_name, filter_named, from_values, requested_filter
-from tamis.filters.stage import Stage
+from tamis.filters.registry import Stage, by_id, by_name, filter_named, from_values, requested_filter
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import StoredZfp, Zfp
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
     from tamis.filters.blosc2 import Blosc2
     from tamis.filters.foreign import Sperr, Sz3
     from tamis.filters.lz4 import Lz4
-    from tamis.filters.nbit import Nbit
+    from tamis.filters.nbit import Nbit, Scaleoffset
     from tamis.filters.plain import Bzip2, Lzf, Zstd
-    from tamis.filters.scaleoffset import Scaleoffset
     from tamis.filters.szip import Szip
 
 __all__ = [
@@ -67,7 +65,7 @@ _LATE = {
     "Lz4": "lz4",
     "Lzf": "plain",
     "Nbit": "nbit",
-    "Scaleoffset": "scaleoffset",
+    "Scaleoffset": "nbit",
     "Sperr": "foreign",
     "Sz3": "foreign",
     "Szip": "szip",

@@ -1,4 +1,4 @@
-"""The registry of filters: those of tamis, and those of installed packages."""
+"""The registry of filters: those of tamis, and those of installed packages; and a filter in a pipeline, with its flag."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import Filter, Parameter, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
-from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained
+from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
@@ -25,7 +25,7 @@ _OWN = {
     3: ("fletcher32", "standard:Fletcher32"),
     4: ("szip", "szip:Szip"),
     5: ("nbit", "nbit:Nbit"),
-    6: ("scaleoffset", "scaleoffset:Scaleoffset"),
+    6: ("scaleoffset", "nbit:Scaleoffset"),
     307: ("bzip2", "plain:Bzip2"),
     32000: ("lzf", "plain:Lzf"),
     32001: ("blosc", "blosc:Blosc"),
@@ -196,3 +196,80 @@ def _default(kind: type[Filter], name: str) -> Any:
 def _in_words(name: str, parameter: Parameter, default: Any) -> str:
     default_text = "" if default is MISSING else f"={default}"
     return f"{name}{default_text}: {parameter.range}; {parameter.about}"
+
+
+NONE = "none"
+"""The text of a pipeline without filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A filter in a pipeline, with its flag.
+
+    Parameters
+    ----------
+    filter
+        The filter.
+    optional
+        Whether a chunk is stored without the filter if the filter fails.
+    stored
+        Its parameters as a file has them; None if they follow from the type and shape of a chunk.
+    """
+
+    filter: Filter
+    optional: bool
+    stored: tuple[int, ...] | None = None
+
+    @classmethod
+    @explained(requested=instance("a filter such as tamis.Deflate(4), or a Request", Filter, Request))
+    def of(cls, requested: Filter | Request) -> Self:
+        """Return a stage of a filter or of a request by id, with the flag that HDF5's own calls give it.
+
+        Raises
+        ------
+        ParameterError
+            If tamis knows the filter and refuses such parameters.
+        """
+        stage_filter = requested if isinstance(requested, Filter) else requested_filter(requested)
+        return cls(stage_filter, stage_filter.optional)
+
+    @classmethod
+    def listed(cls, request: Request, label: str, *, optional: bool, total: int) -> Self:
+        """Return a stage of a filter that HDF5 lists for an object in a file.
+
+        Parameters
+        ----------
+        request
+            Id and stored parameters, as far as HDF5 returns them.
+        label
+            The filter's name in the file.
+        optional
+            Its flag.
+        total
+            Number of all parameters.
+        """
+        stage_filter = from_values(request, label, stored=True)
+        if total > len(request.values):
+            reason = f"it has {total} parameters, of which HDF5 returns {len(request.values)}"
+            stage_filter = UnknownFilter(request.id, request.values, label or stage_filter.name, reason)
+        return cls(stage_filter, optional, request.values)
+
+    @property
+    def request(self) -> Request:
+        """Id and parameters for H5Pset_filter."""
+        return Request(self.filter.id, self.filter.requested)
+
+    @property
+    def flag(self) -> str:
+        """The flag in words."""
+        return "optional" if self.optional else "required"
+
+    @property
+    def in_words(self) -> str:
+        """A description of the filter, with the version that wrote its parameters if that is known."""
+        return self.filter.in_words(self.stored or ())
+
+    def __str__(self) -> str:
+        if self.optional == self.filter.optional:
+            return str(self.filter)
+        return f"{self.filter}{'?' if self.optional else '!'}"

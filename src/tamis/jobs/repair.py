@@ -15,7 +15,7 @@ from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
 from tamis.kinds import FLAG, PATH, checked
 
 if TYPE_CHECKING:
-    from tamis.jobs.parts import Part
+    from tamis.jobs.result import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RepairResult(DatasetsResult[RepairedArray]):
         return {"schema": SCHEMA, **json_fields(self)}
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.parts import Table
+        from tamis.jobs.result import Table
 
         if not self.datasets:
             yield "file", printable(f"{self.store}: nothing to repair")

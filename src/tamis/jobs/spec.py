@@ -19,13 +19,12 @@ from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import Reading, read
 from tamis.notation.h5repack import command_text
-from tamis.notation.netcdf import Compat, chain_text, netcdf_requests
-from tamis.notation.netcdf_argument import ALL, argument_text
+from tamis.notation.netcdf import ALL, Compat, argument_text, chain_text, netcdf_requests
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import BitRound, Rounding
 
 if TYPE_CHECKING:
-    from tamis.jobs.parts import Part
+    from tamis.jobs.result import Part
     from tamis.notation.text import Chain
 
 _PLACEHOLDER = "NAME"

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from tamis.meaning.roles import DATA, KINDS, Role, roles_of
-from tamis.meaning.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
-from tamis.meaning.variables import Packing, Variable, is_known, is_unsigned, numbers, packing_of, text
+from tamis.meaning.variables import (
+    FILL_ATTRIBUTES,
+    Packing,
+    ValidRange,
+    Variable,
+    is_known,
+    is_unsigned,
+    missing_values,
+    numbers,
+    packing_of,
+    text,
+    valid_range,
+)
 
 __all__ = [
     "DATA",

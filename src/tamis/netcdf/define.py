@@ -32,10 +32,8 @@ from tamis.filters import (
     requested_filter,
 )
 from tamis.kinds import FLAG, WHOLE, explained
-from tamis.netcdf import explain
-from tamis.netcdf.explain import filter_text
 from tamis.netcdf.library import Unsigned, call, named_error, version
-from tamis.netcdf.variable import NCZARR, VariableHandle, variable_handle
+from tamis.netcdf.variable import NCZARR, VariableHandle, check_status, filter_text, type_text, variable_handle
 from tamis.notation.detect import read
 from tamis.notation.netcdf import in_netcdf_order, in_plugin_order
 from tamis.notation.text import refuse_other_flags
@@ -302,7 +300,7 @@ def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
 
 def _quantize(handle: VariableHandle, mode: int, number: int) -> None:
     status = call("nc_def_var_quantize", *handle.ids, mode, number)
-    explain.check(handle, "nc_def_var_quantize", status, given=(mode, number))
+    check_status(handle, "nc_def_var_quantize", status, given=(mode, number))
 
 
 def _number(name: str, value: str | int, numbers: Mapping[str, int]) -> int:
@@ -324,7 +322,7 @@ def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> Non
     _check_place(handle, ids)
     requests = [Request(number, ()) for number in ids]
     check_order(handle.name, handle.listed(), requests, zarr=handle.group.format == NCZARR)
-    _define(handle, ids, lambda: explain.check(handle, name, call(name, *handle.ids, *arguments), ids, arguments))
+    _define(handle, ids, lambda: check_status(handle, name, call(name, *handle.ids, *arguments), ids, arguments))
     _settle(handle)
 
 
@@ -335,7 +333,7 @@ def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], N
         raise handle.error(
             named_error(
                 "NC_ENOFILTER",
-                f"expected netcdf-c {version()} to define {explain.filter_text(dropped[0])}, but it dropped the filter"
+                f"expected netcdf-c {version()} to define {filter_text(dropped[0])}, but it dropped the filter"
                 " and reported success",
             )
         )
@@ -344,7 +342,7 @@ def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], N
 def _set_filter(handle: VariableHandle, request: Request) -> None:
     words = (Unsigned * max(len(request.values), 1))(*request.values)
     status = call("nc_def_var_filter", *handle.ids, request.id, len(request.values), words)
-    explain.check(handle, "nc_def_var_filter", status, [request.id], request.values)
+    check_status(handle, "nc_def_var_filter", status, [request.id], request.values)
 
 
 def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
@@ -353,11 +351,11 @@ def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
     It drops filters of strings, and in NCZarr those whose plugin has no codec.
     """
     if handle.varies and ids:
-        raise handle.error(named_error("NC_EFILTER", VARYING.format(explain.type_text(handle))))
+        raise handle.error(named_error("NC_EFILTER", VARYING.format(type_text(handle))))
     if len(ids) > 1 or handle.group.format == NCZARR:
         for number in ids:
             status = call("nc_inq_filter_avail", handle.group.ncid, number)
-            explain.check(handle, "nc_inq_filter_avail", status, [number])
+            check_status(handle, "nc_inq_filter_avail", status, [number])
 
 
 def _settle(handle: VariableHandle) -> None:
@@ -375,7 +373,7 @@ def _refuse_removal(handle: VariableHandle, number: int) -> None:
         raise handle.error(
             named_error(
                 "NC_EINVAL",
-                f"expected True, got False for {explain.filter_text(number)}, which is defined already: netCDF cannot"
+                f"expected True, got False for {filter_text(number)}, which is defined already: netCDF cannot"
                 " remove a filter",
             )
         )

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from tamis.errors import ParameterError
 from tamis.filters import Blosc, Bzip2, Filter, Request, Stage, Szip, Zstd, filter_named, from_values
 from tamis.kinds import BYTES, FLAG, TEXT, checked
-from tamis.netcdf import explain
 from tamis.netcdf.define import QUANTIZE_MODES
 from tamis.netcdf.library import CODES, Unsigned, call, status_error, stored_stages
-from tamis.netcdf.variable import HDF5, NCZARR, group_handle, variable_handle
+from tamis.netcdf.variable import HDF5, NCZARR, availability_error, filter_text, group_handle, variable_handle
 from tamis.notation import netcdf_scanf as words
 from tamis.notation.netcdf import Compat, in_plugin_order, parse_chain, parse_filterspec
 from tamis.notation.netcdf import parse_parameter as parse_word
@@ -115,8 +114,8 @@ def inq_var_filter_info(variable: Any, filter: int | str | type[Filter] | Filter
     count = ctypes.c_size_t()
     status = call("nc_inq_var_filter_info", *handle.ids, number, ctypes.byref(count), None)
     if status == CODES["NC_ENOFILTER"]:
-        there = ", ".join(map(explain.filter_text, handle.filter_ids())) or "no filter"
-        raise handle.error(status_error(status, f"expected {explain.filter_text(number)}, got {there}"))
+        there = ", ".join(map(filter_text, handle.filter_ids())) or "no filter"
+        raise handle.error(status_error(status, f"expected {filter_text(number)}, got {there}"))
     handle.check(status)
     return FilterInfo(number, handle.parameters(number))
 
@@ -147,7 +146,7 @@ def inq_filter_avail(dataset: Any, filter: int | str | type[Filter] | Filter) ->
     group, number = group_handle(dataset), _filter_id(filter)
     status = call("nc_inq_filter_avail", group.ncid, number)
     if status and status != CODES["NC_ENOFILTER"]:
-        raise group.error(explain.availability_error(group, status, number))
+        raise group.error(availability_error(group, status, number))
     return not status
 
 

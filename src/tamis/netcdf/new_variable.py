@@ -12,10 +12,10 @@ import numpy as np
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
 from tamis.kinds import WHOLES, Kind, checked
-from tamis.netcdf import define, explain
+from tamis.netcdf import define
 from tamis.netcdf.define import Requested, check_order, requested_filters
 from tamis.netcdf.library import call, named_error, netcdf4
-from tamis.netcdf.variable import HDF5, NCZARR, Group, group_handle, variable_handle
+from tamis.netcdf.variable import HDF5, NCZARR, Group, availability_error, group_handle, variable_handle
 from tamis.pipeline import Pipeline
 from tamis.rewrite.values import growing_chunks
 
@@ -202,7 +202,7 @@ def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkTy
     for request in requested.requests:
         status = call("nc_inq_filter_avail", group.ncid, request.id)
         if status:
-            raise explain.availability_error(group, status, request.id)
+            raise availability_error(group, status, request.id)
 
 
 def _dimensions(dataset: Any, name: str, dimensions: Sequence[Any] | str) -> tuple[Any, ...]:

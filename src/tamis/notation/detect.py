@@ -29,8 +29,7 @@ from tamis.filters import Request, Stage
 from tamis.notation import cdl, zarr
 from tamis.notation.h5py_keywords import KEYWORDS, parse_keywords
 from tamis.notation.h5repack import parse_command
-from tamis.notation.netcdf import Compat, in_netcdf_order, parse_chain
-from tamis.notation.netcdf_argument import ALL, parse_argument
+from tamis.notation.netcdf import ALL, Compat, in_netcdf_order, parse_argument, parse_chain
 from tamis.notation.text import malformed, names_filter, parse_filters, parse_named, refused
 
 if TYPE_CHECKING:

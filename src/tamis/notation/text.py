@@ -23,7 +23,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
-from tamis.filters.stage import NONE
+from tamis.filters.registry import NONE
 from tamis.formatting import did_you_mean, printable
 from tamis.rounding import BY_NAME as ROUNDINGS
 from tamis.rounding import Rounding

@@ -75,7 +75,7 @@ class DescribedArray:
 
     @cached_property
     def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes and fill value (`tamis.meaning.validity`).
+        """Markers of missing values and limits of valid ones, by attributes and fill value (`tamis.meaning.variables`).
 
         NaN and the infinities are always missing, and not among the markers, which have the type of the values in
         native byte order. There are no markers if values are not numbers.

@@ -27,15 +27,15 @@ from tamis.jobs.result import SCHEMA, Result, json_value
 from tamis.jobs.stored_units import attributes_of, in_stored_units, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
-from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.rounding import still_needed
+from tamis.xarray.filter_encoding import ENGINES, encoding_keywords
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement, Requirements
-    from tamis.jobs.parts import Part
+    from tamis.jobs.result import Part
 
 # The keys of an encoding that xarray itself uses, with any engine: how values are stored, and attributes. Without
 # "coordinates", which xarray stores before it looks at the encoding.
@@ -74,7 +74,7 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         return {"schema": SCHEMA, "engine": self.engine, "variables": variables}
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.parts import Table
+        from tamis.jobs.result import Table
 
         rows = [("variable", "filters", "chunks", "type")]
         for name, own in self.items():

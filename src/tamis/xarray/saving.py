@@ -19,8 +19,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
-from tamis.xarray.dataset_store import DatasetStore
-from tamis.xarray.encoded_group import EncodedGroup, encode_group
+from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.console import Console
 import tamis
 from tamis.cli.output import paint
 from tamis.jobs.inspect.result import Inspection
-from tamis.jobs.parts import Table
+from tamis.jobs.result import Table
 
 LONG = "group_" + "n" * 60 + "/" + "variable_" * 8
 HOSTILE = b"\x1b[31m[bold]\x07\xe2\x80\xae"

@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 
 from tamis import cf, zfp
 from tamis.formats.registry import open_store
-from tamis.jobs.plan import ladder
 from tamis.jobs.plan.candidates import Variable
-from tamis.jobs.plan.ladder import Facts, loosest
-from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
+from tamis.jobs.plan.measure import (
+    Facts,
+    absolute_roundings,
+    cost_of,
+    facts_of,
+    kept_bits,
+    loosest,
+    loss_of,
+    losses_of_modes,
+    zfp_ladders,
+)
 from tamis.jobs.plan.sample import sample_of
 from tamis.jobs.plan.wants import as_want
 from tamis.pipeline import Pipeline
@@ -58,7 +66,7 @@ def test_likely_rung_is_taken_if_it_keeps_what_is_wanted() -> None:
 
 
 def _texts(want: str) -> Iterator[list[str]]:
-    return ([*map(str, rungs)] for rungs in ladder.zfp_ladders(as_want(want), FACTS, 4))
+    return ([*map(str, rungs)] for rungs in zfp_ladders(as_want(want), FACTS, 4))
 
 
 def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_one() -> None:
@@ -70,22 +78,22 @@ def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_
     assert (precisions[0], precisions[-1]) == ("zfp(precision=2)", "zfp(precision=31)")
     assert (rates[0], rates[-1]) == ("zfp(rate=2)", "zfp(rate=31)")
     assert next(_texts("dssim=0.9"))[0] == "zfp(accuracy=8)"
-    assert not [*ladder.zfp_ladders(as_want("abs=0.1,digits=3"), FACTS, 4)]
-    assert [*ladder.zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
+    assert not [*zfp_ladders(as_want("abs=0.1,digits=3"), FACTS, 4)]
+    assert [*zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
 
 
 def test_absolute_roundings_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:
-    steps = [*map(str, ladder.absolute_roundings(as_want("abs=0.1"), FACTS))]
+    steps = [*map(str, absolute_roundings(as_want("abs=0.1"), FACTS))]
     assert steps[:2] == ["absolute(bound=0.1)", "absolute(bound=0.05)"]
-    assert str(next(ladder.absolute_roundings(as_want("std=0.5"), FACTS))) == "absolute(bound=0.5)"
-    assert str(next(ladder.absolute_roundings(as_want("rmse=0.1"), FACTS))) == "absolute(bound=0.25)"
-    assert not [*ladder.absolute_roundings(as_want("range=0.1"), FACTS._replace(high=-3.0))]
+    assert str(next(absolute_roundings(as_want("std=0.5"), FACTS))) == "absolute(bound=0.5)"
+    assert str(next(absolute_roundings(as_want("rmse=0.1"), FACTS))) == "absolute(bound=0.25)"
+    assert not [*absolute_roundings(as_want("range=0.1"), FACTS._replace(high=-3.0))]
 
 
 @pytest.mark.parametrize("bound", [0.3, 0.25, 1e-3, 40.0])
 @pytest.mark.parametrize("largest", [5.0, 4.0, 7.999, 0.01])
 def test_first_number_of_bits_keeps_an_absolute_bound(bound: float, largest: float) -> None:
-    least = next(ladder.kept_bits(as_want({"abs": bound}), FACTS._replace(largest=largest), 4))
+    least = next(kept_bits(as_want({"abs": bound}), FACTS._replace(largest=largest), 4))
     values = np.linspace(-largest, largest, 4001, dtype="f4")
 
     def error(bits: int) -> float:
@@ -99,11 +107,11 @@ def test_first_number_of_bits_keeps_an_absolute_bound(bound: float, largest: flo
 
 
 def test_kept_bits_of_relative_wants() -> None:
-    assert next(ladder.kept_bits(as_want("rel=0.001"), FACTS, 4)) == 9
-    assert next(ladder.kept_bits(as_want("bits=5"), FACTS, 4)) == 5
-    assert next(ladder.kept_bits(as_want("information=0.9"), FACTS._replace(keepbits=12), 4)) == 12
-    assert next(ladder.kept_bits(as_want("psnr=60"), FACTS, 8)) == 1
-    assert not [*ladder.kept_bits(as_want("rel=1e-8"), FACTS, 4)]
+    assert next(kept_bits(as_want("rel=0.001"), FACTS, 4)) == 9
+    assert next(kept_bits(as_want("bits=5"), FACTS, 4)) == 5
+    assert next(kept_bits(as_want("information=0.9"), FACTS._replace(keepbits=12), 4)) == 12
+    assert next(kept_bits(as_want("psnr=60"), FACTS, 8)) == 1
+    assert not [*kept_bits(as_want("rel=1e-8"), FACTS, 4)]
 
 
 def write(path: Path, data: NDArray[Any], **options: Any) -> Path:
@@ -128,7 +136,7 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
         assert sample.nbytes == array.values_nbytes == sum(piece.values.nbytes for piece in sample.tiles[0])
         variable = Variable("/v", want, [store], [array], (2, 16, 16), "exact")
         loss = loss_of(variable.plans(Pipeline.parse("bitround(keepbits=4)|shuffle|deflate(4)")), sample, want)
-        facts = ladder.facts_of(sample, [array.missing], None, want)
+        facts = facts_of(sample, [array.missing], None, want)
     shift = np.uint32(1 << 18)
     after = np.where(data == -999, data, ((data.view("u4") + shift) & ~np.uint32((1 << 19) - 1)).view("f4"))
     valid = data != -999
@@ -167,10 +175,10 @@ def test_packed_values_are_measured_in_units_of_the_variable(tmp_path: Path) -> 
     with open_store(write(tmp_path / "a.h5", data)) as store:
         sample = sample_of([store.arrays["/v"]], (2, 16, 16), 10**7)
         packing = cf.Packing(-0.1, 5.0)
-        facts = ladder.facts_of(sample, [store.arrays["/v"].missing], packing, want)
+        facts = facts_of(sample, [store.arrays["/v"].missing], packing, want)
     assert (facts.low, facts.high) == pytest.approx((5.0 - 0.1 * data.max(), 5.0))
     assert facts.scale == 0.1
-    assert next(ladder.kept_bits(want, facts, 4)) == 14 - 2 - 2  # 15,359 in stored values, with steps of 5 at most
+    assert next(kept_bits(want, facts, 4)) == 14 - 2 - 2  # 15,359 in stored values, with steps of 5 at most
 
 
 def test_cost_of_a_part_has_the_true_ratio_in_its_range(tmp_path: Path) -> None:

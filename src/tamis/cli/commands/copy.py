@@ -157,7 +157,7 @@ def command(
 
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """
-    from tamis.jobs.copy.job import CopyOptions, preview_copy, run_copy
+    from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
     with output_of_two_files("copy", source, target, as_json, quiet, log) as output:
         options: dict[str, Any] = {

@@ -13,7 +13,7 @@ from tamis.cli.output import output_of_two_files
 from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tamis.jobs.plan.choose import Preference, Readers
+    from tamis.jobs.plan.candidates import Preference, Readers
     from tamis.jobs.plan.chunk_shapes import StorageName
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
 

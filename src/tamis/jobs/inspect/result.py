@@ -10,8 +10,7 @@ from tamis import zfp
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
-from tamis.jobs.parts import Card, Part, Table
-from tamis.jobs.result import SCHEMA, DatasetsResult, error_dict, json_fields, json_text, json_value
+from tamis.jobs.result import SCHEMA, Card, DatasetsResult, Part, Table, error_dict, json_fields, json_text, json_value
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""The candidates of a variable: filters that meet the want on its sample, and their costs there."""
+"""The candidates of a variable: filters that meet the want on its sample, their costs there, and the best of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -13,9 +13,21 @@ from tamis.accuracy.fields import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import FLAGS, Requirement
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import Filter, Zfp
-from tamis.formatting import ratio
-from tamis.jobs.plan import choose, ladder
-from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
+from tamis.formatting import ratio, ratio_text
+from tamis.jobs.plan.measure import (
+    absolute_bound,
+    absolute_roundings,
+    cost_of,
+    facts_of,
+    failures,
+    finite,
+    kept_bits,
+    loosest,
+    loss_of,
+    losses_of_modes,
+    magnitude,
+    zfp_ladders,
+)
 from tamis.jobs.plan.result import Candidate
 from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
@@ -27,10 +39,104 @@ from tamis.rounding import BitRound, Rounding
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
+    from tamis.filters import Filter
+    from tamis.jobs.plan.result import Candidate
     from tamis.jobs.plan.sample import Sample
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.pipeline import Pipeline
     from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
+
+
+Readers = Literal["any", "netcdf", "zfp", "all"]
+READERS = get_args(Readers)
+Preference = Literal["size", "speed"]
+PREFERENCES = get_args(Preference)
+
+_BASE = frozenset(("shuffle", "deflate", "fletcher32"))
+"""Filters of every HDF5 library."""
+_ALLOWED = {"any": _BASE, "netcdf": _BASE | {"zstd"}, "zfp": _BASE | {"zfp"}}
+"""Filters that readers have; netCDF-C is installed with zstd."""
+
+_LOSS = "loss"
+_ABOUT_SAME = 0.03
+"""Ratios that differ by less are equal for the choice."""
+FAST_SHARE = 2 / 3
+"""A fast choice has at least this share of the best ratio."""
+_NOISE = 1.1
+"""Times that differ by a smaller factor may differ by chance."""
+
+
+def readable(filters: Sequence[Filter], readers: str) -> bool:
+    """Return whether readers can read what these filters store."""
+    return readers not in _ALLOWED or {item.name for item in filters} <= _ALLOWED[readers]
+
+
+def read_by(filters: Sequence[Filter]) -> str:
+    """Return which HDF5 libraries can read what these filters store."""
+    plugins = dict.fromkeys(item.name for item in filters if item.name not in _BASE)
+    return f"HDF5 with {' and '.join(plugins)}" if plugins else "any HDF5"
+
+
+def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that no other beats in ratio, speed and readers together, by falling ratio."""
+    ordered = sorted(candidates, key=lambda candidate: -candidate.ratio)
+    return [candidate for candidate in ordered if not any(_surpasses(other, candidate) for other in ordered)]
+
+
+def _surpasses(one: Candidate, other: Candidate) -> bool:
+    """Return whether one is as good as the other in everything, and better in ratio or reader requirements."""
+    demands, others = _demands(one), _demands(other)
+    as_good = one.ratio >= other.ratio and demands <= others and _effort(one) <= _effort(other) * _NOISE
+    return as_good and (one.ratio > other.ratio or demands < others)
+
+
+def _demands(candidate: Candidate) -> frozenset[str]:
+    """Return the plugins that readers need, and ``loss`` if they get other values."""
+    return _demands_of(candidate.pipeline)
+
+
+@lru_cache(maxsize=256)  # each candidate is compared with all others
+def _demands_of(pipeline: Pipeline) -> frozenset[str]:
+    names = {item.name for item in pipeline.filters} - _BASE
+    return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
+
+
+def _effort(candidate: Candidate) -> float:
+    """Return the seconds to write and to read a megabyte."""
+    return 1 / candidate.write_mbs + 1 / candidate.read_mbs
+
+
+def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list[Candidate]:
+    """Return the candidates with at least this share of the best ratio."""
+    best = max(candidate.ratio for candidate in candidates)
+    return [candidate for candidate in candidates if candidate.ratio >= share * best]
+
+
+def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Candidate, str]:
+    """Return the best candidate, and why it is, in words.
+
+    For size this is the best ratio; among similar ratios, lossless first, then the fewest plugins, then the fastest.
+    For speed it is the fastest with at least two thirds of the best ratio.
+    """
+    best = max(candidates, key=lambda candidate: candidate.ratio)
+    if prefer == "speed":
+        fast = min(eligible(candidates), key=_effort)
+        if fast == best:
+            return best, "it has the best ratio, and no other is faster"
+        return fast, f"it is the fastest with at least two thirds of the best ratio, {ratio_text(best.ratio)}"
+    near = [candidate for candidate in candidates if candidate.ratio >= (1 - _ABOUT_SAME) * best.ratio]
+    chosen = min(
+        near, key=lambda candidate: (_LOSS in _demands(candidate), len(_demands(candidate)), _effort(candidate))
+    )
+    if chosen == best:
+        return best, "it has the best ratio of all that meet the want"
+    demands, others = _demands(chosen), _demands(best)
+    why = (
+        "loses nothing" if others - demands == {_LOSS} else "asks less of readers" if demands < others else "is faster"
+    )
+    return chosen, f"it {why}, and its ratio is close to the best, {ratio_text(best.ratio)}"
+
 
 _CHAINS = tuple(
     map(
@@ -114,10 +220,10 @@ class Candidates:
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
         missing = [array.missing for array in variable.arrays]
-        self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
+        self._facts = facts_of(sample, missing, array.packing, variable.want)
         # The filters already bound errors, and no other limit of a want makes chunks lossless.
         flags = any(name in variable.want.limits for name in ("sign", "zeros"))
-        bound = ladder.absolute_bound(variable.want, self._facts)
+        bound = absolute_bound(variable.want, self._facts)
         # Nothing may change if the bound is 0, as a share of the range of equal values.
         self._required = variable.want.required(bound) if flags and bound != 0 else None
 
@@ -131,18 +237,18 @@ class Candidates:
         want, facts = self._variable.want, self._facts
         yield from _CHAINS
         yield _after(Zfp(reversible=True), _FALLBACK)
-        if want.is_lossless or not ladder.finite(facts):
+        if want.is_lossless or not finite(facts):
             return
-        for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
+        for ladder_of_mode in zfp_ladders(want, facts, self._dtype.itemsize):
             rungs = [_after(zfp, _FALLBACK) for zfp in ladder_of_mode[: rungs_to_try(want)]]
-            best = ladder.loosest(rungs, lambda filters: self._keeps(filters, rounds=False), self._likely(rungs))
+            best = loosest(rungs, lambda filters: self._keeps(filters, rounds=False), self._likely(rungs))
             if best is not None:
                 yield best
                 if not self._errors[best]:  # zfp can keep no chunk, in any mode
                     break
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
-        rounding = ladder.loosest(
+        rounding = loosest(
             [*self._roundings()][: rungs_to_try(want)],
             lambda rounding: self._keeps(_after(rounding, _FALLBACK), rounds=True),
         )
@@ -159,9 +265,9 @@ class Candidates:
         """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
         want = self._variable.want
         if any(name in want.limits for name in RELATIVE):
-            kept = ladder.kept_bits(want, self._facts, self._dtype.itemsize)
+            kept = kept_bits(want, self._facts, self._dtype.itemsize)
             return (BitRound(keepbits=bits) for bits in kept)
-        return ladder.absolute_roundings(want, self._facts)
+        return absolute_roundings(want, self._facts)
 
     def _keeps(self, filters: Pipeline, *, rounds: bool) -> bool:
         """Return whether filters meet the want on the sample."""
@@ -171,7 +277,7 @@ class Candidates:
         loss = loss_of(plans, self._sample, self._variable.want)
         self._errors[filters] = float(loss.tally.error) * self._facts.scale
         stored = rounds and self._packing is None
-        return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
+        return not failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
 
     def _can_plan(self, filters: Pipeline) -> bool:
         """Return whether repack can store the variable with filters; record why not."""
@@ -197,18 +303,16 @@ class Candidates:
             losses = losses_of_modes(self._plans(rungs[-1]), self._sample, modes)
         except (ParameterError, MissingFilterError):
             return None  # a rung that is tried says so
-        kept = [
-            not ladder.failures(want, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()
-        ]
+        kept = [not failures(want, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()]
         return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
 
     def changes_values(self, filters: Pipeline) -> bool:
         """Return whether filters change any value of the sample."""
         return bool(self._errors.get(filters))
 
-    def allowed(self, filters: Pipeline, readers: choose.Readers) -> bool:
+    def allowed(self, filters: Pipeline, readers: Readers) -> bool:
         """Return whether filters can be encoded here, and read by these readers; record why not."""
-        if not choose.readable(filters.filters, readers):
+        if not readable(filters.filters, readers):
             self._refused[filters] = f"not for the readers {readers!r}"
             return False
         return self._can_plan(filters)
@@ -227,7 +331,7 @@ class Candidates:
             largest_error=self._errors.get(filters, 0.0),
             write_mbs=cost.write_mbs,
             read_mbs=cost.read_mbs,
-            read_by=choose.read_by(filters.filters),
+            read_by=read_by(filters.filters),
             fallbacks=cost.fallbacks,
         )
 
@@ -238,9 +342,9 @@ class Candidates:
 
     def condition(self, filters: Pipeline) -> str:
         """Return the condition under which rounding keeps an absolute bound; empty if there is none."""
-        bound = ladder.absolute_bound(self._variable.want, self._facts)
+        bound = absolute_bound(self._variable.want, self._facts)
         rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:
             return ""
-        most = math.ldexp(self._facts.scale, ladder.magnitude(self._facts))
+        most = math.ldexp(self._facts.scale, magnitude(self._facts))
         return f"; it keeps {bound:.3g} for all stored values below {most:g} in magnitude"

@@ -13,9 +13,16 @@ from tamis.accuracy.statistics import Tally, compare
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Sperr, Sz3
 from tamis.formatting import plural
-from tamis.jobs.plan import ladder
 from tamis.jobs.plan.candidates import Variable, rungs_to_try
-from tamis.jobs.plan.measure import loss_of, ratio_and_range
+from tamis.jobs.plan.measure import (
+    absolute_bound,
+    absolute_errors,
+    facts_of,
+    failures,
+    loosest,
+    loss_of,
+    ratio_and_range,
+)
 from tamis.jobs.plan.result import Compared
 from tamis.jobs.plan.wants import RELATIVE
 from tamis.pipeline import Pipeline
@@ -78,24 +85,24 @@ def compared_with(
 ) -> Iterator[Compared]:
     """Yield the results of foreign filters on a sample, with the absolute error that meets the want."""
     want = variable.want
-    facts = ladder.facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
+    facts = facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
     plans = variable.plans(_LOSSLESS)
     if any(name in want.limits for name in RELATIVE):
         yield from (Compared(name, problem="it cannot bound errors relative to each value") for name in names)
         return
-    errors = [error / facts.scale for error in ladder.absolute_errors(want, facts)][: rungs_to_try(want)]
-    bound, gaps = ladder.absolute_bound(want, facts), _gaps(sample)
+    errors = [error / facts.scale for error in absolute_errors(want, facts)][: rungs_to_try(want)]
+    bound, gaps = absolute_bound(want, facts), _gaps(sample)
     for name in names:
         codecs = {str(codec): codec for codec in (_filter(name, error, gaps) for error in errors)}
 
         def keeps(text: str, codecs: Mapping[str, Foreign] = codecs) -> bool:
             loss = loss_of(plans, sample, want, _change(codecs[text]))
-            return not ladder.failures(want, loss, facts, stored_relative=False, rounds=False)
+            return not failures(want, loss, facts, stored_relative=False, rounds=False)
 
         try:
             for codec in [*codecs.values()][:1]:
                 codec.trial(bytes(4 * 64), _ANY)  # starts the process, which measured times must not include
-            chosen = next(iter(codecs)) if len(codecs) == 1 else ladder.loosest([*codecs], keeps)
+            chosen = next(iter(codecs)) if len(codecs) == 1 else loosest([*codecs], keeps)
             if chosen is None:
                 yield Compared(name, problem="none of the errors tried meets the want")
             else:

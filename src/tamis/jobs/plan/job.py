@@ -2,32 +2,218 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
+import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.errors import ParameterError, TamisError
+from tamis.accuracy.measured import AT_MOST
+from tamis.accuracy.requirement import WHOLE as MEASURES
+from tamis.accuracy.requirement import Requirement
+from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formats.registry import open_store
-from tamis.jobs.plan import choose
-from tamis.jobs.plan.budget import FREE, Budget, within_budget
+from tamis.formatting import size_text
+from tamis.jobs.plan.candidates import PREFERENCES, READERS, Preference, Readers
 from tamis.jobs.plan.chunk_shapes import STORAGES, StorageName, as_access
-from tamis.jobs.plan.confirm import confirm as confirmed_by_repack
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.planner import LEAST_SAMPLE, USUAL_SAMPLE, Settings, Work, measured, planned, variables_of
-from tamis.jobs.plan.result import Plan, PlannedVariable
+from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
 from tamis.jobs.plan.sample import ALL
-from tamis.jobs.plan.wants import as_want
+from tamis.jobs.plan.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
+from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.result import PlannedVariable
+    from tamis.jobs.plan.wants import Want
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.stores.protocols import Store
+
+
+@dataclass(slots=True)
+class _Total:
+    """The totals of all files for one variable."""
+
+    nbytes: int = 0
+    stored: int = 0
+    error: float = 0.0
+    measures: dict[str, float | None] = field(default_factory=dict)
+    missed: str | None = None
+
+    def add(self, result: Repacked) -> None:
+        self.nbytes += result.nbytes
+        self.stored += result.target_nbytes + result.companion_nbytes
+        self.error = max(self.error, result.largest_error)
+        for word, value in result.measures.items():
+            self.measures[word] = _worse(word, self.measures.get(word), value)
+
+
+def _worse(word: str, one: float | None, other: float | None) -> float | None:
+    """Return the worse of two values of a measure, of which one may be None."""
+    known = [value for value in (one, other) if value is not None]
+    return (max if word in AT_MOST else min)(known, default=None)
+
+
+def confirmed(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) -> Plan:
+    """Return a plan with the result of repack for each variable.
+
+    Each file is repacked into a temporary folder, which needs space for the largest result, and is removed.
+    """
+    recipe = plan.recipe
+    if not plan.filters:
+        return plan
+    measured = _measured(plan, wants)
+    totals = {path: _Total() for path in plan.filters}
+    with TemporaryDirectory(prefix="tamis-plan-") as folder:
+        for path in plan.files:
+            target = Path(folder) / f"confirmed{Path(path).suffix}"
+            for result in _repacked(path, target, recipe, measured, totals, progress).datasets:
+                if result.path in totals:
+                    totals[result.path].add(result)
+            shutil.rmtree(target) if target.is_dir() else target.unlink()
+    return replace(
+        plan,
+        datasets=tuple(
+            replace(variable, confirmed=_confirmed(totals[variable.path])) if variable.path in totals else variable
+            for variable in plan.datasets
+        ),
+    )
+
+
+def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
+    """Return the wants of variables with measures of whole datasets."""
+    measured = [path for path in plan.filters if not wants[path].limits.keys().isdisjoint(MEASURES)]
+    required = ((path, wants[path].required(measures=True)) for path in measured)
+    return {path: requirement for path, requirement in required if requirement is not None}
+
+
+def _repacked(
+    path: str,
+    target: Path,
+    recipe: Recipe,
+    measured: Mapping[str, Requirement],
+    totals: Mapping[str, _Total],
+    progress: Progress | None,
+) -> RepackResult:
+    """Repack a file with required measures, then without missed ones, because a run ends at the first miss."""
+    from tamis.jobs.repack.job import repack
+
+    left = dict(measured)
+    while left:
+        require = {**recipe.require, **left}
+        demanding = Recipe(recipe.filters, chunks=recipe.chunks, require=require, missing=recipe.missing)
+        try:
+            return repack(path, target, demanding, progress=progress)
+        except BoundError as error:
+            texts = str(error).split("; ")  # one for each measure; /T is not part of /group/T
+            missed = [name for name in left if any(text.startswith(f"{name}: expected") for text in texts)]
+            for name in missed:
+                totals[name].missed = totals[name].missed or str(error)
+            left = {name: value for name, value in left.items() if missed and name not in missed}
+    return repack(path, target, recipe, progress=progress)
+
+
+def _confirmed(total: _Total) -> Confirmed:
+    ratio = total.nbytes / total.stored if total.stored else 0.0
+    return Confirmed(ratio, total.error, tuple(total.measures.items()), total.missed)
+
+
+FREE = Want({"range": 1.0})
+"""What is wanted of variables whose errors a budget decides."""
+
+_FINEST = 30
+"""Range over error, as a power of two, beyond which values are rather stored without loss."""
+
+
+class Budget(NamedTuple):
+    """The limit for all variables together: bytes of values per stored byte, or stored bytes."""
+
+    ratio: float | None = None
+    nbytes: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """True if there is a limit."""
+        return self.ratio is not None or self.nbytes is not None
+
+    def check(self, wants: Mapping[str, Want]) -> None:
+        """Raise ParameterError for an invalid budget, or one that leaves nothing to decide."""
+        if self.ratio is not None and self.nbytes is not None:
+            raise ParameterError("expected a ratio or a size, got both")
+        for name, value in (("ratio", self.ratio), ("size", self.nbytes)):
+            if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
+                raise ParameterError(f"expected a {name} above 0, got {value!r}")
+        if self.is_given and "*" in wants:
+            raise ParameterError(
+                "expected either a want for '*', or a ratio or size for variables without a want, got both"
+            )
+
+    def left(self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[Variable]) -> float:
+        """Return the bytes left for variables, after those that are planned or stay unchanged."""
+        counted = {variable.path for variable in planned} | {variable.path for variable in free}
+        arrays = [(path, array) for store in stores for path, array in store.arrays.items() if array.dtype is not None]
+        kept = sum(array.stored_nbytes for path, array in arrays if path not in counted)
+        if self.nbytes is not None:
+            allowed = float(self.nbytes)
+        else:
+            allowed = sum(array.values_nbytes for _, array in arrays) / (self.ratio or math.inf)
+        return allowed - kept - sum(map(predicted_nbytes, planned))
+
+
+def predicted_nbytes(planned: PlannedVariable) -> float:
+    """Return the bytes that a variable takes according to its plan."""
+    chosen = planned.chosen
+    return planned.nbytes / ((planned.source_ratio or 1.0) if chosen is None else chosen.ratio)
+
+
+def within_budget(
+    free: Sequence[Variable],
+    left: float,
+    look: Callable[[Variable], PlannedVariable],
+    plan: Callable[[Variable], PlannedVariable],
+) -> list[PlannedVariable]:
+    """Plan variables so that they fit, with the smallest error relative to the range of each."""
+
+    @cache
+    def nbytes(power: int) -> float:
+        return sum(predicted_nbytes(look(_wanting(variable, power))) for variable in free)
+
+    low, high = 0, _FINEST + 1
+    if nbytes(high) <= left:
+        low = high
+    while high - low > 1:  # all fit with the errors of the power `low`, unless that is 0
+        middle = (low + high) // 2
+        low, high = (middle, high) if nbytes(middle) <= left else (low, middle)
+    for power in range(low, 0, -1):
+        planned = [plan(_wanting(variable, power)) for variable in free]
+        total = sum(map(predicted_nbytes, planned))
+        if total <= left:
+            note = (
+                f"; with this error relative to their ranges, all variables without a want take "
+                f"{size_text(round(total))}"
+            )
+            return [variable.with_note(f"{note} of the {size_text(round(left))} allowed") for variable in planned]
+    raise ParameterError(
+        f"expected a budget that can be met: {size_text(round(max(left, 0)))} is left for variables without a want, "
+        f"but they take {size_text(round(nbytes(1)))} even with errors of half their ranges: allow more bytes, or "
+        f"want less"
+    )
+
+
+def _wanting(variable: Variable, power: int) -> Variable:
+    """Return a variable with such a small wanted error; lossless beyond the finest one."""
+    return variable._replace(want=Want({"range": 2.0**-power}) if power <= _FINEST else Want())
 
 
 @checked(
@@ -44,8 +230,8 @@ def plan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     wants: Mapping[str, object] | None = None,
     *,
-    prefer: choose.Preference = "size",
-    readers: choose.Readers = "all",
+    prefer: Preference = "size",
+    readers: Readers = "all",
     sample: int | None = USUAL_SAMPLE,
     missing: MissingPolicy = "exact",
     access: object = None,
@@ -140,7 +326,7 @@ def plan(
             results += _free(stores, free, results, budget, settings, progress)
     plan = Plan(tuple(map(os.fsdecode, paths)), tuple(results), tuple(kept.items()), missing, 0.0)
     if confirm:
-        plan = confirmed_by_repack(plan, {variable.path: variable.want for variable in variables}, progress)
+        plan = confirmed(plan, {variable.path: variable.want for variable in variables}, progress)
     return replace(plan, seconds=time.perf_counter() - begin)
 
 
@@ -181,8 +367,8 @@ def _check(paths: Sequence[object], prefer: str, readers: str, sample: int | Non
     if not paths:
         raise ParameterError("expected at least one path, got none")
     for name, value, known in (
-        ("prefer", prefer, choose.PREFERENCES),
-        ("readers", readers, choose.READERS),
+        ("prefer", prefer, PREFERENCES),
+        ("readers", readers, READERS),
         ("missing", missing, POLICIES[:2]),
         ("storage", storage, STORAGES),
     ):

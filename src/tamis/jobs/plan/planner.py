@@ -14,8 +14,16 @@ from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
 from tamis.formatting import ratio_text, size_text
-from tamis.jobs.plan import choose
-from tamis.jobs.plan.candidates import Candidates, Variable
+from tamis.jobs.plan.candidates import (
+    FAST_SHARE,
+    Candidates,
+    Preference,
+    Readers,
+    Variable,
+    eligible,
+    front_of,
+    winner_of,
+)
 from tamis.jobs.plan.chunk_shapes import MODELS, Access, Axes, Reads, StorageName, with_best_shape
 from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.result import Candidate, Compared, PlannedVariable
@@ -129,8 +137,8 @@ _SLOW_NBYTES = 2_000_000
 class Settings(NamedTuple):
     """The settings for all variables: see `tamis.plan`."""
 
-    prefer: choose.Preference
-    readers: choose.Readers
+    prefer: Preference
+    readers: Readers
     sample: int
     access: Access | None
     storage: StorageName
@@ -244,7 +252,7 @@ def _front(
     pipelines: Sequence[Pipeline],
     sample: Sample,
     nbytes: int,
-    prefer: choose.Preference,
+    prefer: Preference,
     work: Work,
 ) -> list[Candidate]:
     """Return the unbeaten candidates, by falling ratio: all are measured on little, the best of them on more."""
@@ -253,23 +261,23 @@ def _front(
     more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
     work.add(few.nbytes * len(pipelines))
     screened = {filters: candidates.measured(filters, few, work.advance) for filters in pipelines}
-    front = choose.front_of([*screened.values()])
+    front = front_of([*screened.values()])
     for enough in (more,) if more is sample else (more, sample):
-        if not front or not (enough is more or choose.winner_of(front, prefer)[0].is_uncertain):
+        if not front or not (enough is more or winner_of(front, prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
-            share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
+            share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else FAST_SHARE
             better: dict[Pipeline, Candidate] = {}
             # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
             while near := [
                 candidate.pipeline
-                for candidate in (front if sample.is_all else choose.eligible(front, share))
+                for candidate in (front if sample.is_all else eligible(front, share))
                 if candidate.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
                 front = [better.get(candidate.pipeline, candidate) for candidate in front]
             few = enough
-    return choose.front_of(front)
+    return front_of(front)
 
 
 def _better(
@@ -291,12 +299,12 @@ def _faster(filters: Pipeline) -> Pipeline:
 
 
 def _choice(
-    front: Sequence[Candidate], prefer: choose.Preference, source_ratio: float | None, candidates: Candidates
+    front: Sequence[Candidate], prefer: Preference, source_ratio: float | None, candidates: Candidates
 ) -> tuple[Pipeline | None, str]:
     """Return the chosen filters, and the reason in a sentence."""
     if not front:
         return None, "stays as it is, because no filters here can store it for these readers"
-    winner, why = choose.winner_of(front, prefer)
+    winner, why = winner_of(front, prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
         return None, f"stays as it is, because none of these beats its present ratio, {ratio_text(source_ratio)}"
     return winner.pipeline, f"{winner.filters}, because {why}{candidates.condition(winner.pipeline)}"

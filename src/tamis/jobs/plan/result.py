@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
-from tamis.jobs.parts import Part, Table, title
-from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields, json_value
+from tamis.jobs.result import SCHEMA, DatasetsResult, Part, Table, json_fields, json_value, title
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -15,14 +15,19 @@ from tamis.formatting import printable
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
-from tamis.jobs.repack.new_target import check_room, copy_as_it_is, growth_of, refuse_missing, write_target
+from tamis.jobs.repack.new_target import (
+    check_room,
+    copy_as_it_is,
+    describe,
+    growth_of,
+    prove,
+    refuse_missing,
+    write_target,
+)
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.jobs.repack.planning import Planning, plan_datasets
-from tamis.jobs.repack.proof import describe, prove
-from tamis.jobs.repack.record import Record, check_target
-from tamis.jobs.repack.requiring import Survey, refuse_missed, survey_alone, survey_reported
+from tamis.jobs.repack.planning import Planning, Survey, plan_datasets, refuse_missed, survey_alone, survey_reported
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Resuming, Unresumed, interrupted, remove_leftovers
+from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import reading

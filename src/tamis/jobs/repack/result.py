@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
-from tamis.jobs.parts import Line, Part, Table, title
-from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
+from tamis.jobs.result import SCHEMA, DatasetsResult, Line, Part, Table, json_fields, title
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:

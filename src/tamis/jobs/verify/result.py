@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, relative_text
-from tamis.jobs.parts import Line, Part, Table, title
-from tamis.jobs.result import DatasetsResult, json_fields, json_value
+from tamis.jobs.result import DatasetsResult, Line, Part, Table, json_fields, json_value, title
 
 if TYPE_CHECKING:
     from tamis.accuracy.statistics import Place, Tally

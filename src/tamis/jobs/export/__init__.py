@@ -1,1 +1,0 @@
-"""The job `tamis export`, and its result."""
