@@ -1,4 +1,4 @@
-"""The registry of filters: those of tamis, and those of installed packages; and a filter in a pipeline, with its flag."""
+"""The registry of filters: those of tamis and of installed packages; and a filter in a pipeline, with its flag."""
 
 from __future__ import annotations
 

@@ -14,18 +14,17 @@ from urllib.parse import quote, urlparse
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formatting import printable
-from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
+from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
 
 if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import References
-    from tamis.jobs.result import Part
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedArray:
+class ExportedArray(Fields):
     """References to one array.
 
     Parameters
@@ -49,10 +48,6 @@ class ExportedArray:
     codecs: tuple[str, ...]
     referenced_chunks: int
     copied_nbytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON."""
-        return json_fields(self)
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.referenced_chunks} chunks by {', '.join(self.codecs) or 'no codecs'}")
@@ -79,14 +74,11 @@ class ExportResult(DatasetsResult[ExportedArray]):
     kind: str
     datasets: tuple[ExportedArray, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON."""
-        return {"schema": SCHEMA, **json_fields(self)}
-
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.result import Table
-
-        yield "file", printable(f"{self.target}: {self.kind} references to {_files(self.sources)}")
+        sources = self.sources[0]
+        if len(self.sources) > 1:
+            sources += f" and {len(self.sources) - 1} other files"
+        yield "file", printable(f"{self.target}: {self.kind} references to {sources}")
         header = ("dataset", "type", "shape", "chunks", "codecs", "references", "copied")
         rows = [
             (
@@ -103,10 +95,6 @@ class ExportResult(DatasetsResult[ExportedArray]):
         yield Table([header, *rows], folded=(4,), right=(5, 6))
         if any("tamis.pipeline" in array.codecs or "h5z_zfp" in array.codecs for array in self.datasets):
             yield "note", "readers need tamis (pip install 'tamis[zarr]') for h5z_zfp and tamis.pipeline"
-
-
-def _files(sources: tuple[str, ...]) -> str:
-    return sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} other files"
 
 
 KINDS = ("kerchunk", "icechunk", "zarr-manifest")

@@ -6,16 +6,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tamis.errors import FileError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural, printable
-from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
+from tamis.jobs.result import DatasetsResult, Part, Table
 from tamis.kinds import FLAG, PATH, checked
-
-if TYPE_CHECKING:
-    from tamis.jobs.result import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +41,7 @@ class RepairResult(DatasetsResult[RepairedArray]):
     dry_run: bool
     datasets: tuple[RepairedArray, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON."""
-        return {"schema": SCHEMA, **json_fields(self)}
-
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.result import Table
-
         if not self.datasets:
             yield "file", printable(f"{self.store}: nothing to repair")
             return

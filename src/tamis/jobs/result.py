@@ -21,10 +21,6 @@ import numpy as np
 from tamis.formatting import printable
 from tamis.kinds import TEXT, WHOLE, Kind, checked
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
 _BREAKS = " ,=("
@@ -80,15 +76,6 @@ class Card:
 
 
 Part: TypeAlias = Line | Table | Card
-
-
-def lines_of(parts: Iterable[Part], width: int | None) -> Iterator[Line]:
-    """Yield the lines of all parts, folded to `width` characters; in full if None."""
-    for part in parts:
-        if isinstance(part, (Table, Card)):
-            yield from part.lines(width)
-        else:
-            yield part
 
 
 def title(paths: Sequence[str], most: int = 4) -> str:
@@ -223,7 +210,7 @@ def json_value(value: object) -> Any:
     return [json_value(item) for item in value] if isinstance(value, Iterable) else str(value)
 
 
-def json_fields(value: DataclassInstance) -> dict[str, Any]:
+def json_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass in types of JSON."""
     return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
 
@@ -238,6 +225,16 @@ def error_dict(error: Exception) -> dict[str, Any]:
     where = {name: getattr(error, name, None) for name in ("path", "dataset", "chunk", "filter")}
     kind = next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
     return {"kind": kind, "message": str(error), **where}
+
+
+class Fields:
+    """A part of a result, or a result, whose fields are its JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return json_fields(self)
 
 
 class HasPath(Protocol):
@@ -273,16 +270,16 @@ class Result(ABC):
     @checked(width=WHOLE)
     def lines(self, width: int | None = None) -> Iterator[Line]:
         """Yield kind and text of each line, folded to `width` characters; in full if None."""
-        from tamis.jobs.result import lines_of
-
-        return lines_of(self._parts(), width)
+        for part in self._parts():
+            if isinstance(part, (Table, Card)):
+                yield from part.lines(width)
+            else:
+                yield part
 
     def __str__(self) -> str:
         return "\n".join(text for _, text in self.lines())
 
     def _repr_html_(self) -> str:
-        from tamis.jobs.result import page
-
         return page(self._parts())
 
 
@@ -296,6 +293,10 @@ class DatasetsResult(Result, Generic[D_co]):
         @property
         def datasets(self) -> tuple[D_co, ...]:
             """The datasets of the result."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return {"schema": SCHEMA, **json_fields(self)}
 
     @checked(path=TEXT)
     def __getitem__(self, path: str) -> D_co:

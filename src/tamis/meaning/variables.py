@@ -1,4 +1,4 @@
-"""A variable in terms of the conventions: its attributes as text or numbers, its packing, valid range, missing values."""
+"""A variable in terms of the conventions: attributes as text or numbers, packing, valid range, missing values."""
 
 from __future__ import annotations
 

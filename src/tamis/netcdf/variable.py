@@ -1,4 +1,4 @@
-"""A netCDF4 variable in terms of netCDF-C: ids, place, format, type, chunks; and why netCDF-C refuses a filter for it."""
+"""A netCDF4 variable in terms of netCDF-C: ids, place, format, type, chunks; and why a filter is refused."""
 
 from __future__ import annotations
 

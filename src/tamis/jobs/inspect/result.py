@@ -10,7 +10,7 @@ from tamis import zfp
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
-from tamis.jobs.result import SCHEMA, Card, DatasetsResult, Part, Table, error_dict, json_fields, json_text, json_value
+from tamis.jobs.result import SCHEMA, Card, DatasetsResult, Part, Table, error_dict, json_text, json_value
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
@@ -263,14 +263,17 @@ class Inspection(DatasetsResult[DatasetInfo]):
         members: tuple[DatasetInfo | GroupInfo, ...] = (*self.datasets, *self.groups)
         return tuple((member.path, member.problem) for member in members if member.problem)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON: see docs/inspect.md."""
-        return {"schema": SCHEMA, **json_fields(self)}
-
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.inspect.result import parts_of
-
-        return parts_of(self)
+        datasets = plural(len(self.datasets), "dataset")
+        yield "file", f"{printable(self.path)} ({size_text(self.nbytes)}, {datasets})"
+        yield Table([COLUMNS, *map(row, self.datasets)], folded=_CODE, right=_RIGHT, code=_CODE)
+        by_facts: dict[tuple[Fact, ...], list[str]] = {}
+        facts_of = [(dataset.path, _facts(dataset)) for dataset in self.datasets]
+        for path, facts in facts_of + [(group.path, _group_facts(group)) for group in self.groups]:
+            if facts:
+                by_facts.setdefault(facts, []).append(printable(path))
+        for facts, paths in by_facts.items():
+            yield Card(tuple(paths), facts)
 
 
 def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str, Exception]] = ()) -> str:
@@ -332,20 +335,6 @@ _CODE = (COLUMNS.index("filters"),)
 
 Fact = tuple[str, str]
 """Name and text of a fact."""
-
-
-def parts_of(inspection: Inspection) -> Iterator[Part]:
-    """Yield the file, a row for each dataset, and a card for all datasets and groups with the same facts."""
-    datasets = plural(len(inspection.datasets), "dataset")
-    yield "file", f"{printable(inspection.path)} ({size_text(inspection.nbytes)}, {datasets})"
-    yield Table([COLUMNS, *map(row, inspection.datasets)], folded=_CODE, right=_RIGHT, code=_CODE)
-    by_facts: dict[tuple[Fact, ...], list[str]] = {}
-    facts_of = [(dataset.path, _facts(dataset)) for dataset in inspection.datasets]
-    for path, facts in facts_of + [(group.path, _group_facts(group)) for group in inspection.groups]:
-        if facts:
-            by_facts.setdefault(facts, []).append(printable(path))
-    for facts, paths in by_facts.items():
-        yield Card(tuple(paths), facts)
 
 
 def row(dataset: DatasetInfo) -> tuple[str, ...]:

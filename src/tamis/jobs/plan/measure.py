@@ -1,4 +1,4 @@
-"""Measure filters on a sample: bytes, time and loss of the values; and search the loosest filter that meets the want."""
+"""Measure filters on a sample: bytes, time and loss; and search the loosest filter that meets the want."""
 
 from __future__ import annotations
 

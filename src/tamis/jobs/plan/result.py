@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
-from tamis.jobs.result import SCHEMA, DatasetsResult, Part, Table, json_fields, json_value, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, title
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedVariable:
+class PlannedVariable(Fields):
     """The plan for a variable.
 
     Parameters
@@ -204,10 +204,6 @@ class PlannedVariable:
     def with_note(self, note: str) -> PlannedVariable:
         """Return the same with an added remark about the choice."""
         return replace(self, reason=self.reason + note)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON object."""
-        return json_fields(self)
 
     def __str__(self) -> str:
         return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
@@ -315,9 +311,37 @@ class Plan(DatasetsResult[PlannedVariable]):
         return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.plan.result import plan_parts
-
-        return plan_parts(self)
+        rows = [
+            row
+            for variable in self.datasets
+            for row in (
+                *(_row(variable, candidate) for candidate in variable.candidates),
+                *(_compared_row(variable, other) for other in variable.compared),
+            )
+        ]
+        yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
+        for variable in self.datasets:
+            yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
+            if variable.confirmed is not None:
+                yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
+            for other in variable.compared:
+                if other.problem is not None:
+                    yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
+        for path, reason in _shared(self.kept):
+            yield "note", printable(f"{path}: {reason}")
+        files = printable(title(self.files))
+        if not self.filters:
+            yield "name", f"{files}: nothing to change; planned in {self.seconds:.1f} s"
+            return
+        sampled, nbytes = (
+            sum(getattr(variable, name) for variable in self.datasets) for name in ("sampled_nbytes", "nbytes")
+        )
+        planned = f"{plural(len(self.filters), 'dataset')} planned in {self.seconds:.1f} s"
+        read = f"from {size_text(sampled)} of {size_text(nbytes)}"
+        yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
+        yield "code", f"tamis repack {_source(self)} OUT {self.options}"
+        if (bounds := _bounds(self)) is not None:
+            yield "code", f"tamis verify {_source(self)} OUT{bounds}"
 
 
 _HEADER = (
@@ -333,41 +357,6 @@ _HEADER = (
     "read by",
 )
 _FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
-
-
-def plan_parts(plan: Plan) -> Iterator[Part]:
-    """Yield the parts of a plan."""
-    rows = [
-        row
-        for variable in plan.datasets
-        for row in (
-            *(_row(variable, candidate) for candidate in variable.candidates),
-            *(_compared_row(variable, other) for other in variable.compared),
-        )
-    ]
-    yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
-    for variable in plan.datasets:
-        yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
-        if variable.confirmed is not None:
-            yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
-        for other in variable.compared:
-            if other.problem is not None:
-                yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
-    for path, reason in _shared(plan.kept):
-        yield "note", printable(f"{path}: {reason}")
-    files = printable(title(plan.files))
-    if not plan.filters:
-        yield "name", f"{files}: nothing to change; planned in {plan.seconds:.1f} s"
-        return
-    sampled, nbytes = (
-        sum(getattr(variable, name) for variable in plan.datasets) for name in ("sampled_nbytes", "nbytes")
-    )
-    planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
-    read = f"from {size_text(sampled)} of {size_text(nbytes)}"
-    yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
-    yield "code", f"tamis repack {_source(plan)} OUT {plan.options}"
-    if (bounds := _bounds(plan)) is not None:
-        yield "code", f"tamis verify {_source(plan)} OUT{bounds}"
 
 
 def _bounds(plan: Plan) -> str | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
-from tamis.jobs.result import SCHEMA, DatasetsResult, Line, Part, Table, json_fields, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, title
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -178,14 +178,34 @@ class RepackResult(DatasetsResult[Repacked]):
         }
 
     def _parts(self) -> Iterator[Part]:
-        return result_parts(self)
+        yield Table([_RESULT, *map(_result_row, self.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
+        for text in _shared((dataset.path, note) for dataset in self.datasets for note in dataset.notes):
+            yield "note", text
+        for text in _shared((path, f"kept as it is: {reason}") for path, reason in self.kept):
+            yield "note", text
+        for note in self.notes:
+            yield "note", printable(note)
+        if self.done_already:
+            return
+        if reused := sum(dataset.reused_chunks for dataset in self.datasets):
+            chunks = sum(dataset.chunks for dataset in self.datasets if not dataset.copied)
+            yield "", f"{reused} of {chunks} chunks were reused from an interrupted run"
+        copied = sum(dataset.copied for dataset in self.datasets)
+        anew = len(self.datasets) - copied
+        counts = [f"{plural(anew, 'dataset')} rewritten"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
+        counts = counts or ["no dataset rewritten"]
+        yield (
+            "name",
+            f"{printable(self.source)} ({size_text(self.source_nbytes)}) -> {printable(self.target)}"
+            f" ({size_text(self.target_nbytes)}) in {self.seconds:.2f} s: {', '.join(counts)}, read back and verified",
+        )
 
 
 Action = Literal["store", "copy", "keep", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetPreview:
+class DatasetPreview(Fields):
     """The change that `repack` would make to one dataset.
 
     Parameters
@@ -237,10 +257,6 @@ class DatasetPreview:
     tolerance: float | None = None
     require: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON: see docs/repack.md."""
-        return json_fields(self)
-
     def __str__(self) -> str:
         return printable(f"{self.path} {self.action}: {self.reason or self.pipeline}")
 
@@ -269,7 +285,13 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
 
     def _parts(self) -> Iterator[Part]:
-        return preview_parts(self)
+        rows = [_PREVIEW, *map(_preview_row, self.datasets)]
+        yield Table(rows, folded=_PREVIEW_CODE, right=_PREVIEW_RIGHT, code=_PREVIEW_CODE)
+        for text in _shared((dataset.path, note) for dataset in self.datasets for note in _notes_of(dataset)):
+            yield "note", text
+        for note in self.notes:
+            yield "note", printable(note)
+        yield "name", f"{printable(self.target)}: dry run, nothing was written"
 
 
 _RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")
@@ -277,19 +299,6 @@ _RESULT_RIGHT = tuple(range(2, len(_RESULT)))
 _PREVIEW = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
 _PREVIEW_CODE = (2, 3)
 _PREVIEW_RIGHT = (6,)
-
-
-def result_parts(result: RepackResult) -> Iterator[Part]:
-    """Yield the parts of a result: a row for each dataset, then notes."""
-    yield Table([_RESULT, *map(_result_row, result.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
-    yield from _result_notes(result)
-
-
-def preview_parts(preview: RepackPreview) -> Iterator[Part]:
-    """Yield the parts of a preview: a row for each dataset, then notes."""
-    rows = [_PREVIEW, *map(_preview_row, preview.datasets)]
-    yield Table(rows, folded=_PREVIEW_CODE, right=_PREVIEW_RIGHT, code=_PREVIEW_CODE)
-    yield from _preview_notes(preview)
 
 
 def _result_row(dataset: Repacked) -> tuple[str, ...]:
@@ -337,37 +346,6 @@ def _bound(dataset: Repacked | DatasetPreview) -> str:
     if dataset.bound is not None:
         return f"{dataset.bound:g}"
     return "none" if dataset.relative_bound is None else relative_text(dataset.relative_bound)
-
-
-def _result_notes(result: RepackResult) -> Iterator[Line]:
-    for text in _shared((dataset.path, note) for dataset in result.datasets for note in dataset.notes):
-        yield "note", text
-    for text in _shared((path, f"kept as it is: {reason}") for path, reason in result.kept):
-        yield "note", text
-    for note in result.notes:
-        yield "note", printable(note)
-    if result.done_already:
-        return
-    if reused := sum(dataset.reused_chunks for dataset in result.datasets):
-        chunks = sum(dataset.chunks for dataset in result.datasets if not dataset.copied)
-        yield "", f"{reused} of {chunks} chunks were reused from an interrupted run"
-    copied = sum(dataset.copied for dataset in result.datasets)
-    anew = len(result.datasets) - copied
-    counts = [f"{plural(anew, 'dataset')} rewritten"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
-    counts = counts or ["no dataset rewritten"]
-    yield (
-        "name",
-        f"{printable(result.source)} ({size_text(result.source_nbytes)}) -> {printable(result.target)}"
-        f" ({size_text(result.target_nbytes)}) in {result.seconds:.2f} s: {', '.join(counts)}, read back and verified",
-    )
-
-
-def _preview_notes(preview: RepackPreview) -> Iterator[Line]:
-    for text in _shared((dataset.path, note) for dataset in preview.datasets for note in _notes_of(dataset)):
-        yield "note", text
-    for note in preview.notes:
-        yield "note", printable(note)
-    yield "name", f"{printable(preview.target)}: dry run, nothing was written"
 
 
 def _notes_of(dataset: DatasetPreview) -> Iterator[str]:

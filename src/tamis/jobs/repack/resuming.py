@@ -1,4 +1,4 @@
-"""What earlier runs left: a finished target, which is not made again, or chunks of an interrupted run, which are reused.
+"""What earlier runs left: a finished target, which is not made again, or chunks of an interrupted run, to be reused.
 
 The record of the run that made a target is an extended attribute of the file. So it does not change the bytes of the
 target, needs no other file, and disappears with the target. docs/design has the alternatives.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, relative_text
-from tamis.jobs.result import DatasetsResult, Line, Part, Table, json_fields, json_value, title
+from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, title
 
 if TYPE_CHECKING:
     from tamis.accuracy.statistics import Place, Tally
@@ -21,7 +21,7 @@ Status = Literal["equal", "within-bound", "different"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Fields):
     """A difference between the two files.
 
     Parameters
@@ -40,10 +40,6 @@ class Finding:
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.text}")
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the content of the JSON: see docs/verify.md."""
-        return {"path": self.path, "code": self.code, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +144,10 @@ class Verification(DatasetsResult[Compared]):
         return {"schema": SCHEMA, "source": self.source, "target": self.target, "ok": self.ok} | json_fields(self)
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.verify.result import parts_of
-
-        return parts_of(self)
+        yield "file", f"{printable(self.source)} -> {printable(self.target)}"
+        rows = [COLUMNS, *(row(dataset) for dataset in self.datasets if not dataset.equal)]
+        yield Table(rows, folded=_FOLDED, right=_RIGHT)
+        yield from _findings(self)
 
 
 def _numbers(tally: Tally) -> dict[str, Any]:
@@ -179,14 +176,6 @@ def _numbers(tally: Tally) -> dict[str, Any]:
 COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
 _RIGHT = tuple(range(1, 7))
 _FOLDED = (7, 8)
-
-
-def parts_of(result: Verification) -> Iterator[Part]:
-    """Yield both paths, a row for each dataset that differs, and the findings."""
-    yield "file", f"{printable(result.source)} -> {printable(result.target)}"
-    rows = [COLUMNS, *(row(dataset) for dataset in result.datasets if not dataset.equal)]
-    yield Table(rows, folded=_FOLDED, right=_RIGHT)
-    yield from _findings(result)
 
 
 def _findings(result: Verification) -> Iterator[Line]:
