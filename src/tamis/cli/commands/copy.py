@@ -14,8 +14,6 @@ from tamis.cli.output import output_of_two_files, show_stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
-
 _SUBSET = "tamis copies all variables: select them first, with nccopy -V or ncks -v, and copy the result"
 _MEMORY = "leave it out: memory does not grow with the size of the file"
 _CLASSIC = "the formats before netCDF-4 have no chunks or filters: use nccopy {}"
@@ -115,25 +113,14 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(
     source: str,
     target: str,
-    filters: tuple[str, ...],
-    chunks: tuple[str, ...],
-    level: int | None,
-    shuffle: bool,
-    kind: str | None,
-    min_size: int | None,
-    checksum: bool,
-    threads: int | None,
-    missing: MissingPolicy,
-    follow: bool,
     overwrite: bool,
-    larger: bool,
-    history: bool,
-    drop: tuple[str, ...],
+    threads: int | None,
     resume: bool,
     dry_run: bool,
     quiet: bool,
     log: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Copy IN to OUT with the options of nccopy, and prove the result like tamis repack.
 
@@ -160,15 +147,7 @@ def command(
     from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
     with output_of_two_files("copy", source, target, as_json, quiet, log) as output:
-        options: dict[str, Any] = {
-            "filters": filters,
-            "chunks": chunks,
-            "level": level,
-            "shuffle": shuffle,
-            "kind": kind,
-        }
-        options |= {"missing": missing, "follow": follow, "min_size": min_size, "larger": larger, "checksum": checksum}
-        asked = CopyOptions(**options, history=history, drop=drop)
+        asked = CopyOptions(**options)
         with drops_to_paste():
             if dry_run:
                 output.result(preview_copy(source, target, asked, resume=resume))

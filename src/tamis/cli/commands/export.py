@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 import tamis
@@ -28,12 +30,9 @@ def command(
     files: tuple[str, ...],
     kind: str,
     target: str,
-    concat: str | None,
-    url: str | None,
-    drop: tuple[str, ...],
-    overwrite: bool,
     quiet: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Let Zarr read existing HDF5 or netCDF-4 FILES: write references to their chunks, without copying values.
 
@@ -51,5 +50,5 @@ def command(
     """
     output = Output("export", as_json, quiet)
     with output.failures():
-        result = tamis.export(files, target, kind, concat=concat, url=url, drop=drop, overwrite=overwrite)
+        result = tamis.export(files, target, kind, **options)
     output.result(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -11,11 +11,6 @@ from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import FILE, by_name, output_options
 from tamis.cli.output import output_of_two_files
 from tamis.errors import ParameterError
-
-if TYPE_CHECKING:
-    from tamis.jobs.plan.candidates import Preference, Readers
-    from tamis.jobs.plan.chunk_shapes import StorageName
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 READERS = ("any", "netcdf", "zfp", "all")
 PREFERENCES = ("size", "speed")
@@ -99,22 +94,16 @@ _SAMPLE = "16MB"
 def command(
     files: tuple[str, ...],
     wants: tuple[str, ...],
-    readers: Readers,
-    prefer: Preference,
     sample: str | None,
-    access: str | None,
-    storage: StorageName,
-    ratio: float | None,
     size: str | None,
     everything: bool,
-    confirm: bool,
     compare: str,
-    missing: MissingPolicy,
     recipe_out: str | None,
     overwrite: bool,
     quiet: bool,
     log: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Measure which filters preserve what you want of FILES, and print them as options of `tamis repack`.
 
@@ -155,17 +144,11 @@ def command(
             result = tamis.plan(
                 files,
                 asked,
-                prefer=prefer,
-                readers=readers,
                 sample=None if everything else nbytes,
-                missing=missing,
-                access=access,
-                storage=storage,
-                ratio=ratio,
                 size=None if size is None else parse_size(size),
-                confirm=confirm,
                 compare=compare or (),
                 progress=progress,
+                **options,
             )
         if recipe_out is not None:
             result.dump(recipe_out, overwrite=overwrite)

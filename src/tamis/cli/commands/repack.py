@@ -126,26 +126,17 @@ def command(
     recipes: tuple[str, ...],
     shapes: tuple[str, ...],
     required: tuple[str, ...],
-    checksum: bool,
     recipe_path: str | None,
     recipe_out: str | None,
-    threads: int | None,
     missing: MissingPolicy | None,
-    follow: bool,
-    overwrite: bool,
-    min_size: int | None,
-    larger: bool,
-    keep_classic: bool,
-    zarr_format: int | None,
-    shards: int | None,
-    consolidated: bool | None,
-    history: bool,
     drop: tuple[str, ...],
-    resume: bool,
+    overwrite: bool,
+    threads: int | None,
     dry_run: bool,
     quiet: bool,
     log: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Copy IN to OUT with new filters on some datasets, and prove the bound.
 
@@ -194,17 +185,12 @@ def command(
         if recipe_out is not None:
             check_new(recipe_out, (source, target), overwrite=overwrite)
             recipe.dump(recipe_out, overwrite=overwrite)
-        options: dict[str, Any] = {"checksum": checksum, "resume": resume, "history": history}
-        options |= {"follow": follow, "min_size": min_size, "larger": larger}
-        options["keep_classic"] = keep_classic
-        options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
         with drops_to_paste():
             if dry_run:
-                preview = tamis.preview_repack(source, target, recipe, **options)
-                output.result(preview)
+                output.result(tamis.preview_repack(source, target, recipe, **options))
                 return
             run = partial(tamis.repack, source, target, recipe, overwrite=overwrite, threads=threads, **options)
-            show_stored(output, target, resume, run)
+            show_stored(output, target, options["resume"], run)
 
 
 @contextmanager

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
-
-if TYPE_CHECKING:
-    from tamis.notation.netcdf import Compat
 
 NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 """Listed here, because the modules that define them take long to import."""
@@ -25,15 +22,7 @@ NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 @click.option("--from", "notation", type=click.Choice(NOTATIONS), help="Notation of TEXT; detected by default.")
 @click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers in netCDF text.")
 @json_option
-def command(
-    parts: tuple[str, ...],
-    variable: str,
-    chunks: str | None,
-    dtype: str | None,
-    notation: str | None,
-    compat: Compat | None,
-    as_json: bool,
-) -> None:
+def command(parts: tuple[str, ...], chunks: str | None, as_json: bool, **options: Any) -> None:
     """Write the filters of TEXT in every notation, ready to paste.
 
     TEXT is in any of them, as one argument or as typed in a shell. --chunks and --dtype also show the parameters that
@@ -50,5 +39,5 @@ def command(
     with Output("spec", as_json).failures():
         shape = None if chunks is None else parse_chunks(chunks)
         text = parts[0] if len(parts) == 1 else shlex.join(parts)
-        result = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
+        result = make_spec(text, chunks=shape, **options)
     click.echo(result.to_json(indent=2) if as_json else str(result))

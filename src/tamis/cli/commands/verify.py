@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -37,12 +38,10 @@ def command(
     source: str,
     target: str,
     bounds: tuple[str, ...],
-    drop: tuple[str, ...],
-    threads: int | None,
-    variables: tuple[str, ...],
     quiet: bool,
     log: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Compare DST with its source SRC: values, missing values, attributes, links.
 
@@ -68,9 +67,7 @@ def command(
         numbers = {name: parse_bound(text) for name, text in limits.items()}
         requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
         with output.progress() as progress:
-            result = tamis.verify(
-                source, target, bounds=requested, variables=variables, drop=drop, threads=threads, progress=progress
-            )
+            result = tamis.verify(source, target, bounds=requested, progress=progress, **options)
     output.result(result)
     if not result.ok:
         for problem in (*result.violations, *result.problems) if quiet and not as_json else ():
