@@ -205,7 +205,7 @@ def _preview(path: str, dataset: StoredArray, plan: Rewrite | None, reason: str,
         chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
         relative_bound=None if plan is None else plan.relative_bound,
-        notes=() if plan is None else planned_notes(plan, dataset.shape),
+        notes=() if plan is None else tuple(planned_notes(plan, dataset.shape)),
         packing=None if plan is None else plan.packing,
         tolerance=None if plan is None else plan.tolerance,
         require="" if plan is None or plan.required is None else str(plan.required),
@@ -299,13 +299,13 @@ def _check_written(
     measures = _measures(plan, source, target, verified, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)
-    notes = written_notes(plan, source, target, written, partial_count, filters[1]) + measures_note(plan, measures)
+    notes = written_notes(plan, source, target, written, partial_count, filters[1])
     return Repacked(
         **_facts(plan, source, target, filters),
         largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunk_count,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + notes,
+        notes=(*plan.notes, *notes, *measures_note(plan, measures)),
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_library,

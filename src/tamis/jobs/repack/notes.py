@@ -39,32 +39,28 @@ GROWN = "it would become larger than in the source: name it to store it anyway, 
 
 def written_notes(
     plan: Rewrite, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
-) -> tuple[str, ...]:
-    """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
-    companion = target.companion
-    notes = (
-        ((_LEFT_OUT.format(left_out),) if left_out.stages else ())
-        + _growth_note(plan, source, target, companion)
-        + _skipped_notes(written)
-        + _missing_note(plan, written, companion)
-        + _range_note(plan, written)
-        + _missed_note(plan, written)
-        + _partial_note(plan, source.shape, written, partial_count)
-    )
-    if 2 * partial_count > written.lossless_chunks:
-        return notes  # the note about partial chunks already has advice
-    return notes + _advice(plan, source, written)
-
-
-def _growth_note(
-    plan: Rewrite, source: StoredArray, target: StoredArray, companion: StoredArray | None
-) -> tuple[str, ...]:
-    """Return a note that a dataset became larger although its filters compress."""
-    before, after = source.stored_nbytes, target.stored_nbytes
+) -> Iterator[str]:
+    """Yield notes about chunks that are not stored through the whole pipeline: why, and what may help."""
+    if left_out.stages:
+        yield _LEFT_OUT.format(left_out)
+    companion, before, after = target.companion, source.stored_nbytes, target.stored_nbytes
     after += 0 if companion is None else companion.stored_nbytes
-    if after <= before or not compresses(plan.pipeline):
-        return ()
-    return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
+    if after > before and compresses(plan.pipeline):
+        yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
+    for text, count in written.skipped.items():
+        yield f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
+    yield from _missing_note(plan, written, companion)
+    yield from _range_note(plan, written)
+    yield from _missed_note(plan, written)
+    if partial_count:
+        yield (
+            f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an"
+            f" axis that can grow, where steps left out later must read as missing{_better_chunks(plan, source.shape)}"
+        )
+    else:
+        yield from _required_note(plan, source.shape)
+    if 2 * partial_count <= written.lossless_chunks:  # otherwise the note about partial chunks already has advice
+        yield from _advice(plan, source, written)
 
 
 def recorded_filters(plan: Rewrite, target: StoredArray) -> tuple[Pipeline, Pipeline]:
@@ -91,32 +87,26 @@ def range_text(plan: Rewrite) -> str:
     return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
 
-def _skipped_notes(written: Written) -> tuple[str, ...]:
-    return tuple(
-        f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
-        for text, count in written.skipped.items()
-    )
-
-
-def _range_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
+def _range_note(plan: Rewrite, written: Written) -> Iterator[str]:
     if written.unrounded:
         limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
-        return (f"{plural(written.unrounded, 'value')} not rounded, because rounding would make them missing{limits}",)
+        yield f"{plural(written.unrounded, 'value')} not rounded, because rounding would make them missing{limits}"
+        return
     if not written.lossless_for_range:
-        return ()
+        return
     text = (
         f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without zfp, which would move values"
         f" across the limits of the valid range ({range_text(plan)})"
     )
     if 2 * written.lossless_for_range > written.chunk_count:
         text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
-    return (text,)
+    yield text
 
 
-def _missed_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
-    """Return a note about chunks that fail the requirements on each value."""
+def _missed_note(plan: Rewrite, written: Written) -> Iterator[str]:
+    """Yield a note about chunks that fail the requirements on each value."""
     if plan.required is None or not written.missed:
-        return ()
+        return
     text = (
         f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, because {plan.requested} does"
         f" not keep {_each_value(plan.required)} there"
@@ -128,43 +118,33 @@ def _missed_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
             text += f", such as zfp(bound={required.abs:g})"
         if (required.sign or required.zeros) and not rounds:
             text += "; a rounding such as bitround keeps signs and zeros"
-    return (text,)
+    yield text
 
 
-def _partial_note(plan: Rewrite, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
-    if not partial_count:
-        return _required_note(plan, shape)
-    return (
-        f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis"
-        f" that can grow, where steps left out later must read as missing{_better_chunks(plan, shape)}",
-    )
-
-
-def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Return the notes of a plan, including possible needs of its values, without reading them."""
-    expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
-    return plan.notes + _expected_left_out_note(plan) + expected + _expected_requirement_note(plan)
-
-
-def _expected_left_out_note(plan: Rewrite) -> tuple[str, ...]:
-    """Return a note that some filters are only recorded if chunks go through them."""
-    fallback = "" if plan.copied else fallback_text(plan.pipeline)
-    if not fallback:
-        return ()
-    if not plan.pipeline.stages[0].optional:
-        return (_LEFT_OUT.format(fallback),)
-    return (f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}",)
-
-
-def _expected_requirement_note(plan: Rewrite) -> tuple[str, ...]:
-    if plan.required is None or not plan.lossy:
-        return ()
-    texts = []
-    if words := _each_value(plan.required):
-        texts.append(f"every value is proven to keep {words}; chunks that do not are stored without loss")
-    if plan.measures:
-        texts.append(f"measured before the target gets its name: {text_of(plan.required.measures)}")
-    return tuple(texts)
+def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]:
+    """Yield the notes of a plan, including possible needs of its values, without reading them."""
+    yield from plan.notes
+    if fallback := "" if plan.copied else fallback_text(plan.pipeline):
+        if plan.pipeline.stages[0].optional:
+            yield f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}"
+        else:
+            yield _LEFT_OUT.format(fallback)
+    if plan.flags is not None:
+        yield "missing values, if any, go to a companion dataset, and gaps are filled from neighbouring values"
+    if plan.lossy and (limits := range_text(plan)):
+        if plan.rounding is not None:
+            yield f"values that rounding would move across the limits of the valid range ({limits}) stay as they are"
+        else:
+            yield (
+                f"chunks whose values zfp would move across the limits of the valid range ({limits}) are stored"
+                " without zfp"
+            )
+    yield from _expected_partial_note(plan, shape)
+    if plan.required is not None and plan.lossy:
+        if words := _each_value(plan.required):
+            yield f"every value is proven to keep {words}; chunks that do not are stored without loss"
+        if plan.measures:
+            yield f"measured before the target gets its name: {text_of(plan.required.measures)}"
 
 
 def _each_value(required: Requirement) -> str:
@@ -172,65 +152,45 @@ def _each_value(required: Requirement) -> str:
     return text_of({word: value for word, value in required.given.items() if word not in required.measures})
 
 
-def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Return a note about the required measures of a whole dataset: reached and requested values."""
+def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> Iterator[str]:
+    """Yield a note about the required measures of a whole dataset: reached and requested values."""
     if plan.required is None or not measures:
-        return ()
+        return
     asked = plan.required.measures
     texts = (
         f"{word} {'not defined' if value is None else f'{value:.9g}'} ({asked[word]!r} required)"
         for word, value in measures.items()
     )
-    return (f"measured: {', '.join(texts)}",)
+    yield f"measured: {', '.join(texts)}"
 
 
-def _expected_companion_note(plan: Rewrite) -> tuple[str, ...]:
-    if plan.flags is None:
-        return ()
-    return ("missing values, if any, go to a companion dataset, and gaps are filled from neighbouring values",)
-
-
-def _expected_range_note(plan: Rewrite) -> tuple[str, ...]:
-    if not plan.lossy or not range_text(plan):
-        return ()
-    if plan.rounding is not None:
-        return (
-            f"values that rounding would move across the limits of the valid range ({range_text(plan)}) stay as they"
-            " are",
-        )
-    return (
-        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
-        " without zfp",
-    )
-
-
-def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Return a note about values in partial chunks that zfp cannot encode, without reading them."""
-    if required := _required_note(plan, shape):
-        return required
-    if not (share := _partial_share(plan, shape)) or shape is None:
-        return ()
-    return (
+def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]:
+    """Yield a note about values in partial chunks that zfp cannot encode, without reading them."""
+    if shape is None or not (share := _partial_share(plan, shape)):
+        return
+    if not plan.pipeline.stages[0].optional:
+        yield from _required_note(plan, shape)
+        return
+    yield (
         f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without zfp:"
-        f" steps left out there later must read as missing{_better_chunks(plan, shape)}",
+        f" steps left out there later must read as missing{_better_chunks(plan, shape)}"
     )
 
 
-def _required_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Return a note that partial chunks cannot contain the fill value because zfp is required."""
-    if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
-        return ()
-    return (
-        "partial chunks along an axis that can grow repeat their last values, because zfp is required: steps left out "
-        f"there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out"
-        " of such chunks",
-    )
+def _required_note(plan: Rewrite, shape: tuple[int, ...]) -> Iterator[str]:
+    """Yield a note that partial chunks cannot contain the fill value because zfp is required."""
+    if _partial_share(plan, shape) and not plan.pipeline.stages[0].optional:
+        yield (
+            "partial chunks along an axis that can grow repeat their last values, because zfp is required: steps left"
+            f" out there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out of"
+            " such chunks"
+        )
 
 
-def _partial_share(plan: Rewrite, shape: tuple[int, ...] | None) -> float:
+def _partial_share(plan: Rewrite, shape: tuple[int, ...]) -> float:
     """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
     exact = plan.padding.exact or plan.bound is None
-    if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
+    if plan.pipeline.zfp is None or not (plan.lossy and exact):
         return 0.0
     return plan.padding.lossless_share(shape, plan.chunk_shape)
 
@@ -247,48 +207,49 @@ def _better_chunks(plan: Rewrite, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None) -> tuple[str, ...]:
+def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None) -> Iterator[str]:
     if not written.missing_values:
-        return ()
+        return
+    kept = f"{plural(written.missing_values, 'missing value')} kept"
     if companion is not None:
-        return (
-            f"{plural(written.missing_values, 'missing value')} kept in {companion.path}"
-            f" ({size_text(companion.stored_nbytes)}): tamis.open restores each of them; other readers"
-            " see invented values there",
+        yield (
+            f"{kept} in {companion.path} ({size_text(companion.stored_nbytes)}): tamis.open restores each of them;"
+            " other readers see invented values there"
         )
-    if plan.rounding is not None:
-        return (f"{plural(written.missing_values, 'missing value')} kept exactly",)
-    return (
-        f"{plural(written.missing_values, 'missing value')} kept exactly; {written.lossless_for_missing} of"
-        f" {plural(written.chunk_count, 'chunk')} stored without zfp because of them",
-    )
+    elif plan.rounding is not None:
+        yield f"{kept} exactly"
+    else:
+        chunks = f"{written.lossless_for_missing} of {plural(written.chunk_count, 'chunk')}"
+        yield f"{kept} exactly; {chunks} stored without zfp because of them"
 
 
-def _advice(plan: Rewrite, source: StoredArray, written: Written) -> tuple[str, ...]:
+def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[str]:
     if not plan.recoded or 2 * written.lossless_chunks <= written.chunk_count:
-        return ()
+        return
     shape = shape_text(plan.chunk_shape)
     text = (
         f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them"
         " within the bound"
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:
-        return ()  # the note about the range already has advice
+        return  # the note about the range already has advice
     if plan.required is not None and 2 * written.missed > written.lossless_chunks:
-        return ()  # the note about the requirement already has advice
+        return  # the note about the requirement already has advice
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
-        return (f"{text}: is the bound too small for such values? If not, chunks smaller than {shape} (-c) may help",)
+        yield f"{text}: is the bound too small for such values? If not, chunks smaller than {shape} (-c) may help"
+        return
     text += " next to missing values"
     # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
     companion = (
         "" if plan.flags else "; with --missing companion, which only tamis.open understands, all could go through zfp"
     )
     if (better := better_chunks(plan, source)) is None:
-        return (f"{text}; chunks smaller than {shape} would not help much{companion}",)
+        yield f"{text}; chunks smaller than {shape} would not help much{companion}"
+        return
     chunks, left = better
-    return (
+    yield (
         f"{text}: chunks smaller than {shape} help; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would be stored without zfp{companion}",
+        f" {percent_text(left)} of the values would be stored without zfp{companion}"
     )
 
 
