@@ -163,7 +163,7 @@ H5REPACK_TEXTS = [
 @pytest.mark.peer
 @pytest.mark.parametrize("text", H5REPACK_TEXTS)
 def test_h5repack_takes_texts_as_we_do(text: str, tmp_path: Path) -> None:
-    made = parse_filter(text).filter
+    made = parse_filter(text)[1]
     assert made is not None
     source, target = source_file(tmp_path, VALUES["f4"]), tmp_path / "out.h5"
     run("h5repack", "-f", text, "-l", "v:CHUNK=20x30", source, target)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tamis import Pipeline
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
-from tamis.notation.cdl import CdlAttributes, Value, attributes, attributes_text, parse_attributes, parse_text
+from tamis.notation.cdl import Value, attributes, attributes_text, parse_attributes, parse_text
 from tamis.notation.netcdf import in_netcdf_order, netcdf_requests
+from tamis.notation.text import Reading
 
 ZFP = (32013, (3, 0, 2576980378, 1069128089))
 
@@ -47,7 +48,7 @@ def of(*requests: tuple[int, tuple[int, ...]]) -> tuple[Stage, ...]:
 def test_parse_text_attributes_pipeline_that_netcdf_makes(
     text: str, requests: list[tuple[int, tuple[int, ...]]]
 ) -> None:
-    assert parse_text(text) == CdlAttributes(of(*requests), "v")
+    assert parse_text(text) == Reading("cdl", of(*requests), ("v",))
 
 
 def test_parse_text_of_ncdump_all_that_it_says() -> None:
@@ -60,11 +61,11 @@ def test_parse_text_of_ncdump_all_that_it_says() -> None:
         TS:_Endianness = "little" ;
         TS:_NoFill = "true" ;
     """
-    assert parse_text(text) == CdlAttributes(of((1, (4,))), "TS", (4, 96, 144), "chunked", "little")
+    assert parse_text(text) == Reading("cdl", of((1, (4,))), ("TS",), (4, 96, 144))
 
 
 def test_parse_text_escaped_name_and_compat() -> None:
-    assert parse_text(r'\1a\ b:_Filter = "300,-17b" ;', compat="netcdf-c").variable == "1a b"
+    assert parse_text(r'\1a\ b:_Filter = "300,-17b" ;', compat="netcdf-c").names == ("1a b",)
     assert parse_text(':_Filter = "300,-17b" ;', compat="doc").chain == of((300, (4294967279,)))
 
 
@@ -171,7 +172,7 @@ def test_attributes_text_any_pipeline_read_again(
         assert in_netcdf_order(requests) != requests
         return
     usual = tuple(Stage.of(each.filter) for each in chain)  # netCDF sets flags itself
-    assert parse_text(text) == CdlAttributes(usual, name, chunks, "chunked")
+    assert parse_text(text) == Reading("cdl", usual, (name,), chunks)
     assert parse_attributes(attributes(chain, chunks)).chain == usual
     assert netcdf_requests(chain) == requests
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tamis.errors import ParameterError
 from tamis.filters import Stage
 from tamis.notation import cdl, h5py_keywords, zarr
-from tamis.notation.detect import NOTATIONS, Reading, notation_of, read
+from tamis.notation.detect import NOTATIONS, notation_of, read
 from tamis.notation.h5repack import command_text
 from tamis.notation.netcdf import argument_text, chain_text, netcdf_requests
+from tamis.notation.text import Reading
 
 Chain = list[Stage]
 CHUNKS = (4, 96)

@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage, Zfp, by_id
-from tamis.notation.h5py_keywords import Keywords, code, keywords, keywords_text, parse_keywords
+from tamis.notation.h5py_keywords import code, keywords, keywords_text, parse_keywords
+from tamis.notation.text import Reading
 
 VALUES = np.cos(np.arange(2400) / 70).reshape(40, 60)
 
 
 def of(*requests: tuple[int, tuple[int, ...]]) -> tuple[Stage, ...]:
     return tuple(Stage.of(Request(*each)) for each in requests)
+
+
+def reading(chain: tuple[Stage, ...], chunk_shape: tuple[int, ...] | None = None) -> Reading:
+    return Reading("h5py", chain, (), chunk_shape)
 
 
 CASES: list[tuple[str, str, list[tuple[int, tuple[int, ...]]]]] = [
@@ -47,7 +52,7 @@ CASES: list[tuple[str, str, list[tuple[int, tuple[int, ...]]]]] = [
 def test_parse_keywords_pipeline_that_h5py_makes(
     text: str, dtype: str, requests: list[tuple[int, tuple[int, ...]]], tmp_path: Path
 ) -> None:
-    assert parse_keywords(text, dtype=dtype) == Keywords(of(*requests))
+    assert parse_keywords(text, dtype=dtype) == reading(of(*requests))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("v", data=VALUES.astype(dtype), **eval(f"dict({text})"))
         plist = made.id.get_create_plist()
@@ -70,7 +75,7 @@ def test_parse_keywords_pipeline_that_h5py_makes(
     ],
 )
 def test_parse_keywords_forms_and_chunks(text: str, chunks: tuple[int, ...] | None) -> None:
-    assert parse_keywords(text) == Keywords(of((2, ())), chunks)
+    assert parse_keywords(text) == reading(of((2, ())), chunks)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +201,7 @@ def test_keywords_text_any_pipeline_read_again(data: st.DataObject, chains: st.S
         assert not sayable(chain)
         return
     dtype = "f4" if any(each.filter.id == 6 and each.filter.requested[0] == 0 for each in chain) else "i4"
-    assert parse_keywords(text, dtype=dtype) == Keywords(tuple(chain), chunks)
+    assert parse_keywords(text, dtype=dtype) == reading(tuple(chain), chunks)
 
 
 @given(data=st.data())

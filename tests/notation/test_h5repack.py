@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Stage, UnknownFilter, Zfp
 from tamis.notation.h5repack import (
-    Command,
-    FilterArgument,
-    LayoutArgument,
     command_text,
     filter_arguments,
     layout_argument,
@@ -22,6 +19,7 @@ from tamis.notation.h5repack import (
     parse_filter,
     parse_layout,
 )
+from tamis.notation.text import Reading
 
 
 @pytest.mark.parametrize(
@@ -44,11 +42,11 @@ from tamis.notation.h5repack import (
 def test_parse_filter_good_text_filter_with_flag(
     text: str, objects: tuple[str, ...], made: Filter, optional: bool
 ) -> None:
-    assert parse_filter(text) == FilterArgument(objects, Stage(made, optional))
+    assert parse_filter(text) == (objects, Stage(made, optional))
 
 
 def test_parse_filter_none_no_filter() -> None:
-    assert parse_filter("v:NONE") == FilterArgument(("v",), None)
+    assert parse_filter("v:NONE") == (("v",), None)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +115,13 @@ def test_parse_filter_refused_by_the_filter_place_named() -> None:
 @pytest.mark.parametrize(
     ("text", "layout"),
     [
-        ("CHUNK=40x10", LayoutArgument((), "CHUNK", (40, 10))),
-        ("v,w:CHUNK=7", LayoutArgument(("v", "w"), "CHUNK", (7,))),
-        ("v:CONTI", LayoutArgument(("v",), "CONTI")),
-        ("COMPA", LayoutArgument((), "COMPA")),
+        ("CHUNK=40x10", ((), (40, 10))),
+        ("v,w:CHUNK=7", (("v", "w"), (7,))),
+        ("v:CONTI", (("v",), None)),
+        ("COMPA", ((), None)),
     ],
 )
-def test_parse_layout_good_text_layout(text: str, layout: LayoutArgument) -> None:
+def test_parse_layout_good_text_layout(text: str, layout: tuple[tuple[str, ...], tuple[int, ...] | None]) -> None:
     assert parse_layout(text) == layout
 
 
@@ -154,20 +152,20 @@ SHUFFLE, DEFLATE = Stage(Shuffle(), True), Stage(Deflate(4), True)
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("-f SHUF -f GZIP=4", Command((), (SHUFFLE, DEFLATE))),
+        ("-f SHUF -f GZIP=4", Reading("h5repack", (SHUFFLE, DEFLATE), ())),
         (
             "h5repack -f v:SHUF -l v:CHUNK=4x5 in.h5 out.h5",
-            Command(("v",), (SHUFFLE,), LayoutArgument(("v",), "CHUNK", (4, 5))),
+            Reading("h5repack", (SHUFFLE,), ("v",), (4, 5)),
         ),
-        ("-fSHUF --filter=GZIP=4", Command((), (SHUFFLE, DEFLATE))),
-        ("--filter SHUF --layout CHUNK=4", Command((), (SHUFFLE,), LayoutArgument((), "CHUNK", (4,)))),
-        ("-f 'x y:SHUF'", Command(("x y",), (SHUFFLE,))),
-        ("-f NONE", Command((), ())),
-        ("-l CONTI", Command((), None, LayoutArgument((), "CONTI"))),
-        ("v:GZIP=4", Command(("v",), (DEFLATE,))),
+        ("-fSHUF --filter=GZIP=4", Reading("h5repack", (SHUFFLE, DEFLATE), ())),
+        ("--filter SHUF --layout CHUNK=4", Reading("h5repack", (SHUFFLE,), (), (4,))),
+        ("-f 'x y:SHUF'", Reading("h5repack", (SHUFFLE,), ("x y",))),
+        ("-f NONE", Reading("h5repack", (), ())),
+        ("-l CONTI", Reading("h5repack", ())),
+        ("v:GZIP=4", Reading("h5repack", (DEFLATE,), ("v",))),
     ],
 )
-def test_parse_command_good_text_filters_and_layout(text: str, command: Command) -> None:
+def test_parse_command_good_text_filters_and_layout(text: str, command: Reading) -> None:
     assert parse_command(text) == command
 
 
@@ -234,8 +232,8 @@ def test_command_text_any_pipeline_read_again(
         assert not sayable(chain)
         return
     found = parse_command(text)
-    assert (found.objects, found.chain) == (objects, tuple(chain))
-    assert chunks is None or (found.layout and found.layout.chunk_shape == tuple(chunks))
+    assert (found.names, found.chain) == (objects, tuple(chain))
+    assert found.chunk_shape == (tuple(chunks) if chunks else None)
     arguments = [f"-f{each}" for each in filter_arguments(chain, objects)]
     assert shlex.split(text)[1::2] == [each[2:] for each in arguments] + (
         [layout_argument(chunks, objects)] if chunks else []

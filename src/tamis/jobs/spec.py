@@ -17,15 +17,15 @@ from tamis.jobs.recipes.names import chunk_shape
 from tamis.jobs.result import SCHEMA, Result, json_text, json_value
 from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
-from tamis.notation.detect import Reading, read
+from tamis.notation.detect import read
 from tamis.notation.h5repack import command_text
 from tamis.notation.netcdf import ALL, Compat, argument_text, chain_text, netcdf_requests
+from tamis.notation.text import Chain, Reading
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import BitRound, Rounding
 
 if TYPE_CHECKING:
     from tamis.jobs.result import Part
-    from tamis.notation.text import Chain
 
 _PLACEHOLDER = "NAME"
 _RATE, _ACCURACY = 1, 3

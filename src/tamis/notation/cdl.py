@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation.netcdf import Compat, chain_text, in_netcdf_order, netcdf_requests, parse_chain
-from tamis.notation.text import Chain, malformed, refused
+from tamis.notation.text import Chain, Reading, malformed, refused
 from tamis.rounding import KINDS as ROUNDINGS
 from tamis.rounding import BitRound, Rounding
 
@@ -37,25 +36,12 @@ KEYS = ("_Storage", "_ChunkSizes", "_Fletcher32", "_Shuffle", "_DeflateLevel", "
 Value = str | int | tuple[int, ...]
 
 _FLAGS: dict[object, bool] = {"true": True, "false": False, "1": True, "0": False, 1: True, 0: False}
-_STORAGES = ("chunked", "contiguous", "compact")
-_ORDERS = ("little", "big", "native")
+_CHOICES = {"_Storage": ("chunked", "contiguous", "compact"), "_Endianness": ("little", "big", "native")}
 _NAME = r"(?:\\.|[^\s\\:;=,\"'(){}])"
 _HEAD = re.compile(rf"(?P<name>{_NAME}*)\s*:\s*(?P<key>{_NAME}+)\s*=\s*", re.DOTALL | re.ASCII)
 _VALUE = re.compile(r'"(?P<text>(?:\\.|[^"\\])*)"|(?P<number>[-+.]?[0-9][-+.0-9A-Za-z]*|NaNf?|-?Infinityf?)', re.DOTALL)
 _SKIP = re.compile(r"(?:\s|//[^\n]*)*", re.ASCII)
 _WHOLE = re.compile(r"\+?(?P<digits>[0-9]{1,19})(?:u|l|ul|ll|ull)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class CdlAttributes:
-    """The attributes of a variable, parsed."""
-
-    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which netCDF runs them, possibly after a rounding
-    variable: str = ""  # Name of the variable; empty if the text has none
-    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if there is no such attribute
-    # chunked, contiguous or compact; empty if there is no such attribute. netCDF always chunks filtered variables.
-    storage: str = ""
-    byte_order: str = ""  # little, big or native; empty if there is no such attribute
 
 
 def attributes(
@@ -103,9 +89,7 @@ def _value_text(value: Value) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def parse_attributes(
-    mapping: Mapping[str, object], *, variable: str = "", compat: Compat | None = None
-) -> CdlAttributes:
+def parse_attributes(mapping: Mapping[str, object], *, variable: str = "", compat: Compat | None = None) -> Reading:
     """Read attributes from a mapping, such as ``{"_Shuffle": "true", "_DeflateLevel": 4}``."""
     requests = [Request(3, ())] if _flag(mapping, "_Fletcher32") else []
     level = mapping.get("_DeflateLevel", 0)
@@ -118,8 +102,11 @@ def parse_attributes(
             raise ParameterError(f"expected text as _Filter, got {text!r}")
         requests += parse_chain(text, compat=compat)
     chain: list[Stage | Rounding] = [*_rounding(mapping), *map(Stage.of, in_netcdf_order(requests))]
-    storage, order = _choice(mapping, "_Storage", _STORAGES), _choice(mapping, "_Endianness", _ORDERS)
-    return CdlAttributes(tuple(chain), variable, _chunks(mapping.get("_ChunkSizes")), storage, order)
+    for key, choices in _CHOICES.items():
+        if mapping.get(key, "") not in ("", *choices):
+            raise ParameterError(f"expected {key} to be one of {', '.join(choices)}, got {mapping[key]!r}")
+    names = (variable,) if variable else ()
+    return Reading("cdl", tuple(chain), names, _chunks(mapping.get("_ChunkSizes")))
 
 
 def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
@@ -139,13 +126,6 @@ def _flag(mapping: Mapping[str, object], key: str) -> bool:
     return _FLAGS[value]
 
 
-def _choice(mapping: Mapping[str, object], key: str, choices: Sequence[str]) -> str:
-    value = mapping.get(key, "")
-    if value != "" and value not in choices:
-        raise ParameterError(f"expected {key} to be one of {', '.join(choices)}, got {value!r}")
-    return str(value)
-
-
 def _chunks(value: object) -> tuple[int, ...] | None:
     if value is None:
         return None
@@ -155,7 +135,7 @@ def _chunks(value: object) -> tuple[int, ...] | None:
     raise ParameterError(f"expected _ChunkSizes of whole numbers above 0, got {value!r}")
 
 
-def parse_text(text: str, *, compat: Compat | None = None) -> CdlAttributes:
+def parse_text(text: str, *, compat: Compat | None = None) -> Reading:
     """Read lines of CDL with the attributes of one variable."""
     mapping: dict[str, object] = {}
     variable: str | None = None

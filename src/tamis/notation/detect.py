@@ -19,8 +19,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,21 +29,7 @@ from tamis.notation import cdl, zarr
 from tamis.notation.h5py_keywords import KEYWORDS, parse_keywords
 from tamis.notation.h5repack import parse_command
 from tamis.notation.netcdf import ALL, Compat, in_netcdf_order, parse_argument, parse_chain
-from tamis.notation.text import malformed, names_filter, parse_filters, parse_named, refused
-
-if TYPE_CHECKING:
-    from tamis.rounding import Rounding
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A text, parsed."""
-
-    notation: str  # The notation of the text
-    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, possibly after a rounding
-    names: tuple[str, ...] = ()  # Datasets that the text names
-    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if the text has none
-
+from tamis.notation.text import Reading, malformed, names_filter, parse_filters, parse_named, refused
 
 _RULES = {
     "cdl": re.compile(rf".*?:\s*({'|'.join(cdl.KEYS)})\s*=", re.DOTALL),
@@ -94,7 +79,7 @@ def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None)
     return "\n".join(lines)
 
 
-def _read_tamis(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+def _read_tamis(text: str) -> Reading:
     try:
         return Reading("tamis", tuple(parse_filters(text)))
     except ParameterError:
@@ -107,7 +92,7 @@ def _read_tamis(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -
         return Reading("tamis", tuple(chain), (name,))
 
 
-def _read_netcdf(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+def _read_netcdf(text: str, compat: Compat | None) -> Reading:
     if re.match(r"\s*\[?\s*[0-9+]", text):
         return Reading("netcdf", _in_order(text, parse_chain(text, compat=compat)))
     option, shape = _nccopy_options(text)
@@ -144,33 +129,11 @@ def _nccopy_options(text: str) -> tuple[str, tuple[int, ...] | None]:
     return filters[0], tuple(map(int, extents[0].split(",")))
 
 
-def _read_h5repack(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    command = parse_command(text)
-    chunk_shape = command.layout.chunk_shape if command.layout else None
-    return Reading("h5repack", command.chain or (), command.objects, chunk_shape)
-
-
-def _read_h5py(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    keywords = parse_keywords(text, dtype=dtype)
-    return Reading("h5py", keywords.chain, (), keywords.chunk_shape)
-
-
-def _read_cdl(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    attributes = cdl.parse_text(text, compat=compat)
-    return Reading(
-        "cdl", attributes.chain, (attributes.variable,) if attributes.variable else (), attributes.chunk_shape
-    )
-
-
-def _read_zarr(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    return Reading("zarr", zarr.parse_text(text))
-
-
 _READERS: dict[str, Callable[[str, np.dtype[Any] | None, Compat | None], Reading]] = {
-    "cdl": _read_cdl,
-    "h5py": _read_h5py,
-    "h5repack": _read_h5repack,
-    "netcdf": _read_netcdf,
-    "tamis": _read_tamis,
-    "zarr": _read_zarr,
+    "cdl": lambda text, _, compat: cdl.parse_text(text, compat=compat),
+    "h5py": lambda text, dtype, _: parse_keywords(text, dtype=dtype),
+    "h5repack": lambda text, *_: parse_command(text),
+    "netcdf": lambda text, _, compat: _read_netcdf(text, compat),
+    "tamis": lambda text, *_: _read_tamis(text),
+    "zarr": lambda text, *_: Reading("zarr", zarr.parse_text(text)),
 }

@@ -15,7 +15,7 @@ import ast
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -24,7 +24,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
 from tamis.formatting import did_you_mean
-from tamis.notation.text import Chain, malformed, refuse_other_flags, refused
+from tamis.notation.text import Chain, Reading, malformed, refuse_other_flags, refused
 
 KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 
@@ -33,14 +33,6 @@ _EC, _NN = 4, 32
 _SZIP_ALWAYS, _SZIP_NEVER = 129, 2  # RAW and K13, CHIP: bits that H5Pset_szip sets and clears in any mask
 _RANKS = {6: 0, 2: 1, 3: 3}
 _FIRST_COMPRESSION = 10  # h5py treats smaller numbers as levels of gzip
-
-
-@dataclass(frozen=True, slots=True)
-class Keywords:
-    """Keywords, parsed."""
-
-    chain: tuple[Stage, ...]  # Filters in the order in which they run
-    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if h5py chooses it
 
 
 def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str, Any]:
@@ -107,7 +99,7 @@ def code(chain: Chain, chunk_shape: Sequence[int] | None = None, name: str = "TS
     return "\n".join(lines)
 
 
-def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str | None = None) -> Keywords:
+def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str | None = None) -> Reading:
     """Read keywords of create_dataset, or the lines of `code`."""
     kind = None if dtype is None else np.dtype(dtype).kind
     if isinstance(text, str):
@@ -115,7 +107,7 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
     return _from_mapping(text, kind)
 
 
-def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Keywords:
+def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Reading:
     if unknown := [key for key in mapping if key not in KEYWORDS]:
         raise ParameterError(
             f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}{did_you_mean(unknown[0], KEYWORDS)}"
@@ -128,7 +120,7 @@ def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Keywords:
     ]
     if mapping.get("fletcher32") and mapping.get("scaleoffset") is not None:
         raise ParameterError("expected scaleoffset or fletcher32, got both, which h5py refuses")
-    return Keywords(tuple(map(Stage.of, requests)), _chunks(mapping.get("chunks")))
+    return Reading("h5py", tuple(map(Stage.of, requests)), (), _chunks(mapping.get("chunks")))
 
 
 def _chunks(value: object) -> tuple[int, ...] | None:
@@ -197,7 +189,7 @@ def _numbered(value: object, options: object) -> Request:
     return Request(value, cd_values)
 
 
-def _parsed_text(text: str, kind: str | None) -> Keywords:
+def _parsed_text(text: str, kind: str | None) -> Reading:
     if re.search(r"\.set_(filter|chunk)\b", text):
         return _from_code(text)
     is_dict = re.match(r"\s*(\{|dict\s*\()", text)
@@ -227,7 +219,7 @@ def _parsed_text(text: str, kind: str | None) -> Keywords:
         raise refused(text, max(min(positions.values(), default=0), 0), str(error)) from error
 
 
-def _from_code(text: str) -> Keywords:
+def _from_code(text: str) -> Reading:
     chunk_shape, chain = None, []
     for statement in _tree(text, text, 0).body:
         call = statement.value if isinstance(statement, ast.Expr) else None
@@ -248,7 +240,7 @@ def _from_code(text: str) -> Keywords:
             if str(error).endswith("^"):
                 raise
             raise refused(text, position, str(error)) from error
-    return Keywords(tuple(chain), chunk_shape)
+    return Reading("h5py", tuple(chain), (), chunk_shape)
 
 
 def _code_chunks(text: str, call: ast.Call, position: int) -> tuple[int, ...] | None:

@@ -19,12 +19,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
-from tamis.notation.text import Chain, malformed, refuse_other_flags, refused
+from tamis.notation.text import Chain, Reading, malformed, refuse_other_flags, refused
 
 MAX_FILTERS = 6
 """h5repack silently drops further filters of a dataset."""
@@ -42,21 +42,8 @@ _WORD = re.compile(r"0[xX][0-9a-fA-F]{1,8}|0|-?[1-9][0-9]{0,9}")
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
-@dataclass(frozen=True, slots=True)
-class FilterArgument:
-    """An argument of ``-f``, parsed."""
-
-    objects: tuple[str, ...]  # Names of datasets or groups; empty for all datasets of the file
-    filter: Stage | None  # None for NONE, which removes all filters
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutArgument:
-    """An argument of ``-l``, parsed."""
-
-    objects: tuple[str, ...]  # Names of datasets; empty for all datasets of the file
-    layout: str  # CHUNK, CONTI or COMPA
-    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None unless the layout is CHUNK
+Objects = tuple[str, ...]
+"""Names of datasets; empty for all datasets of the file."""
 
 
 class _Reader:
@@ -106,8 +93,8 @@ class _Reader:
         return tuple(names)
 
 
-def parse_filter(text: str) -> FilterArgument:
-    """Read an argument of ``-f``."""
+def parse_filter(text: str) -> tuple[Objects, Stage | None]:
+    """Read an argument of ``-f``; a filter of None is NONE, which removes all filters."""
     reader = _Reader(text)
     objects = reader.objects()
     start = reader.at
@@ -119,14 +106,14 @@ def parse_filter(text: str) -> FilterArgument:
         reader.sign("=", "'=' and parameters")
         request, flag = readers[kind](reader)
         reader.end()
-        return FilterArgument(objects, _flagged(reader, start, request, flag))
+        return objects, _flagged(reader, start, request, flag)
     if kind not in (*_BARE, "NONE"):
         reader.fail("a filter (GZIP=…, SHUF, FLET, SZIP=…, NBIT, SOFF=…, UD=…, NONE)")
     reader.at = start + len(kind)
     if equals:
         reader.fail(f"no parameters of {kind}")
     reader.end()
-    return FilterArgument(objects, None if kind == "NONE" else _flagged(reader, start, Request(_BARE[kind], ()), None))
+    return objects, None if kind == "NONE" else _flagged(reader, start, Request(_BARE[kind], ()), None)
 
 
 def _flagged(reader: _Reader, start: int, request: Request, flag: int | None) -> Stage:
@@ -189,8 +176,8 @@ def _form_hint(reader: _Reader, number: int, position: int | None = None) -> str
     return f" (the form of h5repack 1.8: write UD={','.join([str(number), '0', count, *cd_values])})"
 
 
-def parse_layout(text: str) -> LayoutArgument:
-    """Read an argument of ``-l``."""
+def parse_layout(text: str) -> tuple[Objects, tuple[int, ...] | None]:
+    """Read an argument of ``-l``; a chunk shape of None is another layout."""
     reader = _Reader(text)
     objects = reader.objects()
     match = _KIND.match(text, reader.at)
@@ -200,13 +187,13 @@ def parse_layout(text: str) -> LayoutArgument:
     reader.at += len(kind)
     if kind != "CHUNK":
         reader.end()
-        return LayoutArgument(objects, kind)
+        return objects, None
     reader.sign("=", "'=' and a chunk shape such as 4x96x144")
     extents = [_extent(reader)]
     while reader.at < len(text):
         reader.sign("x", "'x' or the end")
         extents.append(_extent(reader))
-    return LayoutArgument(objects, kind, tuple(extents))
+    return objects, tuple(extents)
 
 
 _EXTENT = re.compile(r"[1-9][0-9]{0,9}")
@@ -263,36 +250,27 @@ def layout_argument(chunk_shape: Sequence[int], objects: Sequence[str] = ()) -> 
     return f"{_objects_text(objects)}CHUNK={'x'.join(map(str, chunk_shape))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """The options ``-f`` and ``-l`` of one command, parsed."""
-
-    objects: tuple[str, ...]  # Names of datasets, the same in all options; empty for all datasets of the file
-    chain: tuple[Stage, ...] | None  # Filters in their order; None if there is no ``-f``
-    layout: LayoutArgument | None = None  # None if there is no ``-l``
-
-
-def parse_command(text: str) -> Command:
+def parse_command(text: str) -> Reading:
     """Read ``-f`` and ``-l`` of a shell command: ``-f TS:SHUF -f TS:GZIP=4 -l TS:CHUNK=4x96x144``."""
     if not re.match(r"\s*(h5repack\s|-)", text):
-        single = parse_filter(text.strip())
-        return Command(single.objects, () if single.filter is None else (single.filter,))
+        names, single = parse_filter(text.strip())
+        return Reading("h5repack", () if single is None else (single,), names)
     filters, layouts = _options(text)
-    objects = {*(argument.objects for argument in filters), *(argument.objects for argument in layouts)}
+    objects = {names for names, _ in (*filters, *layouts)}
     if len(objects) > 1 or len(layouts) > 1:
         raise ParameterError(f"expected -f and one -l for the same datasets, got {text!r}")
-    if len(filters) > 1 and any(argument.filter is None for argument in filters):
+    if len(filters) > 1 and any(item is None for _, item in filters):
         raise ParameterError(f"expected NONE or filters, got both in {text!r}: h5repack ignores NONE")
-    chain = tuple(argument.filter for argument in filters if argument.filter is not None)
+    chain = tuple(item for _, item in filters if item is not None)
     if len(chain) > MAX_FILTERS:
         raise ParameterError(f"expected at most {MAX_FILTERS} filters for h5repack, got {len(chain)}")
-    return Command(objects.pop(), chain if filters else None, layouts[0] if layouts else None)
+    return Reading("h5repack", chain, objects.pop(), layouts[0][1] if layouts else None)
 
 
 _OPTION = re.compile(r"(?P<option>-f|-l|--filter|--layout)(?P<value>=.*|(?<=^-[fl]).+)?", re.DOTALL)
 
 
-def _options(text: str) -> tuple[list[FilterArgument], list[LayoutArgument]]:
+def _options(text: str) -> tuple[list[tuple[Objects, Stage | None]], list[tuple[Objects, tuple[int, ...] | None]]]:
     try:
         tokens = shlex.split(text)
     except ValueError as error:

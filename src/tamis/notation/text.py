@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, signature
 from typing import NoReturn, TypeAlias, TypeVar
@@ -53,6 +54,16 @@ def _line(text: str, start: int) -> tuple[str, int, str]:
     before = text.rfind("\n", 0, start) + 1
     line = text[before:].partition("\n")[0]
     return line, start - before, f"line {text[:before].count(chr(10)) + 1}: " if "\n" in text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text, parsed."""
+
+    notation: str  # The notation of the text
+    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, possibly after a rounding
+    names: tuple[str, ...] = ()  # Datasets that the text names
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if the text has none
 
 
 Chain: TypeAlias = Sequence[Stage]

@@ -256,7 +256,7 @@ def _stages(encoding: Mapping[str, Any]) -> Iterable[Stage]:
             )
         case _:
             keywords = {"compression": name} | ({} if options is None else {"compression_opts": options})
-            filters += parse_keywords(keywords).chain
+            filters += [stage for stage in parse_keywords(keywords).chain if isinstance(stage, Stage)]
     return [
         item if isinstance(item, Stage) else Stage.of(item)
         for item in (*filters, *([Fletcher32()] if encoding.get("fletcher32") else ()))
