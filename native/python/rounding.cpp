@@ -3,16 +3,23 @@
 // Arrays are C-contiguous buffers of native floats. The lock is released while many values are rounded.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "python/binding.hpp"
+#include "tamis/values/pack.hpp"
 #include "tamis/values/quantize.hpp"
 
 namespace tamis::python {
@@ -103,6 +110,79 @@ double relative_error(nb::handle expected, nb::handle found) {
                          : values::relative_error(values_of<double>(was), values_of<double>(now));
 }
 
+// The numbers of a packing as Python has them.
+struct PackingNumbers {
+    double step, offset, origin;
+    std::int32_t low, high;
+    double bound;
+    bool zeros;
+};
+
+using Limits =
+    std::tuple<std::optional<std::pair<double, std::int32_t>>, std::optional<std::pair<double, std::int32_t>>>;
+
+template <class Scalar>
+values::Packed pack_values(const Buffer& in, const Buffer& out, const PackingNumbers& numbers,
+                           const std::vector<std::pair<double, std::int32_t>>& marks,
+                           std::optional<std::int32_t> nan_code, const Limits& limits) {
+    std::vector<values::MissingCode<Scalar>> missing;
+    for (const auto& [mark, code] : marks) missing.push_back({static_cast<Scalar>(mark), code});
+    values::Packing<Scalar> packing{static_cast<Scalar>(numbers.step),
+                                    static_cast<Scalar>(numbers.offset),
+                                    numbers.origin,
+                                    numbers.low,
+                                    numbers.high,
+                                    numbers.bound,
+                                    numbers.zeros,
+                                    missing,
+                                    nan_code.value_or(numbers.high + 1)};
+    const auto& [valid_low, valid_high] = limits;
+    if (valid_low) {
+        packing.valid_low = static_cast<Scalar>(valid_low->first);
+        packing.valid_low_code = valid_low->second;
+    }
+    if (valid_high) {
+        packing.valid_high = static_cast<Scalar>(valid_high->first);
+        packing.valid_high_code = valid_high->second;
+    }
+    const auto values = values_of<Scalar>(in);
+    const auto to = static_cast<std::size_t>((*out).len) / static_cast<std::size_t>((*out).itemsize);
+    if (to != values.size()) throw nb::value_error("expected arrays of the same size");
+    std::optional<Unlocked> unlocked;
+    if (quick_worth_unlocking((*in).len)) unlocked.emplace();
+    switch ((*out).itemsize) {
+        case 1:
+            return values::pack(packing, values, static_cast<std::int8_t*>((*out).buf));
+        case 2:
+            return values::pack(packing, values, static_cast<std::int16_t*>((*out).buf));
+        default:
+            return values::pack(packing, values, static_cast<std::int32_t*>((*out).buf));
+    }
+}
+
+std::tuple<std::ptrdiff_t, double, std::size_t> pack(nb::handle array, nb::handle out,
+                                                     std::tuple<double, double, double> line,
+                                                     std::pair<std::int32_t, std::int32_t> codes, double bound,
+                                                     bool zeros,
+                                                     const std::vector<std::pair<double, std::int32_t>>& marks,
+                                                     std::optional<std::int32_t> nan_code, const Limits& limits) {
+    const Buffer in(array, readable), result(out, readable | PyBUF_WRITABLE);
+    const char format = float_format(*in);
+    const auto itemsize = (*result).itemsize;
+    const auto least = -(std::int64_t{1} << (8 * itemsize - 1));
+    if (format == 0 || (itemsize != 1 && itemsize != 2 && itemsize != 4))
+        throw nb::type_error("expected native float32 or float64, and room for codes of 1, 2 or 4 bytes");
+    const auto fits = [&](std::int64_t code) { return code >= least && code < -least; };
+    if (!fits(codes.first) || !fits(codes.second) || codes.first > codes.second ||
+        codes.second == std::numeric_limits<std::int32_t>::max())
+        throw nb::value_error("expected codes that the type has");
+    const auto& [step, offset, origin] = line;
+    const PackingNumbers numbers{step, offset, origin, codes.first, codes.second, bound, zeros};
+    const auto packed = format == 'f' ? pack_values<float>(in, result, numbers, marks, nan_code, limits)
+                                      : pack_values<double>(in, result, numbers, marks, nan_code, limits);
+    return {packed.refused, packed.error, packed.missing};
+}
+
 }  // namespace
 
 void bind_rounding(nb::module_& m) {
@@ -115,6 +195,14 @@ void bind_rounding(nb::module_& m) {
              "Round values into `out`; missing ones, and those that would become missing or cross a limit, stay.\n\n"
              "`odd` has a byte for each row of the array: whether the index of its first value is odd. Returns the\n"
              "number of valid values that stay.");
+    m.def("pack", &pack, "array"_a, "out"_a, "line"_a, "codes"_a, "bound"_a, "zeros"_a, "marks"_a, "nan_code"_a.none(),
+          "limits"_a,
+          "Store floats as integers in `out`: value = code * step + offset.\n\n"
+          "`line` is the step, the offset, and the code that 0 would have; `codes` are the smallest and the largest\n"
+          "code of a valid value; `marks` are values that mean missing, with their codes; `limits` are the smallest\n"
+          "and the largest valid value, with their codes, or None. Each value is unpacked in its own type and in\n"
+          "doubles, and both keep the bound. Returns the index of the first value for which no code does, or -1; the\n"
+          "largest error; and the number of missing values.");
     m.def("relative_error", &relative_error, "expected"_a, "found"_a,
           "Largest error relative to a value, infinite where NaN or an infinity changed.");
 }

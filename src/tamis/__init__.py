@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tamis.jobs.verify.job import verify
     from tamis.jobs.verify.result import Verification
     from tamis.pipeline import Pipeline
-    from tamis.rounding import Absolute, BitGroom, BitRound, Granular
+    from tamis.rounding import Absolute, BitGroom, BitRound, Granular, Pack
     from tamis.xarray.encoding import Encoding, encoding
     from tamis.zfp.configuration import Config, config
 
@@ -78,6 +78,7 @@ __all__ = [
     "Lzf",
     "MissingFilterError",
     "Nbit",
+    "Pack",
     "ParameterError",
     "Pipeline",
     "Plan",
@@ -144,7 +145,7 @@ _LATE = {
     "tamis.jobs.verify.result": "Verification",
     "tamis.jobs.verify.job": "verify",
     "tamis.pipeline": "Pipeline",
-    "tamis.rounding": "Absolute BitGroom BitRound Granular",
+    "tamis.rounding": "Absolute BitGroom BitRound Granular Pack",
     "tamis.zfp.configuration": "Config config",
 }
 """Names that are imported when they are first used, by module: imports are most of the time of a short command."""

@@ -233,6 +233,27 @@ class Quantizer:
         number of valid values that stay.
         """
 
+def pack(
+    array: object,
+    out: object,
+    line: tuple[float, float, float],
+    codes: tuple[int, int],
+    bound: float,
+    zeros: bool,
+    marks: Sequence[tuple[float, int]],
+    nan_code: int | None,
+    limits: tuple[tuple[float, int] | None, tuple[float, int] | None],
+) -> tuple[int, float, int]:
+    """
+    Store floats as integers in `out`: value = code * step + offset.
+
+    `line` is the step, the offset, and the code that 0 would have; `codes` are the smallest and the largest
+    code of a valid value; `marks` are values that mean missing, with their codes; `limits` are the smallest
+    and the largest valid value, with their codes, or None. Each value is unpacked in its own type and in
+    doubles, and both keep the bound. Returns the index of the first value for which no code does, or -1; the
+    largest error; and the number of missing values.
+    """
+
 def relative_error(expected: object, found: object) -> float:
     """
     Largest error relative to a value, infinite where NaN or an infinity changed.

@@ -134,6 +134,7 @@ class Pipeline:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
         if self.rounding is not None:
             self.rounding.check(chunk.dtype)
+            chunk = ChunkType(self.rounding.stored_type(chunk.dtype), chunk.shape)
         for checked in self.filters:
             with located(filter=checked):
                 checked.check(chunk)

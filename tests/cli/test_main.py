@@ -399,4 +399,4 @@ def test_filters_listed_and_with_a_name_explained() -> None:
 def test_filters_of_unknown_name_refused() -> None:
     done = run("filters", "zip")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "tamis filters: expected a filter (bitshuffle, " in done.stderr
+    assert "tamis filters: expected a filter (absolute, bitgroom, " in done.stderr

@@ -105,7 +105,7 @@ def pipelines() -> Iterator[Call]:
     yield call(filters.filter_named, "zfp")
     yield call(tamis.UnknownFilter, 400, (1,))
     yield call(tamis.Zfp(rate=8).__getitem__, "compression")
-    for rounding in (tamis.Absolute(3), tamis.BitGroom(3), tamis.BitRound(3), tamis.Granular(3)):
+    for rounding in (tamis.Absolute(3), tamis.BitGroom(3), tamis.BitRound(3), tamis.Granular(3), tamis.Pack(3)):
         yield call(rounding.check, VALUES.dtype)
         yield call(rounding.round, VALUES, missing_values=(), valid_range=(None, None), origin=(0, 0), shape=(8, 8))
 

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 260
-MOST_LINES = 49_120
-MOST_CODE_LINES = 33_180
+MOST_FILES = 262
+MOST_LINES = 50_000
+MOST_CODE_LINES = 33_800
 MOST_MODULES = {
     "import tamis": 30,
     "--help": 28,

@@ -101,7 +101,7 @@ class Vocabulary:
         for name, value in limits.items():
             self._known(name, limits)
             if name not in self.flags:
-                result[name] = self.numbers[name].checked(name, value)  # type: ignore[assignment]
+                result[name] = self.numbers[name].checked(name, value)
             elif not isinstance(value, bool):
                 raise ParameterError(f"expected True or False for {name}, got {name}={value!r}")
             elif value:

@@ -10,6 +10,7 @@ import operator
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
@@ -114,6 +115,8 @@ class Parameter:
         Allowed values in words, if neither `low` and `high` nor `choices` say it.
     real
         Whether the number may have a fraction.
+    ends
+        Whether it is two numbers, the smaller one first, or None.
     """
 
     about: str
@@ -122,14 +125,17 @@ class Parameter:
     choices: tuple[str, ...] = ()
     bounds: str = ""
     real: bool = False
+    ends: bool = False
 
     @property
     def range(self) -> str:
         """Allowed values, in words."""
         return self.bounds or ", ".join(self.choices) or f"{self.low} to {self.high}"
 
-    def checked(self, name: str, value: object) -> float | str:
-        """Return the value as int, float or str; raise ParameterError where it is out of range."""
+    def checked(self, name: str, value: object) -> Any:
+        """Return the value as int, float, str or two floats; raise ParameterError where it is out of range."""
+        if self.ends:
+            return None if value is None else self._both(name, value)
         if self.choices:
             if value not in self.choices:
                 raise ParameterError(f"expected {name} to be one of {self.range}, got {name}={value!r}")
@@ -141,6 +147,13 @@ class Parameter:
             if self.low <= number <= self.high:
                 return float(number) if self.real else number
         raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
+
+    def _both(self, name: str, value: object) -> tuple[float, float]:
+        with suppress(TypeError, ValueError):
+            low, high = map(float, value.split(":") if isinstance(value, str) else value)  # type: ignore[call-overload]
+            if -math.inf < low <= high < math.inf:
+                return low, high
+        raise ParameterError(f"expected {name} of two numbers such as 200:330, the smaller one first, got {value!r}")
 
     def nearest(self, number: int) -> int:
         """Return the allowed whole number nearest to the given one."""
@@ -159,6 +172,11 @@ def real(about: str, low: float, high: float = _LARGEST, default: float | None =
     text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
     metadata = {"parameter": Parameter(about, low, high, bounds=text, real=True)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
+
+
+def span(about: str) -> Any:
+    """Return a dataclass field for two numbers, the smaller one first, or None, the default."""
+    return field(default=None, metadata={"parameter": Parameter(about, bounds="LOW:HIGH", ends=True)})
 
 
 def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> Any:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import Filter, Parameter, Request
+from tamis.filters.base import Filter, Parameter, Parameterized, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
 from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
@@ -152,8 +152,8 @@ def _cd_values(request: Request) -> tuple[int, ...]:
 class Entry:
     """One filter."""
 
-    # As the filter has them
-    id: int
+    # As the filter has them; a rounding has no id
+    id: int | None
     name: str
     registered_name: str
     about: str
@@ -164,13 +164,17 @@ class Entry:
     missing: str
 
 
-def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
-    """Return every filter that tamis knows, or the named ones, in the order of their ids."""
-    if unknown := [name for name in names if name not in by_name()]:
-        all_names = sorted(by_name())
+def catalogue(
+    names: Collection[str] = (), roundings: Mapping[str, type[Parameterized]] = MappingProxyType({})
+) -> tuple[Entry, ...]:
+    """Return every filter that tamis knows, in the order of their ids, or the named filters and roundings."""
+    if unknown := [name for name in names if name not in by_name() and name not in roundings]:
+        all_names = sorted({*by_name(), *roundings})
         nearest = did_you_mean(unknown[0], all_names)
         raise ParameterError(f"expected a filter ({', '.join(all_names)}), got {unknown[0]!r}{nearest}")
-    return tuple(_entry(kind) for kind in by_id().values() if not names or kind.name in names)
+    filters = (kind for kind in by_id().values() if not names or kind.name in names)
+    named = dict.fromkeys(roundings[name] for name in names if name in roundings)
+    return (*map(_entry, filters), *map(_rounding_entry, named))
 
 
 def _entry(kind: type[Filter]) -> Entry:
@@ -181,20 +185,28 @@ def _entry(kind: type[Filter]) -> Entry:
         kind.name,
         kind.registered_name,
         kind.about,
-        tuple(_in_words(name, parameter, _default(kind, name)) for name, parameter in kind.parameters().items()),
+        _parameters_in_words(kind),
         ", ".join(filter(None, takes)),
         ", ".join(kind.needs),
         kind.missing(),
     )
 
 
-def _default(kind: type[Filter], name: str) -> Any:
+def _rounding_entry(kind: type[Parameterized]) -> Entry:
+    return Entry(None, kind.name, kind.name, kind.about, _parameters_in_words(kind), "before all filters", "", "")
+
+
+def _parameters_in_words(kind: type[Parameterized]) -> tuple[str, ...]:
+    return tuple(_in_words(name, parameter, _default(kind, name)) for name, parameter in kind.parameters().items())
+
+
+def _default(kind: type[Parameterized], name: str) -> Any:
     defaults = {member.name: member.default for member in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
     return defaults.get(name, MISSING)
 
 
 def _in_words(name: str, parameter: Parameter, default: Any) -> str:
-    default_text = "" if default is MISSING else f"={default}"
+    default_text = "" if default is MISSING or default is None else f"={default}"
     return f"{name}{default_text}: {parameter.range}; {parameter.about}"
 
 

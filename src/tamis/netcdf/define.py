@@ -58,6 +58,8 @@ def requested_filters(filters: object, values: Sequence[int] | None = None) -> R
         raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
     steps = _steps(filters)
     rounding = Pipeline(steps).rounding if any(isinstance(step, Rounding) for step in steps) else None
+    if rounding is not None:
+        rounding.refuse_packing("which netCDF-C does not have")
     if rounding is not None and not rounding.quantize_mode:
         raise ParameterError(
             f"expected a rounding that netCDF-C has, got {rounding}: round the values before, tamis.{rounding!r}.round,"

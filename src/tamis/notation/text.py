@@ -10,7 +10,7 @@
              | name ':' argument { ',' argument }           the form of the HDF Group's RFC
              | 'filter' '(' id { ',' value } ')'            any filter by its number
     argument : [ parameter '=' ] value
-    value    : a number, true, false, a name, or text in quotes
+    value    : a number, two numbers with ':' between them, true, false, a name, or text in quotes
 """
 
 from __future__ import annotations
@@ -255,6 +255,12 @@ def _value(reader: _Reader) -> object:
         value = token.lower() == "true"
     elif reader.kind == "number":
         value = _number(reader)
+        reader.advance()
+        if not reader.take(":"):
+            return value
+        if reader.kind != "number":
+            reader.fail("a number after ':'")
+        value = (value, _number(reader))
     elif reader.kind not in ("word", "single", "double"):
         reader.fail("a number, a word, true or false")
     reader.advance()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from tamis.filters import ChunkType
 from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
+from tamis.rewrite.packed_array import PackedArray
 from tamis.rewrite.values import Padding
 from tamis.stores.protocols import ArrayWriter, StoredArray
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
     from tamis.arrays.index import Parts
     from tamis.meaning import Packing
+    from tamis.rounding import Codes, Pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class Rewrite:
     may_grow: bool = True  # Whether the array is written even if it becomes larger than in the source
     # Rounding of the values before they are encoded; None if they are not rounded
     rounding: ArrayRounding | None = None
+    # The packing that was asked for, and the codes of the values; None if they are not packed
+    pack: Pack | None = None
+    codes: Codes | None = None
     # Further limits on each value, and, with a rounding, its largest absolute error; None if nothing was required of
     # values that may change
     bounds: ValueBounds | None = None
@@ -121,8 +126,30 @@ class Rewrite:
 
     @property
     def requested(self) -> Pipeline:
-        """Rounding and filters."""
-        return self.pipeline if self.rounding is None else Pipeline((self.rounding.rounding, *self.pipeline.stages))
+        """Rounding or packing, and filters."""
+        first = self.pack if self.rounding is None else self.rounding.rounding
+        return self.pipeline if first is None else Pipeline((first, *self.pipeline.stages))
+
+    @property
+    def changes_values(self) -> bool:
+        """True if values may change, by filters, rounding or packing."""
+        return self.lossy or self.codes is not None
+
+    def packed(self, source: StoredArray) -> StoredArray:
+        """Return the array whose values the target stores: the codes of the source, if it is packed."""
+        return source if self.codes is None else cast("StoredArray", PackedArray(source, self.codes))
+
+    def unpacked(self, source: StoredArray) -> Rewrite:
+        """Return the same plan for the values of the source as they are, without packing."""
+        if self.codes is None or source.number_type is None:
+            return self
+        return replace(self, codes=None, dtype=source.number_type.newbyteorder("="), missing=source.missing)
+
+    def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
+        """Return the attributes of the target that differ from those of the source; None for one to remove."""
+        if self.codes is not None:
+            return PackedArray(source, self.codes).new_attributes
+        return {} if self.rounding is None else self.rounding.rounding.recorded
 
     @property
     def relative_bound(self) -> float | None:
@@ -142,6 +169,8 @@ class Rewrite:
     @property
     def unpacked_bound(self) -> float | None:
         """The bound in units of the variable."""
+        if self.codes is not None:
+            return self.codes.bound
         return None if self.bound is None else self.in_units(self.bound)
 
     def grid(self, source: StoredArray) -> Grid:
@@ -218,6 +247,7 @@ class Written:
     # Number of chunks stored without loss because zfp or a rounding does not meet the requirements on each value
     missed: int = 0
     measured: Measured = field(default_factory=Measured)  # Measures of the proven chunks
+    packing_error: float = 0.0  # Largest error of the packed values, in units of the variable
 
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.fields import FieldMeasures
 from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import bounded_threads, cut, one_by_one, over_chunks, whole
-from tamis.arrays.index import Parts, as_array
+from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
 
 if TYPE_CHECKING:
@@ -124,6 +124,29 @@ def measured_fields(
             total = total.plus(measures)
             progress(done, len(blocks))
     return total
+
+
+def measured_pairs(
+    plan: Rewrite, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+) -> Measured:
+    """Return what the measures of a plan need of all values of two arrays, read in threads."""
+    grid = plan.grid(source)
+    total, parts = Measured(), joined(source.parts(grid), target.parts(grid))
+    progress(0, len(parts))
+
+    def measured(part: Region, values: NDArray[Any]) -> Measured | None:
+        return plan.measured(values, after.read(part).astype(plan.dtype, copy=False))
+
+    with (
+        closing(source.open_reader()) as before,
+        closing(target.open_reader()) as after,
+        closing(over_chunks(before, parts, plan.dtype, one_by_one(measured), threads)) as surveys,
+    ):
+        for done, part_measured in enumerate(surveys, start=1):
+            total = total.plus(part_measured or Measured())
+            progress(done, len(parts))
+    count = source.size - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
+    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), count, plan.missing))
 
 
 def _block_shape(plan: Rewrite, source: StoredArray, target: StoredArray) -> tuple[int, ...]:

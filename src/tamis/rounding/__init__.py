@@ -1,10 +1,11 @@
-"""Rounding of values before lossless filters: netCDF's quantization, and multiples of a step.
+"""Rounding of values before lossless filters: netCDF's quantization, multiples of a step, and packing.
 
 A rounding is not an HDF5 filter: it changes values before any filter gets them, an attribute of the variable records
 it, and every reader can read the result.
 """
 
 from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
+from tamis.rounding.pack import Codes, Facts, Pack
 from tamis.rounding.recorded import (
     ALL_KINDS,
     BY_NAME,
@@ -30,7 +31,10 @@ __all__ = [
     "Absolute",
     "BitGroom",
     "BitRound",
+    "Codes",
+    "Facts",
     "Granular",
+    "Pack",
     "Rounded",
     "Rounding",
     "container_attributes",

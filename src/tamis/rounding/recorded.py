@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.errors import ParameterError
 from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
+from tamis.rounding.pack import Pack
 
 if TYPE_CHECKING:
     from tamis.rounding.rounding_base import Rounding
@@ -47,7 +48,7 @@ def is_container(shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -
 KINDS: tuple[type[Rounding], ...] = (BitGroom, Granular, BitRound)
 """The kinds of netCDF, in the order of its numbers 1 to 3, in which it also looks for their attributes."""
 
-ALL_KINDS: tuple[type[Rounding], ...] = (*KINDS, Absolute)
+ALL_KINDS: tuple[type[Rounding], ...] = (*KINDS, Absolute, Pack)
 
 ROUNDING_ATTRIBUTES = (*(kind.attribute for kind in ALL_KINDS), CONTAINER, *COUNTS)
 """Attributes of a variable that record a rounding."""
@@ -64,15 +65,17 @@ def recorded_rounding(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None
     attributes
         Attributes by name.
     dtype
-        Type of the variable, which is only rounded if it has floats; None if it has no numbers.
+        Type of the variable, which is only rounded if it has floats, and packed if it has integers; None if it has no
+        numbers.
     """
-    if dtype is None or dtype.kind != "f":
+    if dtype is None:
         return None
     for kind in ALL_KINDS:
-        if kind.attribute in attributes:
+        if kind.attribute in attributes and dtype.kind == ("f" if kind.in_place else "i"):
             return _recorded(kind, np.asarray(attributes[kind.attribute]))
     # Programs other than netCDF-C only write those of CF, in which a number of bits can only be BitRound's.
-    return _recorded(BitRound, np.asarray(attributes[BitRound.count])) if BitRound.count in attributes else None
+    has_bits = dtype.kind == "f" and BitRound.count in attributes
+    return _recorded(BitRound, np.asarray(attributes[BitRound.count])) if has_bits else None
 
 
 def _recorded(kind: type[Rounding], values: NDArray[Any]) -> Rounding | None:
@@ -80,6 +83,8 @@ def _recorded(kind: type[Rounding], values: NDArray[Any]) -> Rounding | None:
         return None
     value = values.reshape(())
     with suppress(ParameterError):
+        if kind is Pack:
+            return Pack(float(value))
         if kind is not Absolute:
             return kind(int(value)) if value.dtype.kind in "iu" else None  # type: ignore[call-arg]
         rounding = Absolute(float(value) / 2)

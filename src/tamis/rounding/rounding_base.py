@@ -58,6 +58,8 @@ class Rounding(Parameterized, ABC):
         The attribute of the CF conventions with its number; empty if there is none.
     most
         Largest parameter for values of 4 and 8 bytes.
+    in_place
+        Whether the rounded values have the type of those before; otherwise only `tamis.repack` writes them.
     """
 
     __slots__ = ()
@@ -67,6 +69,7 @@ class Rounding(Parameterized, ABC):
     algorithm: ClassVar[str] = ""
     count: ClassVar[str] = ""
     most: ClassVar[Mapping[int, float]]
+    in_place: ClassVar[bool] = True
 
     @property
     def number(self) -> float:
@@ -104,6 +107,10 @@ class Rounding(Parameterized, ABC):
         """Return whether another rounding leaves values of this one unchanged."""
         return self == other
 
+    def stored_type(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type that the filters get for values of a type."""
+        return dtype
+
     def to_dict(self) -> dict[str, Any]:
         """Return kind and parameter, attribute and bound, for JSON."""
         return {
@@ -113,6 +120,14 @@ class Rounding(Parameterized, ABC):
             "relative_bound": self.relative_bound,
             "absolute_bound": self.absolute_bound,
         }
+
+    def refuse_packing(self, reason: str) -> None:
+        """Raise ParameterError, with a reason, if the rounded values have another type than those before."""
+        if not self.in_place:
+            raise ParameterError(
+                f"expected filters, or a rounding such as absolute({self.absolute_bound}), got {self}, {reason}:"
+                " tamis repack packs a saved file"
+            ).at(filter=self)
 
     @explained(dtype=DTYPE)
     def check(self, dtype: np.dtype[Any]) -> None:

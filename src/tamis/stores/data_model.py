@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -88,6 +88,13 @@ class NamedArray:
         """True if the values are texts of varying length."""
         metadata = self.dtype.metadata
         return self.dtype.kind == "O" and metadata is not None and metadata.get("vlen") in (str, bytes)
+
+    def with_attributes(self, new: Mapping[str, Any]) -> NamedArray:
+        """Return the variable with other attributes, whose forms follow from their values; without those of None."""
+        attributes = {name: value for name, value in {**self.attributes, **new}.items() if value is not None}
+        return replace(
+            self, attributes=attributes, forms={name: form for name, form in self.forms.items() if name not in new}
+        )
 
 
 @dataclass(frozen=True, slots=True)

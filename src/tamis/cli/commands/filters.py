@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
+
+if TYPE_CHECKING:
+    from tamis.rounding import Rounding
 
 
 @click.command("filters")
@@ -17,23 +23,30 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     \b
     tamis filters
     tamis filters zfp blosc
+    tamis filters pack
 
     Other filters are kept unchanged, and written filter(ID,PARAMETER,…). A Python package can add filters through the
-    entry-point group tamis.filters. Roundings come before filters, and are not filters: bitround(keepbits=7),
-    granular(digits=3), bitgroom(digits=3).
+    entry-point group tamis.filters. Roundings come before filters, and are not filters: absolute(bound=0.1),
+    pack(bound=0.1), bitround(keepbits=7), granular(digits=3), bitgroom(digits=3).
     """
     from tamis.filters.registry import catalogue
 
     with Output("filters", as_json).failures():
-        entries = catalogue(names)
+        entries = catalogue(names, _roundings()) if names else catalogue()
     if as_json:
         from tamis.jobs.result import SCHEMA, json_text
 
         click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
         return
     for entry in entries:
-        click.echo(f"{entry.id:>5}  {entry.name:<11}  {entry.about}{f' ({entry.takes})' if entry.takes else ''}")
+        click.echo(f"{entry.id or '':>5}  {entry.name:<11}  {entry.about}{f' ({entry.takes})' if entry.takes else ''}")
         for parameter in entry.parameters if names else ():
             click.echo(f"{'':20}{parameter}")
         if entry.missing:
             click.echo(f"{'':20}{entry.missing}")
+
+
+def _roundings() -> Mapping[str, type[Rounding]]:
+    from tamis.rounding import BY_NAME
+
+    return BY_NAME

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import h5py
-from h5py import h5g
+from h5py import h5d, h5g
 
 from tamis.formats.hdf5.companion_writer import create_empty, replace_companions
-from tamis.formats.hdf5.lib.attributes import known_attributes, name_containers
+from tamis.formats.hdf5.lib.attributes import known_attributes, name_containers, replace_attributes
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree, create_target
@@ -34,6 +34,7 @@ class _Create(CreateAtOnce):
 
     copy: h5py.Dataset | Copied  # The copy, or what was done at once
     rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
+    packed: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class _Create(CreateAtOnce):
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
         self._writer, self.copy = writer, writer.dataset
+        self.packed = {} if plan.codes is None else plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 
@@ -107,6 +109,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
     growing = GrowingFile(str(target.path))
     stored = source.stored_path
     roundings: dict[str, Rounding] = {}
+    packed: dict[str, Mapping[str, Any]] = {}
 
     def history() -> str:
         return with_line(known_attributes(source.file, HISTORY, "Conventions"), changes.line())
@@ -118,6 +121,8 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
             function(array, create)
             if create.rounding is not None:
                 roundings[stored(path)] = create.rounding
+            if create.packed:
+                packed[stored(path)] = create.packed
             return create.copy
 
         return make
@@ -134,5 +139,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
         }
         replace_companions(out, old, datasets)
         name_containers(out, roundings)
+        for path, attributes in packed.items():
+            replace_attributes(h5py.Dataset(h5d.open(out.id, path.encode("utf-8", "surrogateescape"))), attributes)
     keep_times(source.file, target.path, headers)
     return notes

@@ -171,6 +171,8 @@ class NetcdfTarget:
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
         self._remove(variable)
+        if plan.codes is not None:
+            variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
             for stage in plan.created.stages

@@ -139,11 +139,13 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
         dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
+        if plan.codes is not None:
+            calls.set_fill_bytes(plist, datatype, plan.packed(source).fill_value.tobytes())
         dataset = new_dataset(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
     recorded = as_recorded(plan.created, dataset)
-    if source.form is not None and len(growing.creations) < _MOST_CREATIONS:
+    if source.form is not None and plan.codes is None and len(growing.creations) < _MOST_CREATIONS:
         encoder = native_encoder(recorded.within(plan.pipeline.bound), plan.chunk)
         growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, encoder)
     return _opened(dataset, plan, source, recorded, growing)
@@ -193,7 +195,7 @@ def _rounded(plan: Rewrite, rounding: ArrayRounding, source: Hdf5Array) -> Round
 
 def _creation_of(plan: Rewrite, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
     """Return how a dataset of the same form was created for an equal plan."""
-    return None if source.form is None else growing.creations.get(_form(plan, source))
+    return None if source.form is None or plan.codes is not None else growing.creations.get(_form(plan, source))
 
 
 def _form(plan: Rewrite, source: Hdf5Array) -> object:

@@ -123,10 +123,15 @@ class DatasetInfo:
     def values_in_words(self) -> str:
         """Rounding, packing and valid range in words; empty if there are none."""
         texts = []
-        if self.rounding is not None:
+        if self.packing and self.rounding is not None and not self.rounding.in_place:
+            texts.append(
+                f"packed: step {abs(self.packing.scale):g}, proven bound {self.rounding.absolute_bound:g},"
+                f" add_offset {self.packing.offset:.9g}"
+            )
+        elif self.rounding is not None:
             stored = " as stored" * bool(self.packing and self.rounding.absolute_bound)
             texts.append(f"rounded by {self.rounding}: {self.rounding.bound_text}{stored}")
-        texts += [f"packed by {self.packing}"] if self.packing else []
+        texts += [f"packed by {self.packing}"] if self.packing and not any("packed: " in text for text in texts) else []
         limits = zip(("from", "to"), self.valid_range or (), strict=False)
         if text := " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None):
             texts.append(f"valid {text}" + " as stored" * bool(self.packing))

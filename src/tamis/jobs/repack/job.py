@@ -25,7 +25,7 @@ from tamis.jobs.repack.new_target import (
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.jobs.repack.planning import Planning, Survey, plan_datasets, refuse_missed, survey_alone, survey_reported
+from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, Survey, plan_datasets, refuse_missed
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, PATH, checked
@@ -206,7 +206,7 @@ def run_repack(
         (form := target_form(target, **options.form)).begin(target, overwrite=options.overwrite) as transaction,
     ):
         options = adapt(options, store) if adapt else options
-        planning = _planning(store, options, form, survey_reported(report, options.threads))
+        planning = _planning(store, options, form, Survey(report, options.threads))
         form.check_copy(store, planning.dropped)
         notes = _notes_of(planning, options)
         if not form.copies_objects_of(store):
@@ -283,7 +283,7 @@ def run_preview(
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
 
-def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = survey_alone) -> Planning:
+def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
     """Return the planning for the arrays of a store, in the form that the target has."""
     planning = plan_datasets(store, options, survey)._replace(form=form)
     return planning if form.copies_objects_of(store) else planning.of_values()
@@ -346,7 +346,7 @@ def save_store(store: Store, target: str | os.PathLike[str], options: RepackOpti
     with form.begin(path, overwrite=options.overwrite) as transaction:
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
-        planning = plan_datasets(store, options, survey_reported(report, threads))._replace(form=form)
+        planning = plan_datasets(store, options, Survey(report, threads))._replace(form=form)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)

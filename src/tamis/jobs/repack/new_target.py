@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.accuracy.fields import FIELD_WORDS
+from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import BoundError, DataError, FileError, TamisError, located
 from tamis.formats.registry import open_store
 from tamis.formatting import plural, size_text
@@ -18,12 +20,14 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.notes import GROWN, history_line, measures_note, planned_notes, recorded_filters, written_notes
 from tamis.jobs.repack.planning import Planning, refuse_missed_early, replaced_companions
 from tamis.jobs.repack.result import DatasetPreview, Repacked
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
+from tamis.rewrite.packed_array import in_units_of, marks_of, unpacked, unpacked_type
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
 from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.streams import carry, carry_flags
-from tamis.rewrite.surveys import count_missing, count_partial, measured_fields
+from tamis.rewrite.surveys import count_missing, count_partial, measured_fields, measured_pairs
 from tamis.rewrite.transfer import Changes
 from tamis.rewrite.witness import SmallArrays
 from tamis.rewrite.write import would_grow, write
@@ -73,7 +77,7 @@ def check_room(
     others = max(source.nbytes - replaced, 0)
     if free >= others + most:
         return
-    likely = others + sum(likely_nbytes(plan, arrays[path]) for path, plan in plans.items())
+    likely = others + sum(likely_nbytes(plan, plan.packed(arrays[path])) for path, plan in plans.items())
     if free < likely:
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
@@ -84,17 +88,17 @@ def check_room(
 def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
     """Raise DataError if lossy filters would get missing values."""
     refused = []
-    lossy = [plan for plan in planning.plans.values() if plan.lossy]
+    lossy = [plan for plan in planning.plans.values() if plan.changes_values]
     for number, plan in enumerate(lossy, 1):
         step = Step(f"counting missing values of {plan.path}", number, len(lossy))
         try:
-            count = count_missing(plan, planning.datasets[plan.path], partial(report, step), threads)
+            source = planning.datasets[plan.path]
+            count = count_missing(plan.unpacked(source), source, partial(report, step), threads)
         except FileError:
             if plan.path in planning.exact:
                 raise
             continue  # repack keeps it
-        source = planning.datasets[plan.path]
-        if count.total and not would_grow(plan, source):
+        if count.total and not would_grow(plan, plan.packed(source)):
             refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
     if refused:
         raise DataError(
@@ -122,7 +126,8 @@ def write_target(
     carried: dict[str, ArrayWriter | None] = {}
     unread: dict[str, str] = {}
 
-    def recreate(plan: Rewrite, source: StoredArray, create: Create) -> None:
+    def recreate(plan: Rewrite, array: StoredArray, create: Create) -> None:
+        source = plan.packed(array)
         if plan.copied:
             carried[plan.path] = carry(plan, source, create)
             return
@@ -138,19 +143,23 @@ def write_target(
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
-                written[plan.path] = write(plan, source, make, partial(report, step), threads, resumed)
+                result = write(plan, source, make, partial(report, step), threads, resumed)
+            written[plan.path] = replace(result, packing_error=getattr(source, "largest_error", 0.0))
         except LargerError:
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            if plan.path in planning.exact or is_disk_full(error) or source.has_companion:
+            if plan.path in planning.exact or is_disk_full(error) or array.has_companion:
                 raise
+            if plan.codes is not None and isinstance(error, DataError):
+                planning.kept[plan.path] = str(error)
+                raise CopyInsteadError from None
             if not (reason := unreadable(plan, source)):
                 raise
             unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
             raise CopyInsteadError from None
-        refuse_missed_early(plan, source, written[plan.path])
+        refuse_missed_early(plan, array, written[plan.path])
         if carries_flags:
             carried[plan.path] = carry_flags(source, created[-1])
         resuming.flush()
@@ -295,14 +304,20 @@ def _check_written(
     *,
     witness: bool,
 ) -> Repacked:
-    verified = verify(plan, source, target, partial(report, step), threads, written, witness=witness)
-    measures = _measures(plan, source, target, verified, report, threads)
+    stored = plan.packed(source)
+    verified = verify(plan, stored, target, partial(report, step), threads, written, witness=witness)
+    if plan.codes is None:
+        error = plan.in_units(verified.largest_error)
+        measures = _measures(plan, source, target, verified, report, threads)
+    else:
+        error = max(written.packing_error, getattr(stored, "largest_error", 0.0))
+        measures = _measures_of_packing(plan, source, target, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)
     notes = written_notes(plan, source, target, written, partial_count, filters[1])
     return Repacked(
         **_facts(plan, source, target, filters),
-        largest_error=plan.in_units(verified.largest_error),
+        largest_error=error,
         chunks=written.chunk_count,
         lossless_chunks=written.lossless_chunks,
         notes=(*plan.notes, *notes, *measures_note(plan, measures)),
@@ -328,6 +343,24 @@ def _measures(
         fields = measured_fields(plan, source, target, words, partial(report, step), threads).by_word
         values |= {word: fields[word] for word in words}
     return values
+
+
+def _measures_of_packing(
+    plan: Rewrite, source: StoredArray, target: StoredArray, report: Progress, threads: int
+) -> dict[str, float | None]:
+    """Return the required measures of a packed dataset, whose values are compared unpacked."""
+    if plan.codes is None or plan.pack is None or plan.required is None or not plan.required.measures:
+        return {}
+    before = in_units_of(source)
+    dtype = np.dtype(np.float64) if source.packing is not None else unpacked_type(source)
+    after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
+    model = replace(
+        Rewrite(plan.path, Pipeline(), dtype, plan.chunk_shape, missing=Missing(tuple(marks)), required=plan.required),
+        rounding=ArrayRounding(plan.pack, source.shape),
+    )
+    step = Step(f"measuring {plan.path}", 1, 1)
+    measured = measured_pairs(model, before, after, partial(report, step), threads)
+    return _measures(model, before, after, Verified(0.0, 0, measured), report, threads)
 
 
 def _facts(

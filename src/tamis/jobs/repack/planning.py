@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from tamis import meaning
 from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
 from tamis.accuracy.measured import AT_MOST, Measured, is_missed
 from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
-from tamis.arrays.grid import default_chunks
-from tamis.errors import BoundError, FileError, MissingFilterError, ParameterError
+from tamis.arrays.grid import default_chunks, grid_of
+from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
@@ -24,13 +24,14 @@ from tamis.jobs.stored_units import in_stored_units, stored_bound, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
+from tamis.rewrite.packed_array import facts_of, pack_array, unpacked_type
 from tamis.rewrite.prove import reached_while_writing
 from tamis.rewrite.rewrite import Rewrite, Written, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
 from tamis.rewrite.values import Padding
-from tamis.rounding import recorded_rounding, still_needed
+from tamis.rounding import Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.header import BLOCK_SIDE
@@ -41,28 +42,32 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import Repacked
     from tamis.rewrite.transfer import TargetForm
+    from tamis.rounding import Facts
 
 
 _FIELDS_NBYTES = 8 << 20
 """Largest chunk whose fields are measured while it is in work: that takes up to 20 times the memory of a field."""
 
-Survey = Callable[[Rewrite, StoredArray, bool], Measured]
-"""Returns what is known of all values of an array by its plan, and of their moments if the last argument is true."""
 
+class Survey(NamedTuple):
+    """Reads all values of an array before it is written, if its plan depends on them."""
 
-def survey_alone(plan: Rewrite, source: StoredArray, moments: bool) -> Measured:
-    """Return the facts of all values of an array, read in one thread."""
-    return survey(plan, source, lambda *_: None, moments=moments)
+    report: Progress = lambda *_: None
+    threads: int = 1
 
-
-def survey_reported(report: Progress, threads: int) -> Survey:
-    """Return a survey that reads in threads and reports its progress."""
-
-    def read(plan: Rewrite, source: StoredArray, moments: bool) -> Measured:
+    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+        """Return what is known of all values of an array by its plan, with their moments if asked for."""
         step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
-        return survey(plan, source, partial(report, step), threads, moments=moments)
+        return survey(plan, source, partial(self.report, step), self.threads, moments=moments)
 
-    return read
+    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> Facts:
+        """Return the range and the missing values of an array that is packed."""
+        step = Step(f"reading {source.path}, whose range is needed", 1, 1)
+        return facts_of(source, grid_of(source.shape, chunk_shape), partial(self.report, step), self.threads)
+
+
+SURVEY_ALONE = Survey()
+"""Reads in one thread, and reports nothing."""
 
 
 def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[str]) -> dict[str, Requirement]:
@@ -114,6 +119,17 @@ def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement |
     return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
 
 
+def packing_bound(
+    path: str, source: StoredArray, chunk_shape: tuple[int, ...], required: Requirement | None, read: Survey
+) -> float:
+    """Return the largest error that is allowed in packed values, in units of the variable; infinite if any is."""
+    if required is None or source.number_type is None:
+        return math.inf
+    plan = Rewrite(path, Pipeline(), source.number_type, chunk_shape, missing=source.missing, packing=source.packing)
+    absolute = _absolute(plan, source, required, read)
+    return math.inf if absolute is None else plan.in_units(absolute)
+
+
 def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: Survey) -> float | None:
     """Return the largest absolute error of stored values; None if none is required."""
     bounds = []
@@ -124,7 +140,7 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
         bounds.append(stored)
     if required.range is not None or required.std is not None:
         try:
-            measured = read(plan, source, required.std is not None)
+            measured = read.measured(plan, source, moments=required.std is not None)
         except FileError:
             return 0.0  # writing reports why it cannot be read
         for share, size in ((required.range, measured.span), (required.std, measured.deviation)):
@@ -209,7 +225,7 @@ class Planning(NamedTuple):
         return self._replace(plans=plans)
 
 
-def plan_datasets(store: Store, options: RepackOptions, survey: Survey = survey_alone) -> Planning:
+def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_ALONE) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept."""
     store.check_listed()
     names = Names(store)
@@ -259,10 +275,14 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = survey_
             )
             continue
         try:
+            role = meaning.DATA if recipe.exact else store.roles.get(recipe.path, meaning.DATA)
             with reading(store.path, dataset=path):
                 chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
-                plan = _plan_dataset(path, dataset, filters, chunks, options)
-            if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, meaning.DATA)).is_exact:
+                if filters is not None and packs(filters) and not role.is_exact:
+                    plan = _plan_packed(path, dataset, filters, chunks, options, required.get(recipe.path), survey)
+                else:
+                    plan = _plan_dataset(path, dataset, filters, chunks, options)
+            if role.is_exact and plan.changes_values:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
             # With `follow`, values of other files are to be in the target, although it becomes larger.
@@ -283,7 +303,7 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = survey_
         except MissingFilterError as error:
             error.at(path, path=store.path, dataset=path)
             raise
-        except ParameterError as error:
+        except (ParameterError, DataError) as error:
             if recipe.exact:
                 error.at(path, path=store.path, dataset=path)
                 raise
@@ -318,9 +338,9 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
 
 def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
     """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
-    if not (plan.lossy or plan.rounding):
+    if not (plan.changes_values or plan.rounding):
         return True
-    return plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
+    return plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
 
 
 def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
@@ -390,6 +410,41 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
     if guarded or pipeline.zfp is None:
         return pipeline
     return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
+
+
+def packs(pipeline: Pipeline | None) -> bool:
+    """Return whether a pipeline begins with a packing."""
+    return pipeline is not None and isinstance(pipeline.rounding, Pack)
+
+
+def _plan_packed(
+    path: str,
+    dataset: StoredArray,
+    requested: Pipeline,
+    chunks: tuple[int, ...] | None,
+    options: RepackOptions,
+    required: Requirement | None,
+    survey: Survey,
+) -> Rewrite:
+    """Return the plan of a dataset that is packed, whose values are read for that."""
+    pack, dtype = cast("Pack", requested.rounding), unpacked_type(dataset)
+    if required is not None and required.relative is not None:
+        raise ParameterError(
+            f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
+            f" bitround or granular"
+        )
+    shape = chunks or dataset.chunk_shape or default_chunks(dataset.shape, pack.stored_type(dtype).itemsize, zfp=False)
+    bound, zeros = packing_bound(path, dataset, shape, required, survey), required is not None and required.zeros
+    packed = pack_array(dataset, pack, survey.facts(dataset, shape), bound=bound, zeros=zeros)
+    plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
+    notes = list(plan.notes)
+    if dataset.packing is not None:
+        notes.append(f"packed before by {dataset.packing}: the new error adds to the old one")
+    elif before := recorded_rounding(dataset.attributes, dataset.number_type):
+        notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
+    if dataset.pipeline.error_bound != 0:
+        notes.append(f"its values already went through {dataset.pipeline}: the new error adds to the old one")
+    return replace(plan, notes=tuple(notes), pack=pack, codes=packed.codes)
 
 
 def _plan_dataset(

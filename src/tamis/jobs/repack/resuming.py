@@ -229,7 +229,7 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: Re
         if stored[path].copied:
             continue
         source = before.array(path)
-        if not are_stored_alike(source, after.array(path)) or not would_grow(plan, source):
+        if not are_stored_alike(source, after.array(path)) or not would_grow(plan, plan.packed(source)):
             return None
         kept.add(path)
     return kept

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tamis import meaning
 from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.recipes.names import Names, assigned
-from tamis.rounding import recorded_rounding
+from tamis.rounding import Pack, recorded_rounding
+from tamis.rounding.pack import PACKING_ATTRIBUTES
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -113,7 +115,21 @@ def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
     bound, packing = after.absolute_bound, target.packing
     if bound is None:
         return {"relative_bound": after.relative_bound}
-    return {"bound": bound if packing is None else packing.unpacked_error(bound)}
+    return {"bound": bound if packing is None or not after.in_place else packing.unpacked_error(bound)}
+
+
+def packed_otherwise(source: StoredArray, target: StoredArray) -> bool:
+    """Return whether two arrays of numbers can only be compared unpacked, because only one is packed, or otherwise."""
+    if source.number_type is None or target.number_type is None or source.packing == target.packing:
+        return False
+    if meaning.is_unsigned(source.attributes) or meaning.is_unsigned(target.attributes):
+        return False
+    kinds = source.number_type.kind == "f", target.number_type.kind == "f"
+    return kinds[0] != kinds[1] or (not any(kinds) and Pack.attribute in target.attributes)
+
+
+PACKED_ATTRIBUTES = (*PACKING_ATTRIBUTES, *meaning.FILL_ATTRIBUTES, "valid_range", "valid_min", "valid_max")
+"""Attributes in stored units, or of the type of the stored values."""
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names
 from tamis.jobs.repack.planning import dropped_datasets
 from tamis.jobs.verify.bounds import (
+    PACKED_ATTRIBUTES,
     RECORDED,
     Bound,
     Bounds,
@@ -28,10 +29,13 @@ from tamis.jobs.verify.bounds import (
     checked_bounds,
     in_units,
     new_rounding,
+    packed_otherwise,
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
+from tamis.rewrite.packed_array import UnpackedArray
+from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
 from tamis.stores.protocols import Change, StoreComparison, absent_text
@@ -164,7 +168,9 @@ class _Comparison:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         result, problems = Compared(path), len(self.problems)
-        if own == path and (alike := source.alike(target)) is not None:
+        alike = source.alike(target) if own == path else None
+        same = alike is not None and alike.new_attributes is not None
+        if alike is not None and (same or not packed_otherwise(source, target)):
             self.compared.append(self._at_once(source, target, alike))
             return
         with self._reading(path):
@@ -179,8 +185,16 @@ class _Comparison:
         if len(self.problems) > problems:
             result = replace(result, problem=self.problems[-1].text)
         with self._reading(path):
-            self._add_all(self.stores.attribute_changes(path, source, target))
+            self._add_all(self._attribute_changes(path, source, target))
         self.compared.append(result)
+
+    def _attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
+        """Yield changes of the attributes of an array, without those that a new packing needs."""
+        packed = packed_otherwise(source, target)
+        names = tuple(f"attribute {name!r}" for name in PACKED_ATTRIBUTES) if packed else ()
+        for change in self.stores.attribute_changes(path, source, target):
+            if not change.text.startswith(names):
+                yield replace(change, harmless=change.harmless or (packed and Pack.attribute in change.text))
 
     def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
         """Return the result for small arrays; only values and attributes may differ."""
@@ -264,6 +278,12 @@ class _Comparison:
         if source.maxshape != target.maxshape and not self.after.model.is_loose:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
         types = self._type_words(source), self._type_words(target)
+        if packed_otherwise(source, target):
+            before, after = (array.packing or "nothing" for array in (source, target))
+            text = f"{types[0]} became {types[1]}, packed by {after} instead of {before}; compared unpacked"
+            self._note(path, "packed", text)
+            first, second = (cast("StoredArray", UnpackedArray(array)) for array in (source, target))
+            return self._compare(result, first, second, self._reporter(path, source))
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:
             same = self.stores.same_value_type(source, target)

@@ -183,6 +183,15 @@ def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
         dataset.attrs.create(name, values)
 
 
+def replace_attributes(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> None:
+    """Write numbers as attributes, each with one value of a 1-D array as in netCDF; remove those that are None."""
+    for name, value in attributes.items():
+        if name in dataset.attrs:
+            del dataset.attrs[name]
+        if value is not None:
+            dataset.attrs.create(name, np.atleast_1d(value))
+
+
 def name_container(dataset: h5py.Dataset, group: h5py.Group, rounding: Rounding) -> None:
     """Let a dataset name the variable of its group that describes the algorithm; create the variable if needed."""
     if name := _container(group, rounding):

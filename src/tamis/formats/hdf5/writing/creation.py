@@ -96,6 +96,8 @@ def new_dataset(
 ) -> tuple[h5py.Dataset, Pipeline]:
     """Create a dataset without a name in the file of `parent`; see `create_dataset`."""
     pipeline = as_pipeline(filters)
+    if pipeline.rounding is not None:
+        pipeline.rounding.refuse_packing("whose integers depend on the range of all values")
     kind = np.dtype(dtype)
     most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
     fill = None if fillvalue is None else _fill_value(fillvalue, kind)

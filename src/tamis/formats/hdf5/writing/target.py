@@ -75,7 +75,7 @@ class Target:
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
         noted = recorded_rounding(array.attributes, array.number_type)
-        rounding = None if noted is None else ArrayRounding(noted, dataset.shape)
+        rounding = ArrayRounding(noted, dataset.shape) if noted is not None and noted.in_place else None
         may_change = rounding is not None or is_lossy(recorded)
         missing = array.missing if may_change and dtype.kind in "fiu" else Missing()
         padding = Padding.of(array, dtype)

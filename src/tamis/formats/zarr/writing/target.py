@@ -88,6 +88,8 @@ class ZarrTarget:
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
+        if plan.codes is not None:
+            variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
         fill = array.fill_as(plan.dtype)

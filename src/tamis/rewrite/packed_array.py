@@ -1,0 +1,248 @@
+"""An array of floats as the integers that it is packed to: what a target gets, and is compared with."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import meaning
+from tamis.arrays.gather import one_by_one, over_chunks
+from tamis.arrays.grid import origin_of
+from tamis.arrays.reader import ConvertedReader
+from tamis.errors import ParameterError, located
+from tamis.filters import ChunkType
+from tamis.meaning.missing import Missing
+from tamis.pipeline import Pipeline
+from tamis.rounding import Pack, recorded_rounding
+from tamis.rounding.pack import PACKING_ATTRIBUTES, Facts, attributes_of
+from tamis.stores.arrays import DescribedArray
+from tamis.stores.protocols import PartByPart
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid, Region
+    from tamis.arrays.reader import ArrayReader
+    from tamis.rounding import Codes
+    from tamis.stores.protocols import StoredArray
+
+
+Convert = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+class ConvertedArray(DescribedArray, PartByPart):
+    """An array whose values are converted when they are read; see `tamis.stores.protocols.StoredArray`.
+
+    Everything else is as in the array.
+    """
+
+    can_read_chunks = partial_filtered = False  # no chunk is stored like this
+    has_companion = is_companion = False
+    companion = companion_flags = None
+
+    def __init__(self, source: StoredArray, dtype: np.dtype[Any], convert: Convert) -> None:
+        self.source, self._dtype, self._convert = source, dtype, convert
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what conversion does not change: path, shape, …."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """See `StoredArray.attributes`."""
+        return self.source.attributes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the converted values."""
+        return self._dtype
+
+    @property
+    def number_type(self) -> np.dtype[Any]:
+        """Type of the converted values."""
+        return self._dtype
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """The converted value of elements that were never written."""
+        return self._convert(self.source.fill_value.reshape(1)).reshape(())
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the converted values."""
+        return ConvertedReader(self.source.open_reader(independent=independent), self._dtype, self._convert)
+
+
+class PackedArray(ConvertedArray):
+    """The codes of an array's values.
+
+    Every value that is read is packed and unpacked again; its error is within the bound, or reading fails.
+    """
+
+    def __init__(self, source: StoredArray, codes: Codes) -> None:
+        super().__init__(source, codes.dtype, self._packed)
+        self.codes = codes
+        self.largest_error = 0.0  # of all values that were read
+        self._lock = threading.Lock()
+        marks = {
+            name: in_units(source, meaning.numbers(source.attributes, name)).tolist()
+            for name in meaning.FILL_ATTRIBUTES
+        }
+        self.new_attributes = attributes_of(codes, source.attributes, marks) | _whole_bound(source, codes)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """See `StoredArray.attributes`."""
+        attributes = {**self.source.attributes, **self.new_attributes}
+        return {name: value for name, value in attributes.items() if value is not None}
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """No filters: the stored ones have floats."""
+        return Pipeline()
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type and shape of chunks of codes."""
+        return ChunkType(self.codes.dtype, self.source.chunk.shape)
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """The code of elements that were never written."""
+        return np.array(self.codes.fill_code(fill_of(self.source).item()), self.dtype)
+
+    @property
+    def missing(self) -> Missing:
+        """Nothing: codes do not change any more."""
+        return Missing()
+
+    def _packed(self, values: NDArray[Any]) -> NDArray[Any]:
+        with located(self.source.path, dataset=self.source.path):
+            codes, error = self.codes.pack(in_units(self.source, values))
+        with self._lock:
+            self.largest_error = max(self.largest_error, error)
+        return codes
+
+
+def pack_array(source: StoredArray, packing: Pack, facts: Facts, *, bound: float, zeros: bool) -> PackedArray:
+    """Return an array packed within a bound, from the facts of all of its values.
+
+    Raises
+    ------
+    ParameterError
+        If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
+    """
+    missing, fill = source.missing, fill_of(source).item()
+    grows = any(most is None or most > extent for extent, most in zip(source.shape, source.maxshape, strict=True))
+    # A code for missing values that attributes name, and for elements that are written later or never.
+    spare = bool(missing.values or source.missing_nan) or (grows and not facts.low <= fill <= facts.high)
+    codes = packing.codes(unpacked_type(source), facts, spare=spare, bound=bound)
+    ends = [None if end is None else float(in_units(source, np.asarray(end))) for end in (missing.low, missing.high)]
+    low, high = reversed(ends) if source.packing is not None and source.packing.scale < 0 else ends
+    return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
+
+
+def facts_of(
+    source: StoredArray, grid: Grid, progress: Callable[[int, int], None] = lambda *_: None, threads: int = 1
+) -> Facts:
+    """Return the facts of all values of an array, read in threads by the chunks of a grid."""
+    source.check_readable()
+    parts, marks, total = source.parts(grid), marks_of(source), Facts()
+
+    def facts(part: Region, values: NDArray[Any]) -> Facts:
+        with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):
+            return Facts.of(in_units(source, values), marks)
+
+    progress(0, len(parts))
+    with (
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, parts, reader.dtype.newbyteorder("="), one_by_one(facts), threads)) as found,
+    ):
+        for done, part_facts in enumerate(found, start=1):
+            total = total.plus(part_facts)
+            progress(done, len(parts))
+    return total if parts.are_all else total.plus(Facts.of(fill_of(source).reshape(1), marks))
+
+
+def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
+    """Return the attributes that record the bound together with that of an earlier rounding or packing, if any."""
+    before = recorded_rounding(source.attributes, source.number_type)
+    if before is None or (bound := before.absolute_bound) is None:
+        return {}
+    if before.in_place and source.packing is not None:
+        bound = source.packing.unpacked_error(bound)
+    removed = {before.attribute: None} if before.in_place else {}
+    return removed | {Pack.attribute: np.float64(codes.bound + bound)}
+
+
+class UnpackedArray(ConvertedArray):
+    """An array as its readers have it: values in units of the variable, in float64, missing ones as NaN."""
+
+    def __init__(self, source: StoredArray) -> None:
+        super().__init__(source, np.dtype(np.float64), self._unpacked)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """No attributes: those of packing and of missing values have done their work."""
+        return {}
+
+    def _unpacked(self, values: NDArray[Any]) -> NDArray[Any]:
+        missing = self.source.missing.find(values)
+        units = in_units(self.source, values).astype(np.float64, copy=False)
+        return units if missing is None else np.where(missing, np.nan, units)
+
+
+def in_units_of(source: StoredArray) -> StoredArray:
+    """Return an array with its values in units of the variable."""
+    dtype = unpacked_type(source) if source.packing is None else np.dtype(np.float64)
+    return cast("StoredArray", ConvertedArray(source, dtype, partial(in_units, source)))
+
+
+def unpacked(target: StoredArray, codes: Codes, dtype: np.dtype[Any]) -> StoredArray:
+    """Return an array of codes with its values unpacked to a type, missing ones as before."""
+    return cast("StoredArray", ConvertedArray(target, dtype, partial(codes.unpack, dtype=dtype)))
+
+
+def unpacked_type(array: StoredArray) -> np.dtype[Any]:
+    """Return the type of an array's values in units of the variable: float32 or float64, in native byte order.
+
+    Raises
+    ------
+    ParameterError
+        If it has neither floats nor packed integers.
+    """
+    dtype = array.number_type
+    if array.packing is not None and dtype is not None and dtype.kind in "iu":
+        factors = (meaning.numbers(array.attributes, name) for name in PACKING_ATTRIBUTES)
+        dtype = np.result_type(*(factor.dtype for factor in factors if factor.size))
+    elif array.packing is not None:
+        dtype = None
+    if dtype is None or dtype.kind != "f" or dtype.itemsize not in (4, 8) or meaning.is_unsigned(array.attributes):
+        raise ParameterError(
+            f"expected float32, float64 or integers packed by CF's attributes, got {array.type_text}: use lossless"
+            " filters, such as shuffle|deflate(4)"
+        )
+    return dtype.newbyteorder("=")
+
+
+def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+    """Return stored values in units of the variable: packed ones unpacked to float64."""
+    if array.packing is None:
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    return values.astype(np.float64) * array.packing.scale + array.packing.offset
+
+
+def marks_of(array: StoredArray) -> list[Any]:
+    """Return the values that mark missing ones, in units of the variable."""
+    return [in_units(array, np.asarray(value))[()] for value in array.missing.values]
+
+
+def fill_of(array: StoredArray) -> NDArray[Any]:
+    """Return the value of elements that were never written, in units of the variable."""
+    return in_units(array, array.fill_value)

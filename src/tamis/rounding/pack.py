@@ -1,0 +1,344 @@
+"""Packing, as CF has it: integers in equal steps, which every reader unpacks by ``scale_factor`` and ``add_offset``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import _native
+from tamis.errors import DataError, ParameterError
+from tamis.filters.base import choice, real, span
+from tamis.rounding.rounding_base import Rounded, Rounding
+
+_STEP_BITS = 8
+"""Most bits of a step: with a code of 16 bits, their product is exact in float32."""
+
+PACKING_ATTRIBUTES = ("scale_factor", "add_offset")
+"""The attributes of packed values."""
+
+_TYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
+
+_MOST_MARKS = 2
+"""Missing values that a file can tell apart: by ``_FillValue`` and ``missing_value``."""
+
+
+class Facts(NamedTuple):
+    """Facts of some values: the smallest and the largest valid one, and the different missing ones, NaN last."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    missing: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, values: NDArray[Any], marks: Sequence[Any] | NDArray[Any]) -> Self:
+        """Return the facts of values, given those that mark missing ones besides NaN.
+
+        Raises
+        ------
+        DataError
+            If a valid value is infinite.
+        """
+        if not values.size:
+            return cls()
+        low, high = float(values.min()), float(values.max())
+        if math.isfinite(low) and math.isfinite(high) and not any(low <= mark <= high for mark in marks):
+            return cls(low, high)
+        found = [float(mark) for mark in marks if (values == mark).any()]
+        valid = ~np.isnan(values)
+        missing = (*found, *([] if valid.all() else [math.nan]))
+        for mark in found:
+            valid &= values != mark
+        rest = values[valid]
+        if not rest.size:
+            return cls(missing=missing)
+        low, high = float(rest.min()), float(rest.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
+        return cls(low, high, missing)
+
+    def plus(self, other: Facts) -> Facts:
+        """Return the facts of the values of both."""
+        marks = {*self.missing, *other.missing}
+        nan = [mark for mark in (*self.missing, *other.missing) if mark != mark][:1]
+        finite = sorted(mark for mark in marks if mark == mark)
+        return Facts(min(self.low, other.low), max(self.high, other.high), (*finite, *nan))
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to."""
+
+    dtype: np.dtype[Any]  # Type of the codes
+    unpacked: np.dtype[Any]  # Type of the values: float32 or float64, in native byte order
+    scale: float
+    offset: float
+    low: int  # Code of the smallest valid value
+    high: int  # Code of the largest one
+    bound: float  # Largest error of a value
+    missing: tuple[tuple[float, int], ...] = ()  # Values that mark missing ones, NaN last, with their codes
+    # Smallest and largest valid value, with their codes; None without such a limit
+    limits: tuple[tuple[float, int] | None, tuple[float, int] | None] = (None, None)
+    zeros: bool = False  # Whether no value but 0 may become 0
+
+    @property
+    def origin(self) -> int:
+        """The code that 0 has, or would have."""
+        return -round(self.offset / self.scale)
+
+    def pack(self, values: NDArray[Any]) -> tuple[NDArray[Any], float]:
+        """Return the code of each value, in native byte order, and the largest error of a valid value.
+
+        Every value, float32 or float64, is unpacked again in its own type and in float64; both keep the bound.
+
+        Raises
+        ------
+        DataError
+            If no code keeps the bound, the valid range or, where asked for, zeros.
+        """
+        given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        result = np.empty(given.shape, self.dtype)
+        marks = [(mark, code) for mark, code in self.missing if mark == mark]
+        nan_code = next((code for mark, code in self.missing if mark != mark), None)
+        line, codes = (self.scale, self.offset, float(self.origin)), (self.low, self.high)
+        at, error, _ = _native.pack(given, result, line, codes, self.bound, self.zeros, marks, nan_code, self.limits)
+        if at >= 0:
+            value = given.reshape(-1)[at].item()
+            raise DataError(
+                f"expected values that a step of {self.scale:g} from {self.value_of(self.low):g} to"
+                f" {self.value_of(self.high):g} keeps within {self.bound:g}{self._also}, found {value!r}"
+            )
+        return result, error
+
+    @property
+    def _also(self) -> str:
+        limits = ", on its side of the valid range" if any(self.limits) else ""
+        return f"{limits}{', and zeros apart from others' if self.zeros else ''}"
+
+    def unpack(self, codes: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+        """Return the values that codes stand for, of a type, by default their own; the missing ones as before."""
+        kind = (self.unpacked if dtype is None else dtype).type
+        values: NDArray[Any] = codes.astype(kind) * kind(self.scale) + kind(self.offset)
+        for mark, code in self.missing:
+            values[codes == code] = mark
+        return values
+
+    def value_of(self, code: int) -> float:
+        """Return the value that a code stands for."""
+        return (code - self.origin) * self.scale
+
+    def code_of(self, value: float, low: int, high: int) -> int:
+        """Return the code nearest to a value, from `low` to `high`, within the type."""
+        limits = np.iinfo(self.dtype)
+        code = high if value == math.inf else low if value == -math.inf else round(value / self.scale) + self.origin
+        return min(max(code, low, int(limits.min)), high, int(limits.max))
+
+    def fill_code(self, value: float) -> int:
+        """Return the code of elements that are never written, whose value need not have one."""
+        for mark, code in self.missing:
+            if mark == value or (mark != mark and value != value):
+                return code
+        if self.missing and not self.value_of(self.low) <= value <= self.value_of(self.high):
+            return self.missing[0][1]
+        return self.code_of(value, self.low, self.high)
+
+    def within(self, low: Any, high: Any) -> Self:
+        """Return the same codes for values with a smallest and largest valid one; None for no limit."""
+        first = None if low is None else (float(low), self.code_of(float(low), self.low, self.high + 1))
+        last = None if high is None else (float(high), self.code_of(float(high), self.low - 1, self.high))
+        return replace(self, limits=(first, last))
+
+    @property
+    def count(self) -> int:
+        """The number of codes in use, with those of missing values."""
+        return self.high - self.low + 1 + len(self.missing)
+
+
+def codes_in_steps(
+    unpacked: np.dtype[Any], step: float, low: float, high: float, marks: Sequence[float], bound: float
+) -> Codes | None:
+    """Return the codes of values between two; None if unpacking would not be exact, or 32 bits do not suffice."""
+    first, last = round(low / step), round(high / step)
+    count = last - first + 1 + len(marks)
+    dtype = next((dtype for dtype in _TYPES if count <= 1 << 8 * dtype.itemsize), None)
+    if dtype is None:
+        return None
+    # szip takes codes as unsigned: they are negative only if they would not fit otherwise.
+    begin = 0 if count <= 1 << (8 * dtype.itemsize - 1) else -(1 << (8 * dtype.itemsize - 1))
+    start = begin + len(marks)
+    shift = first - start  # the offset, in steps
+    info, odd = np.finfo(unpacked), step.as_integer_ratio()[0]
+    while not odd & 1:
+        odd >>= 1
+    most = max(abs(begin), abs(start + last - first), abs(first), abs(last), abs(shift))
+    if most * odd >= 1 << (info.nmant + 1) or most * step > float(info.max) or step < float(info.tiny):
+        return None
+    codes = Codes(dtype, unpacked, step, shift * step, start, start + last - first, bound)
+    return replace(codes, missing=tuple(zip(marks, range(begin, start), strict=True)))
+
+
+def _step(bound: float, bits: int) -> float:
+    """Return the largest number of so many bits up to twice the bound."""
+    fraction, exponent = math.frexp(2 * bound)
+    return math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Pack(Rounding):
+    """Store integers of 8, 16 or 32 bits, in equal steps, in place of floats.
+
+    The step is the largest number up to twice the bound that has few bits, so that unpacking is exact in the type of
+    the values: the bound holds in float32 and in float64, whatever the order of operations. Missing values get a code
+    next to the others.
+
+    Examples
+    --------
+    >>> packing = Pack(bound=0.1)
+    >>> packing.round(np.array([280.3, 281.06, np.nan], "f4"))
+    array([280.30078, 281.09766,       nan], dtype=float32)
+    """
+
+    name = "pack"
+    about = "store integers with scale_factor and add_offset"
+    attribute = "quantization_bound"
+    in_place = False
+    most = {4: 2.0**100, 8: 2.0**900}  # noqa: RUF012 - a class attribute, declared above
+
+    # Largest absolute error of a value in units of the variable, above 0
+    bound: float = real("largest absolute error, in units of the variable", math.ulp(0.0), 2.0**900, bounds="above 0")
+    # Smallest and largest value that have codes; None for those of the values
+    range: tuple[float, float] | None = span("smallest and largest value with a code, such as 200:330")
+    # What values outside the range do
+    outside: str = choice("values outside the range make it wider, or are an error", ("widen", "error"), "widen")
+
+    @property
+    def number(self) -> float:
+        """The bound."""
+        return self.bound
+
+    @property
+    def recorded(self) -> dict[str, NDArray[Any]]:
+        """The bound, in an attribute that the CF conventions do not define."""
+        return {self.attribute: np.array([self.bound])}
+
+    @property
+    def absolute_bound(self) -> float:
+        """The bound."""
+        return self.bound
+
+    def stored_type(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of the codes of most values."""
+        return np.dtype("i2")
+
+    def _check_number(self, dtype: np.dtype[Any]) -> None:
+        if self.bound > (most := self.most[dtype.itemsize]):
+            raise ParameterError(f"expected a bound of at most {most:g} for {dtype}, got {self}").at(filter=self)
+
+    def rounded(
+        self,
+        values: NDArray[Any],
+        missing_values: Sequence[Any],
+        valid_range: tuple[Any, Any],
+        origin: Sequence[int] | None,
+        shape: Sequence[int],
+    ) -> Rounded:
+        """Return the values as readers unpack them; see `round`."""
+        self.check(values.dtype)
+        facts = Facts.of(values, np.array(missing_values, values.dtype).reshape(-1))
+        codes = self.codes(values.dtype.newbyteorder("="), facts).within(*valid_range)
+        return Rounded(codes.unpack(codes.pack(values)[0]).astype(values.dtype, copy=False), 0)
+
+    def codes(self, unpacked: np.dtype[Any], facts: Facts, *, spare: bool = False, bound: float = math.inf) -> Codes:
+        """Return the codes of values.
+
+        Parameters
+        ----------
+        unpacked
+            The type that readers unpack to: float32 or float64, in native byte order.
+        facts
+            Facts of all values.
+        spare
+            Whether there is a code for missing values even if there are none.
+        bound
+            Another bound to keep, if it is smaller.
+
+        Raises
+        ------
+        ParameterError
+            If values are outside the range, more than two different ones are missing, or integers cannot keep the
+            bound.
+        """
+        low, high = self._ends(facts)
+        marks = facts.missing or ((math.nan,) if spare else ())
+        if len(marks) > _MOST_MARKS:
+            raise ParameterError(
+                f"expected at most {_MOST_MARKS} different missing values, which _FillValue and missing_value tell"
+                f" apart, found {', '.join(f'{mark:g}' for mark in marks)}: use absolute({self.bound:g}), or zfp"
+            ).at(filter=self)
+        kept = min(bound, self.bound)
+        for bits in range(_STEP_BITS, 0, -1):
+            if codes := codes_in_steps(unpacked, _step(kept, bits), low, high, marks, kept):
+                return codes
+        raise ParameterError(
+            f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
+            f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"
+        ).at(filter=self)
+
+    def _ends(self, facts: Facts) -> tuple[float, float]:
+        """Return the smallest and the largest value that get a code."""
+        if self.range is None:
+            return (facts.low, facts.high) if facts.low <= facts.high else (0.0, 0.0)
+        low, high = self.range
+        if self.outside == "error" and facts.low <= facts.high and not low <= facts.low <= facts.high <= high:
+            beyond = facts.low if facts.low < low else facts.high
+            raise ParameterError(
+                f"expected values from {low:g} to {high:g}, found {beyond!r}: give a wider range, or outside=widen"
+            ).at(filter=self)
+        return min(low, facts.low), max(high, facts.high)
+
+    def __str__(self) -> str:
+        ends = "" if self.range is None else f",range={self.range[0]!r}:{self.range[1]!r}"
+        outside = "" if self.outside == "widen" else f",outside={self.outside}"
+        return f"pack(bound={self.bound}{ends}{outside})"
+
+
+def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Return the attributes of packed values that differ from those of the values before; None for one to remove.
+
+    Parameters
+    ----------
+    codes
+        The codes.
+    before
+        The attributes of the values.
+    marks
+        The values of ``_FillValue`` and ``missing_value``, by name, where there are such attributes.
+    """
+    number = codes.dtype.type
+    attributes: dict[str, Any] = {
+        "scale_factor": codes.unpacked.type(codes.scale),
+        "add_offset": codes.unpacked.type(codes.offset),
+        Pack.attribute: np.float64(codes.bound),
+    }
+    own = [code for _, code in codes.missing]
+    if own:
+        attributes["_FillValue"] = number(own[_position(codes, marks.get("_FillValue", ()))])
+    if len(own) > 1 or (own and "missing_value" in before):
+        fill = attributes["_FillValue"]
+        attributes["missing_value"] = next((number(code) for code in own if code != fill), fill)
+    low, high = (None if limit is None else number(limit[1]) for limit in codes.limits)
+    both = None if low is None or high is None else np.array([low, high], codes.dtype)
+    limits = {"valid_range": both, "valid_min": low, "valid_max": high}
+    return attributes | {name: limit for name, limit in limits.items() if name in before}
+
+
+def _position(codes: Codes, marks: Sequence[float]) -> int:
+    """Return which of the codes of missing values belongs to one of some marks; the first one if none does."""
+    for position, (mark, _) in enumerate(codes.missing):
+        if any(mark == other or (mark != mark and other != other) for other in marks):
+            return position
+    return 0

@@ -1,0 +1,173 @@
+"""Packing in memory: codes, steps, missing values, limits, and what cannot be packed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import tamis
+from tamis.errors import DataError, ParameterError
+from tamis.rounding import Codes, Facts, Pack
+
+NAN = math.nan
+F4, F8 = np.dtype("f4"), np.dtype("f8")
+
+
+def unpackings(codes: Codes, packed: Any) -> list[Any]:
+    """The values of codes by each way in which readers unpack them, in both types and orders, fused or not."""
+    scale, offset = np.float32(codes.scale), np.float32(codes.offset)
+    wide = packed.astype("f8") * codes.scale + codes.offset
+    ways = [wide]
+    if codes.unpacked == F4:
+        exact = packed.astype(np.longdouble) * np.longdouble(codes.scale) + np.longdouble(codes.offset)
+        ways += [packed.astype("f4") * scale + offset, exact.astype("f4"), (packed * codes.scale).astype("f4") + offset]
+    return ways
+
+
+@pytest.mark.parametrize(
+    ("bound", "step", "dtype"),
+    [(0.1, 204 * 2.0**-10, "i2"), (0.5, 1.0, "i1"), (2.0, 4.0, "i1"), (0.013, 0.02587890625, "i2")],
+)
+def test_step_has_eight_bits_and_codes_the_smallest_type(bound: float, step: float, dtype: str) -> None:
+    codes = Pack(bound).codes(F4, Facts(200.0, 330.0, (NAN,)))
+    assert (codes.scale, codes.dtype, codes.low - codes.missing[0][1]) == (step, dtype, 1)
+    assert bound * 0.99 < codes.scale / 2 <= bound
+    assert (codes.offset / step).is_integer()
+
+
+def test_codes_are_negative_only_where_they_would_not_fit_otherwise() -> None:
+    for count, dtype, low in (
+        (128, "i1", 0),
+        (129, "i1", -128),
+        (257, "i2", 0),
+        (32769, "i2", -32768),
+        (65537, "i4", 0),
+    ):
+        codes = Pack(0.5).codes(F8, Facts(0.0, count - 1.0))
+        assert (codes.dtype, codes.low, codes.high - codes.low + 1) == (dtype, low, count)
+
+
+def test_missing_values_get_codes_next_to_the_others() -> None:
+    values = np.array([1e20, np.nan, 3.0, 1e20, 5.0], "f4")
+    facts = Facts.of(values, [np.float32(1e20)])
+    codes = Pack(0.5).codes(F4, facts)
+    packed, error = codes.pack(values)
+    assert packed.tolist() == [0, 1, 2, 0, 4]
+    assert error == 0
+    np.testing.assert_array_equal(codes.unpack(packed), values)
+    with pytest.raises(ParameterError, match=r"at most 2 different missing values.*found -1, 1e\+20, nan"):
+        Pack(0.5).codes(F4, facts.plus(Facts(0, 0, (-1.0,))))
+
+
+def test_zeros_stay_zeros_and_others_do_not_become_zero_where_asked() -> None:
+    values = np.array([0.0, -0.0, 0.04, 0.3], "f4")
+    codes = Pack(0.1).codes(F4, Facts.of(values, ()))
+    assert codes.unpack(codes.pack(values)[0]).tolist()[:3] == [0, 0, 0]
+    kept = Codes(codes.dtype, F4, codes.scale, codes.offset, codes.low, codes.high, 0.1, zeros=True)
+    with pytest.raises(DataError, match=r"zeros apart from others, found 0\.0399"):
+        kept.pack(values)
+    wide = Codes(codes.dtype, F4, codes.scale, codes.offset, codes.low, codes.high, 0.2, zeros=True)
+    assert wide.unpack(wide.pack(values)[0]).tolist()[2] > 0
+
+
+def test_values_stay_on_their_side_of_limits() -> None:
+    values = np.array([-0.3, 0.0, 0.02, 50.0, 99.99, 100.0, 100.4], "f4")
+    codes = Pack(0.1).codes(F4, Facts.of(values, ())).within(0.0, 100.0)
+    packed, _ = codes.pack(values)
+    (_, low), (_, high) = codes.limits[0] or (0, 0), codes.limits[1] or (0, 0)
+    assert ((packed < low) == (values < 0)).all()
+    assert ((packed > high) == (values > 100)).all()
+    close = np.append(values, np.float32(-1e-4))
+    with pytest.raises(DataError, match=r"on its side of the valid range, found -9\.99"):
+        codes.pack(close)
+
+
+def test_range_gives_the_same_codes_whatever_the_values() -> None:
+    fixed = Pack(0.1, range=(200, 330))
+    first, second = (fixed.codes(F4, Facts(low, low + 1)) for low in (210.0, 280.0))
+    assert first == second
+    assert fixed.codes(F4, Facts(100.0, 340.0)).value_of(0) == pytest.approx(100, abs=0.1)
+    with pytest.raises(ParameterError, match=r"expected values from 200 to 330, found 340\.5: give a wider range"):
+        Pack(0.1, (200, 330), "error").codes(F4, Facts(210.0, 340.5))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "facts", "bound"),
+    [(F4, Facts(100000.0, 100010.0), 1e-4), (F4, Facts(-1e30, 1e30), 0.1), (F8, Facts(0, 1e12), 0.1)],
+)
+def test_what_32_bits_or_the_type_cannot_keep_is_refused(dtype: Any, facts: Facts, bound: float) -> None:
+    with pytest.raises(ParameterError, match=r"bound that integers of 32 bits can keep and float\d\d unpacks exactly"):
+        Pack(bound).codes(dtype, facts)
+
+
+def test_infinity_is_refused_unless_it_marks_missing_values() -> None:
+    with pytest.raises(DataError, match="found an infinite one"):
+        Facts.of(np.array([1.0, np.inf], "f4"), ())
+    with pytest.raises(DataError, match="found inf"):
+        Pack(0.1).codes(F4, Facts(0, 1)).pack(np.array([0.5, np.inf], "f4"))
+
+
+def test_text_reads_back() -> None:
+    for text in (
+        "pack(bound=0.1)",
+        "pack(bound=0.1,range=200.0:330.5)",
+        "pack(bound=0.1,range=-1.0:1.0,outside=error)",
+    ):
+        assert str(tamis.Pipeline.parse(f"{text}|shuffle|deflate(4)")) == f"{text}|shuffle|deflate(4)"
+    for text, message in (
+        ("pack", "pack with bound"),
+        ("pack(bound=0)", "above 0"),
+        ("pack(0.1,range=3:1)", "the smaller one first"),
+        ("pack(0.1,range=3:)", "a number after ':'"),
+        ("pack(0.1,range=3)", "two numbers such as 200:330"),
+        ("pack(0.1,outside=no)", "widen, error"),
+        ("shuffle|pack(0.1)", "before all filters"),
+        ("pack(0.1)|zfp(accuracy=1)", "lossless filters after"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            tamis.Pipeline.parse(text)
+
+
+MARK = 9.96921e36
+SPECIAL = [0.0, -0.0, NAN, MARK, 1e20, 1e-300, 5e-324, 1e-40, -1e30, 0.05, 0.1, 0.15, 0.25, 1 / 3, 1e5, 16777216.0]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    data=st.data(),
+    dtype=st.sampled_from([F4, F8]),
+    bound=st.one_of(st.sampled_from([0.1, 0.125, 0.5, 1.0, 1e-3, 1e25]), st.floats(1e-6, 1e6)),
+)
+def test_no_value_breaks_the_bound_however_it_is_unpacked(data: st.DataObject, dtype: Any, bound: float) -> None:
+    size = data.draw(st.integers(0, 40))
+    scale = data.draw(st.sampled_from([1.0, 100 * bound, 1e4 * bound, 1e7 * bound, 1e20]))
+    base = data.draw(st.sampled_from([0.0, 273.15, -1e5 * bound, 1e9 * bound]))
+    with np.errstate(over="ignore"):
+        values = (base + scale * data.draw(arrays.arrays(F8, size, elements=st.floats(-1, 1)))).astype(dtype)
+    if size:
+        for at in data.draw(st.lists(st.integers(0, size - 1), max_size=5)):
+            with np.errstate(over="ignore"):
+                values[at] = data.draw(st.sampled_from(SPECIAL))
+        for at in data.draw(st.lists(st.integers(0, size - 1), max_size=5)):
+            with np.errstate(all="ignore"):
+                tie = np.rint(values[at] / bound) * bound
+            values[at] = tie if np.isfinite(tie) else values[at]
+    marks = [dtype.type(MARK), dtype.type(1e20)][: data.draw(st.integers(0, 2))]
+    try:
+        codes = Pack(bound).codes(dtype, Facts.of(values, marks))
+        packed, error = codes.pack(values)
+    except (ParameterError, DataError):
+        return
+    missing = np.isnan(values) | np.isin(values, marks)
+    reserved = [code for _, code in codes.missing]
+    np.testing.assert_array_equal(np.isin(packed, reserved), missing)
+    np.testing.assert_array_equal(codes.unpack(packed)[missing], values[missing])
+    assert error <= bound
+    for unpacked in unpackings(codes, packed):
+        assert (np.abs(unpacked[~missing].astype("f8") - values[~missing].astype("f8")) <= bound).all()
