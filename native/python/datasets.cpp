@@ -73,7 +73,7 @@ nb::object attribute_of(const datasets::AttributeName& name, const datasets::Att
 }
 
 // How much is requested: facts; also all attributes, in the order of creation or storage; also values, decoded without
-// HDF5, and attributes by name; or also that HDF5 reads equal values.
+// HDF5; or also that HDF5 reads equal values.
 enum class Depth { facts, attributes, values, twice };
 
 // The values of a surveyed dataset; None if they cannot be decoded, or HDF5 reads others where it is asked.
@@ -88,9 +88,8 @@ nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, File place
     const auto& [id, file, base] = place;
     datasets::Names names;
     if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
-    std::stable_sort(names.begin(), names.end(), [&](const auto& one, const auto& other) {
-        return depth == Depth::attributes ? one.order < other.order : one.name < other.name;
-    });
+    std::stable_sort(names.begin(), names.end(),
+                     [](const auto& one, const auto& other) { return one.order < other.order; });
     std::deque<datasets::Attribute> attributes;
     for (const auto& name : names) attributes.emplace_back(hdf5, dataset.id(), name).read();
     const auto all = [&](auto convert) {
@@ -269,7 +268,7 @@ void bind_datasets(nb::module_& m) {
     nb::enum_<Depth>(m, "Depth", "How much of a small dataset is requested.")
         .value("facts", Depth::facts, "Facts only.")
         .value("attributes", Depth::attributes, "Also all attributes, in the order of creation or storage.")
-        .value("values", Depth::values, "Also attributes by name, and values decoded without HDF5.")
+        .value("values", Depth::values, "Also values, decoded without HDF5.")
         .value("twice", Depth::twice, "Values only if HDF5 reads the same.");
     nb::class_<Libhdf5>(m, "Libhdf5", "Calls to a libhdf5 for many facts at once; the caller holds its lock.")
         .def(nb::new_([](const std::string& path) { return Libhdf5(path.c_str()); }), "path"_a,

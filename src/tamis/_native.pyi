@@ -354,7 +354,7 @@ class Depth(enum.Enum):
     """Also all attributes, in the order of creation or storage."""
 
     values = 2
-    """Also attributes by name, and values decoded without HDF5."""
+    """Also values, decoded without HDF5."""
 
     twice = 3
     """Values only if HDF5 reads the same."""

@@ -152,6 +152,9 @@ class ListedStore(Generic[A]):
     def close(self) -> None:
         """Do nothing: nothing is open, or it closes with its last user."""
 
+    def read_ahead(self) -> None:
+        """Do nothing: no array is read faster with others."""
+
     @cached_property
     def arrays(self) -> ArrayTable:
         """All arrays, in the order of the store."""
@@ -185,7 +188,7 @@ class ListedStore(Generic[A]):
         """Return that any reader of the format can read the arrays."""
         return Readers((), szip=False, h5py=False, tamis=True, hint="", words=self.reader_words)
 
-    def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
+    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
         """Return the comparison of the store with another one, in netCDF's data model."""
         from tamis.stores.comparison import ModelComparison  # late: few commands compare
 

@@ -131,6 +131,9 @@ class Store(Protocol):
     def nbytes(self) -> int:
         """Bytes of the whole store."""
 
+    def read_ahead(self) -> None:
+        """Prepare to read all values: small arrays may be read with the facts about them, once, in a few megabytes."""
+
     @property
     def arrays(self) -> Arrays[StoredArray]:
         """All arrays by their first paths."""
@@ -169,10 +172,10 @@ class Store(Protocol):
     def survey_other_files(self, target: str) -> Sequence[str]:
         """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
 
-    def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
+    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
         """Return the comparison of the store with another one, except for the numbers in their arrays.
 
-        `whole` if all arrays are compared; `dropped` has those that the other store leaves out.
+        `dropped` has the arrays that the other store leaves out.
         """
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from contextlib import suppress
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
@@ -113,7 +114,7 @@ class DatasetFacts(DescribedArray):
     def take(self, facts: QuickFacts) -> None:
         """Take over facts that were read together; those that follow from form and attributes are shared."""
         self._surveyed = True
-        known = tuple(entry for entry in facts.attributes if is_known(entry[0]))
+        known = tuple(sorted((entry for entry in facts.attributes if is_known(entry[0])), key=itemgetter(0)))
         names = (*_SHARED, *_OF_ATTRIBUTES) if all(content is not None for _, content in known) else _SHARED
         forms = vars(self.file).setdefault(_FORMS, {})
         own = self.__dict__

@@ -74,10 +74,13 @@ def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str]) -> 
     return None
 
 
+_AHEAD_NBYTES = 8 << 20
+
+
 class Hdf5Store:
     """A file for reading, and its contents."""
 
-    kept_nbytes = 0
+    _ahead_nbytes = 0
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file
@@ -103,7 +106,11 @@ class Hdf5Store:
     def contents(self) -> Contents:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
-            return walk(self.file, kept_nbytes=self.kept_nbytes)
+            return walk(self.file, ahead_nbytes=self._ahead_nbytes)
+
+    def read_ahead(self) -> None:
+        """Read values and attributes of small datasets when the file is listed, for the first use of each."""
+        self._ahead_nbytes = _AHEAD_NBYTES
 
     @property
     def arrays(self) -> Datasets:
@@ -141,7 +148,7 @@ class Hdf5Store:
         from tamis.formats.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it
 
         with reading(self.path):
-            return Hdf5Model(self.file, restore=False)
+            return Hdf5Model(self.file, restore=False, datasets=self.arrays)
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and types as CDL describes them."""
@@ -177,12 +184,12 @@ class Hdf5Store:
         """Bytes of the file."""
         return int(self.file.id.get_filesize())
 
-    def comparison(self, other: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> StoreComparison:
+    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
         """Return the comparison of the file with another store, object by object if that is also HDF5."""
         if isinstance(other, Hdf5Store):
             from tamis.formats.hdf5.compare.comparison import Hdf5Comparison  # late: few commands compare
 
-            return Hdf5Comparison(self, other, whole=whole, dropped=dropped)
+            return Hdf5Comparison(self, other, dropped=dropped)
         from tamis.stores.comparison import ModelComparison
 
         return ModelComparison(self, other)

@@ -60,7 +60,7 @@ class Hdf5Array(DatasetFacts):
     """The chunk index, if it was read with all facts."""
 
     _content: QuickFacts | None = None
-    """Facts with values and attributes, if these were read with them."""
+    """Facts with values, if these were read with them, until the first use of the values."""
 
     def take(self, facts: QuickFacts) -> None:
         """Take over facts that were read at once, also the chunk index."""
@@ -288,13 +288,15 @@ class Hdf5Array(DatasetFacts):
 
     def _quick_content(self, depth: Depth) -> QuickFacts | None:
         """Return facts with values, decoded by tamis, and attributes; None if the dataset is not small."""
-        if self._content is not None and depth == Depth.values:
-            return self._content
+        content, self._content = self._content, None
+        if content is not None and depth == Depth.values:
+            return content
         facts = quick_facts(self.file, self.stored_path, depth)
         if facts is None or facts.values is None:
             return None
         if self.form is None:
             self.take(facts)
+            self._content = None
         return facts
 
     def _as_array(self, content: QuickFacts) -> NDArray[Any]:

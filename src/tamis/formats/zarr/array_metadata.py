@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -216,7 +217,8 @@ def json_text(value: Any, quoted: Callable[[str], str] = encode_basestring, star
         return f"{{{inner}{f',{inner}'.join(members)}{start}}}"
     if isinstance(value, (list, tuple)) and value:
         return f"[{inner}{f',{inner}'.join([json_text(item, quoted, inner) for item in value])}{start}]"
-    return str(value) if type(value) is int else json.dumps(value)
+    is_plain = type(value) in (int, list, dict) or (type(value) is float and math.isfinite(value))
+    return str(value) if is_plain else json.dumps(value)
 
 
 def write_json(path: Path, content: Json) -> Json:

@@ -205,6 +205,8 @@ def run_repack(
         reading(source, only_damage=True),
         (form := target_form(target, **options.form)).begin(target, overwrite=options.overwrite) as transaction,
     ):
+        if not form.copies_objects_of(store):
+            store.read_ahead()
         options = adapt(options, store) if adapt else options
         planning = _planning(store, options, form, Survey(report, options.threads))
         form.check_copy(store, planning.dropped)

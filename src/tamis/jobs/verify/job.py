@@ -110,9 +110,12 @@ def verify(
     selection = [variables] if isinstance(variables, str) else variables
     bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
+        if not selection:
+            first.read_ahead()
+            second.read_ahead()
         datasets, names = first.arrays, Names(first)
         dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
-        stores = first.comparison(second, whole=not selection, dropped=dropped)
+        stores = first.comparison(second, dropped=dropped)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         labels = {path: label for path, label in labels.items() if path not in dropped}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
@@ -167,7 +170,8 @@ class _Comparison:
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
-        result, problems = Compared(path), len(self.problems)
+        facts: dict[str, Any] = {}
+        problems = len(self.problems)
         alike = source.alike(target) if own == path else None
         same = alike is not None and alike.new_attributes is not None
         if alike is not None and (same or not packed_otherwise(source, target)):
@@ -175,18 +179,18 @@ class _Comparison:
             return
         with self._reading(path):
             with reading(self.before.path, dataset=path):
-                result = replace(result, shape=source.shape, source_type=_type_text(source))
+                facts |= {"shape": source.shape, "source_type": _type_text(source)}
                 self._note_companion(path, "source", source)
             with reading(self.after.path, dataset=path):
-                result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
-                result = replace(result, **self._bound(own, source, target))
+                facts |= {"target_type": _type_text(target), "checksum": _checksum(target)}
+                facts |= self._bound(own, source, target)
                 self._note_companion(path, "target", target)
-            result = self._values(result, source, target)
+            facts |= self._values(Compared(path, **facts), source, target)
         if len(self.problems) > problems:
-            result = replace(result, problem=self.problems[-1].text)
+            facts["problem"] = self.problems[-1].text
         with self._reading(path):
             self._add_all(self._attribute_changes(path, source, target))
-        self.compared.append(result)
+        self.compared.append(Compared(path, **facts))
 
     def _attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the attributes of an array, without those that a new packing needs."""
@@ -256,11 +260,11 @@ class _Comparison:
         for change in changes:
             self.add(change)
 
-    def _values(self, result: Compared, source: StoredArray, target: StoredArray) -> Compared:
-        """Compare the values of two datasets, and add violations."""
+    def _values(self, result: Compared, source: StoredArray, target: StoredArray) -> dict[str, Any]:
+        """Compare the values of two datasets, add violations, and return the fields of the result."""
         violations = len(self.violations)
         tally, equal = self._tally(result, source, target)
-        return replace(result, tally=tally, equal=equal, status=self._status(equal, violations))
+        return {"tally": tally, "equal": equal, "status": self._status(equal, violations)}
 
     def _status(self, equal: bool | None, violations: int) -> Status:
         """Return the status of values, given the earlier number of violations."""

@@ -13,8 +13,7 @@ import pytest
 
 import tamis
 from tamis.filters import ChunkType
-from tamis.formats.hdf5 import writer
-from tamis.formats.hdf5.compare import comparison
+from tamis.formats.hdf5 import store, writer
 from tamis.formats.hdf5.dataset_facts import _OF_ATTRIBUTES, _SHARED
 from tamis.formats.hdf5.lib.quick_facts import (
     Creation,
@@ -200,7 +199,7 @@ def test_verify_says_the_same_however_many_values_are_kept(
     with h5py.File(tmp_path / "b.h5", "r+") as file:
         file["03"][2, 3], file["whole"][0, 0], file["05"].attrs["units"] = 99, 99, "m"
     at_once = tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").to_dict()
-    monkeypatch.setattr(comparison, "_KEPT_NBYTES", kept_nbytes)
+    monkeypatch.setattr(store, "_AHEAD_NBYTES", kept_nbytes)
     assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").to_dict() == at_once
     assert [finding["path"] for finding in at_once["violations"]] == ["/03", "/05", "/again"]
 

@@ -34,19 +34,12 @@ if TYPE_CHECKING:
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
 
 
-_KEPT_NBYTES = 8 << 20
-
-
 class Hdf5Comparison:
     """Two files; their objects are compared by the paths of the first."""
 
     same_format = True
 
-    def __init__(
-        self, before: Hdf5Store, after: Hdf5Store, *, whole: bool = False, dropped: Collection[str] = ()
-    ) -> None:
-        if whole:
-            before.kept_nbytes = after.kept_nbytes = _KEPT_NBYTES
+    def __init__(self, before: Hdf5Store, after: Hdf5Store, *, dropped: Collection[str] = ()) -> None:
         self._before, self._after = before, after
         left_out = frozenset(before.arrays[path].address for path in dropped)
         self._objects = _objects(before, left_out=left_out), _objects(after, before.contents)

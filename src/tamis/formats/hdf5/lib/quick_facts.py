@@ -91,8 +91,8 @@ class QuickFacts(NamedTuple):
         own, others = self.contents, other.contents
         if own is None or others is None or None in own or not {*own} <= {*others}:
             return None
-        names = [name for name, _ in other.attributes if name not in {name for name, _ in self.attributes}]
-        return tuple(name.decode("utf-8", "surrogateescape") for name in names)
+        names = {name for name, _ in other.attributes} - {name for name, _ in self.attributes}
+        return tuple(name.decode("utf-8", "surrogateescape") for name in sorted(names))
 
 
 def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:

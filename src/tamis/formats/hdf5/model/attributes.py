@@ -68,26 +68,36 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-@lru_cache(maxsize=1024)  # many datasets have the same attributes
 def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] | None:
     """Return the name and value of an attribute that was read, and its form if `attribute_forms` has it.
 
     None for internal attributes, and types that h5py converts.
     """
-    name, kind, data = content[0].decode("utf-8", "surrogateescape"), h5t.decode(content[1]), content[3]
-    extents = memoryview(content[2])[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
+    name, data = content[0].decode("utf-8", "surrogateescape"), content[3]
+    if (known := _known_type(content[1], content[2])) is None or name in INTERNAL:
+        return None
+    dtype, shape, form = known
+    if dtype is None:
+        return name, _decoded_all([text[1:-1] for text in _VARYING.findall(data)]), form
+    values = np.frombuffer(data, dtype).reshape(shape)
+    if dtype.kind == "S":
+        return name, _fixed_text(name, values), form
+    return name, values.reshape(-1)[0] if values.size == 1 else values, form
+
+
+@lru_cache(maxsize=1024)  # many attributes have the same
+def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], AttributeForm | None] | None:
+    """Return type, None for texts of varying length, extents and form of an attribute; None if h5py converts it."""
+    kind = h5t.decode(datatype)
+    extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
     if isinstance(kind, h5t.TypeStringID):
-        if kind.is_variable_str():
-            value = _decoded_all([text[1:-1] for text in _VARYING.findall(data)])
-        else:
-            value = _fixed_text(name, np.frombuffer(data, f"S{kind.get_size()}").reshape(shape))
+        dtype = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}")
     elif type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
-        numbers = np.frombuffer(data, kind.dtype).reshape(shape)
-        value = numbers.reshape(-1)[0] if numbers.size == 1 else numbers
+        dtype = kind.dtype
     else:
         return None
-    return None if name in INTERNAL else (name, value, _unusual_form(kind, shape))
+    return dtype, shape, _unusual_form(kind, shape)
 
 
 _VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")

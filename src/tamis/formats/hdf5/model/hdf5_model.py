@@ -14,6 +14,7 @@ from tamis.formats.hdf5.companions import without_companion
 from tamis.formats.hdf5.lib.file_facts import filename_of
 from tamis.formats.hdf5.model.dimension_names import GroupDimensions, count_phony, name_axes, named_dimensions
 from tamis.formats.hdf5.model.scanned_group import LinkedFiles, Place, ScannedArray, ScannedGroup, scan_group
+from tamis.formats.hdf5.tree.walk import Datasets
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import EnumType, NamedArray, NamedGroup
 
@@ -76,12 +77,18 @@ class Hdf5Model:
     is_loose = False
 
     def __init__(
-        self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True, follow: bool = False
+        self,
+        file: h5py.File,
+        phony_dims: str = "sort",
+        *,
+        restore: bool = True,
+        follow: bool = False,
+        datasets: Datasets | None = None,
     ) -> None:
         if not isinstance(phony_dims, str) or phony_dims not in PHONY_NAMES:
             raise ParameterError(f"expected phony_dims to be {' or '.join(map(repr, PHONY_NAMES))}, got {phony_dims!r}")
         self._file, self._phony_dims, self._restore, self._follow = file, phony_dims, restore, follow
-        self._linked_files = LinkedFiles(file)
+        self._linked_files, self._datasets = LinkedFiles(file), datasets
         self._scanned: dict[str, ScannedGroup] = {}
         self._named: dict[str, GroupDimensions] = {}
         self._groups: dict[str, NamedGroup] = {}
@@ -156,7 +163,7 @@ class Hdf5Model:
                 if not isinstance(group, h5py.Group):
                     kind = "none" if group is None else "a dataset"
                     raise FileError(f"{filename}: expected a group at {path!r}, found {kind}").at(dataset=path)
-                self._scanned[path] = scan_group(self._linked_files, path, group, follow=self._follow)
+                self._scanned[path] = scan_group(self._linked_files, path, group, self._datasets, follow=self._follow)
         return self._scanned[path]
 
     def _dimensions(self, path: str) -> GroupDimensions:

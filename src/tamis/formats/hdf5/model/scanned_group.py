@@ -25,7 +25,7 @@ from tamis.formats.hdf5.model.attributes import (
     references,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import Link, in_order, link_words, links_of
+from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -107,8 +107,13 @@ class ScannedGroup:
     links: Mapping[str, str] = field(default_factory=dict)  # Links that are not followed, in words
 
 
-def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> ScannedGroup:
-    """Scan all objects of a group; external links, and soft links to groups, are only followed on request."""
+def scan_group(
+    files: LinkedFiles, path: str, group: h5py.Group, datasets: Datasets | None, *, follow: bool
+) -> ScannedGroup:
+    """Scan all objects of a group; external links, and soft links to groups, are only followed on request.
+
+    `datasets` are those of the file, if they are listed: they may have facts that need not be read again.
+    """
     arrays: dict[str, Hdf5Array] = {}
     known: dict[str, ScannedArray] = {}
     groups: dict[str, InnerGroup] = {}
@@ -128,7 +133,8 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
             try:
                 if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
                     continue  # it leads to another file, or nowhere
-                item = (_look(files.file, group, link, item_path) if is_own else None) or h5o.open(group.id, link.name)
+                looked = _look(files.file, group, link, item_path, datasets) if is_own else None
+                item = looked or h5o.open(group.id, link.name)
             except (KeyError, OSError, RuntimeError):
                 if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
                     raise
@@ -165,13 +171,20 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
     return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms, links)
 
 
-def _look(file: h5py.File, group: h5py.Group, link: Link, path: str) -> h5g.GroupID | ScannedArray | None:
+def _look(
+    file: h5py.File, group: h5py.Group, link: Link, path: str, datasets: Datasets | None
+) -> h5g.GroupID | ScannedArray | None:
     """Return the target of a hard link: a group, or a whole small dataset of numbers without internal attributes."""
-    item = quick_look(file, group.id, link.name, Depth.attributes) if link.kind == h5l.TYPE_HARD else None
-    if not isinstance(item, QuickFacts):
-        return item
-    array = Hdf5Array(file, path, stored_path=path, address=link.address)
-    array.take(item)
+    if link.kind != h5l.TYPE_HARD:
+        return None
+    if datasets is not None and (facts := datasets.facts_at(path, link.address)) is not None:
+        array, item = datasets[path], facts
+    else:
+        looked = quick_look(file, group.id, link.name, Depth.attributes)
+        if not isinstance(looked, QuickFacts):
+            return looked
+        array, item = Hdf5Array(file, path, stored_path=path, address=link.address), looked
+        array.take(item)
     known = [content and known_attribute(content) for content in item.contents or ()]
     if array.form is None or not all(known):
         return None

@@ -171,6 +171,12 @@ class Datasets(Arrays[Hdf5Array]):
         """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
         self._paths[path] = _Listed(path, address, marked, facts)
 
+    def facts_at(self, path: str, address: int) -> QuickFacts | None:
+        """Return the facts of the dataset at a path of HDF5, if they were read with all attributes."""
+        listed = self._paths.get(path)
+        is_it = listed is not None and (listed.stored_path, listed.address) == (path, address)
+        return listed.facts if listed and is_it and listed.facts and listed.facts.contents is not None else None
+
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
         return [path for path, listed in self._paths.items() if listed.marked]
@@ -304,13 +310,13 @@ class Contents:
         return dict(sorted(first_paths.items()))
 
 
-def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
+def walk(file: h5py.File, *, ahead_nbytes: int = 0) -> Contents:
     """Return every dataset and group of a file once, by its first path in netCDF."""
     filename = file.filename
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
         root = h5g.open(file.id, b"/")
-        contents = Contents(Datasets(file), Groups(root), room=kept_nbytes)
+        contents = Contents(Datasets(file), Groups(root), room=ahead_nbytes)
         contents.places[h5o.get_info(root).addr] = "/"
         open_groups = [_enter(contents, "/", root)]
         while open_groups:

@@ -69,45 +69,37 @@ class ZarrArray(PartByPart, DescribedArray):
     def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
         self.path, self.label, self.address = path, f"{store_path}: {path}", number
         self.array, self.dimensions = array, dimensions
+        self.stored_attributes: Mapping[str, Any] = array.metadata.attributes  # as in JSON
         self.folder = Path(store_path, path.strip("/"))
         self.shape = self.maxshape = tuple(map(int, array.shape))
+        # Of the inner chunks, if a file holds several; None for an array without axes
+        self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks) if self.shape else None
+        self.is_sharded = getattr(array, "shards", None) is not None
+        self._type: np.dtype[Any] = np.dtype(array.dtype)
+        self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
+        self.varies = self.numpy_type.hasobject or self.numpy_type.kind == "T"
         self.zarr_format = int(array.metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
         self.group_types: object = None
 
     @cached_property
-    def numpy_type(self) -> np.dtype[Any]:
-        """Type of the values in NumPy, in native byte order."""
-        return self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
-
-    @property
-    def _type(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
-        return dtype
-
-    @property
     def number_type(self) -> np.dtype[Any] | None:
         """Type of the values, if they are numbers."""
         return self.numpy_type if self.numpy_type.kind in "iuf" else None
 
-    @property
-    def varies(self) -> bool:
-        """True if values have variable lengths."""
-        return self.numpy_type.hasobject or self.numpy_type.kind == "T"
+    @cached_property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
+        return None if self.varies else self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
 
     @property
     def is_text(self) -> bool:
         """True if values are texts of varying length."""
+        if not self.varies:
+            return False
         from zarr.dtype import VariableLengthUTF8  # late: zarr is optional, and there is an array of it here
 
-        return self.varies and isinstance(self.array.metadata.dtype, VariableLengthUTF8)
-
-    @property
-    def dtype(self) -> np.dtype[Any] | None:
-        """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
-        if self.varies:
-            return None
-        return self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
+        return isinstance(self.array.metadata.dtype, VariableLengthUTF8)
 
     @property
     def value_type(self) -> np.dtype[Any] | None:
@@ -125,7 +117,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values, for people."""
         return "string" if self.varies else str(self.numpy_type)
 
-    @property
+    @cached_property
     def type_words(self) -> str:
         """Type of the values in words."""
         if self.numpy_type.kind == "S":
@@ -168,16 +160,6 @@ class ZarrArray(PartByPart, DescribedArray):
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
         return int(self._files[1].sum())
-
-    @property
-    def chunk_shape(self) -> tuple[int, ...] | None:
-        """Chunk shape, of the inner chunks if there are shards; None for an array without axes."""
-        return tuple(max(int(step), 1) for step in self.array.chunks) if self.shape else None
-
-    @property
-    def is_sharded(self) -> bool:
-        """True if a file holds several chunks."""
-        return getattr(self.array, "shards", None) is not None
 
     @cached_property
     def codecs(self) -> list[dict[str, Any]]:
@@ -225,7 +207,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Empty: zarr-python reports what it cannot read."""
         return ""
 
-    @property
+    @cached_property
     def chunk(self) -> ChunkType:
         """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
         if self.number_type is None:
@@ -236,14 +218,14 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
-        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format, self._attribute_types)
+        known = netcdf_attributes(self.stored_attributes, self.numpy_type, self.zarr_format, self._attribute_types)
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
             known.setdefault("_FillValue", self.fill_value[()])
         return known
 
-    @property
+    @cached_property
     def _attribute_types(self) -> Types:
-        return known_types(self.array.attrs.get(TYPES), self.group_types, self.path.rpartition("/")[2])
+        return known_types(self.stored_attributes.get(TYPES), self.group_types, self.path.rpartition("/")[2])
 
     @cached_property
     def fill_value(self) -> NDArray[Any]:
@@ -256,23 +238,23 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def has_companion(self) -> bool:
         """True if the array has a companion, so that some values only fill the place of missing ones."""
-        return isinstance(self.array.attrs.get(MARKED), str)
+        return isinstance(self.stored_attributes.get(MARKED), str)
 
     @property
     def is_companion(self) -> bool:
         """True if the array is the companion of another one, by its attributes."""
-        return TABLE in self.array.attrs
+        return TABLE in self.stored_attributes
 
     @cached_property
     def companion(self) -> ZarrArray | None:
         """The array of flags of missing values; raises FileError if it is missing or does not fit."""
-        return find_companion(self, self.array.attrs[MARKED], self.arrays) if self.has_companion else None
+        return find_companion(self, self.stored_attributes[MARKED], self.arrays) if self.has_companion else None
 
     @cached_property
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         companion = self.companion
-        return None if companion is None else read_flags(self, companion, companion.array.attrs.get(TABLE))
+        return None if companion is None else read_flags(self, companion, companion.stored_attributes.get(TABLE))
 
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value in the chunks."""
@@ -289,7 +271,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def _index(self) -> ChunkIndex:
-        source = FolderSource(self._files[1], self._path_of)
+        source = self._source
         places = self._places(source.starts())
         starts, sizes = places.starts, places.sizes
         masks = np.zeros(len(starts), np.uint32)
@@ -342,6 +324,10 @@ class ZarrArray(PartByPart, DescribedArray):
         return self._chunk_files.listed()
 
     @cached_property
+    def _source(self) -> FolderSource:
+        return FolderSource(self._files[1], self._path_of)
+
+    @cached_property
     def _chunk_files(self) -> ChunkFiles:
         grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
@@ -387,7 +373,7 @@ class ZarrArray(PartByPart, DescribedArray):
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
         stored = StoredChunks(str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill)
-        return ChunkReader(stored, FolderSource(self._files[1], self._path_of))
+        return ChunkReader(stored, self._source)
 
     def named(self) -> NamedArray:
         """Return the array in netCDF's data model."""
