@@ -309,10 +309,13 @@ class DatasetFacts(DescribedArray):
         """Value of unwritten elements, in the type of the dataset; zero, as in h5py, if HDF5 defines none."""
         if self.varies and (base := h5py.check_vlen_dtype(self.dataset.dtype)) is not None:
             sequence = np.empty((), self.dataset.dtype)
-            value = self.dataset.fillvalue if self.has_fill else None
-            sequence[()] = np.empty(0, base) if value is None else value
+            has_numbers = self.has_fill and not base.hasobject
+            sequence[()] = (
+                calls.fill_sequence(self.creation_list, self.datatype, base) if has_numbers else np.empty(0, base)
+            )
             return sequence
-        return np.zeros((), self.dataset.dtype) if self.is_fill_undefined else self._recorded_fill
+        is_unsafe = self.varies and datatypes.has_sequences(self.dataset.dtype)
+        return np.zeros((), self.dataset.dtype) if self.is_fill_undefined or is_unsafe else self._recorded_fill
 
     @property
     def _recorded_fill(self) -> NDArray[Any]:

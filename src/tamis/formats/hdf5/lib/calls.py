@@ -11,8 +11,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 from h5py import h5a, h5d, h5f, h5g, h5i, h5p, h5s, h5t
 from h5py._objects import phil
+from numpy.typing import NDArray
 
 from tamis.errors import FileError
 
@@ -278,6 +280,15 @@ def fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
     room = ctypes.create_string_buffer(datatype.get_size())
     call("H5Pget_fill_value", plist.id, datatype.id, room)
     return room.raw
+
+
+def fill_sequence(plist: h5p.PropDCID, datatype: h5t.TypeID, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a copy of a fill value of variable length, whose items have a type.
+
+    h5py makes an array of the library's own memory, which both then free.
+    """
+    count, address = np.frombuffer(fill_bytes(plist, datatype), np.uintp)
+    return np.frombuffer(ctypes.string_at(int(address), int(count) * dtype.itemsize) if count else b"", dtype)
 
 
 def link_storage(group: h5g.GroupID) -> int:

@@ -253,3 +253,12 @@ def _is_padded_with_zeros(datatype: h5t.TypeID) -> bool:
         return False
     padding = datatype.get_strpad()
     return bool(padding == h5t.STR_NULLPAD or (padding == h5t.STR_NULLTERM and datatype.get_size() == 1))
+
+
+def has_sequences(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are, or have, sequences of varying length; h5py spoils memory with such fill values."""
+    if dtype.subdtype is not None:
+        return has_sequences(dtype.subdtype[0])
+    if dtype.names:
+        return any(has_sequences(dtype[name]) for name in dtype.names)
+    return h5py.check_vlen_dtype(dtype) is not None
