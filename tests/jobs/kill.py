@@ -26,8 +26,12 @@ import numpy as np
 import tamis
 
 OLD = b"what was there before"
-RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "grp/*": "shuffle|deflate(6)"}
-CHUNKS = {"x": (4, 16, 16), "grp/y": (20, 32)}
+RECIPES = {
+    "x": "zfp(accuracy=0.01)|shuffle|deflate(4)",
+    "grp/*": "shuffle|deflate(6)",
+    "p": "pack(bound=0.01)|shuffle|deflate(4)",
+}
+CHUNKS = {"x": (4, 16, 16), "grp/y": (20, 32), "p": (4, 32, 32)}
 _SCALE, _FASTER = 1.05, 0.7
 PHASES = ("start", "write", "verify", "commit", "end")
 
@@ -39,6 +43,7 @@ def make_source(path: Path) -> None:
     with h5py.File(path, "w") as file:
         made = file.create_dataset("x", data=values, chunks=(1, 96, 96), compression="gzip", compression_opts=1)
         made.attrs["units"] = "K"
+        file.create_dataset("p", data=values[:12] + 280, chunks=(1, 96, 96), compression="gzip", compression_opts=1)
         group = file.create_group("grp")
         group["y"] = np.arange(40_000, dtype="i4").reshape(200, 200)
         group.create_dataset("z", data=np.arange(20_000.0), chunks=(1000,), compression="gzip")
@@ -53,7 +58,7 @@ def start(source: Path, target: Path, phase: mmap.mmap, threads: int, *, resume:
         return child
     code = 99
     try:
-        datasets = 3
+        datasets = len(RECIPES) + 1
 
         def progress(what: str, done: int, total: int) -> None:
             nonlocal datasets

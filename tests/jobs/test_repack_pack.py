@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -281,3 +282,20 @@ def test_writers_that_cannot_know_the_range_refuse(tmp_path: Path) -> None:
         nc.createDimension("x", 100)
         with pytest.raises(ParameterError, match="tamis repack packs a saved file"):
             tamis.netcdf.create_variable(nc, "v", "f4", ("x",), filters=PACKED)
+
+
+def test_open_unpacks_on_request(tmp_path: Path) -> None:
+    values = field()
+    source = make(tmp_path / "a.nc", values)
+    for target in ("b.nc", "b.zarr"):
+        tamis.repack(source, tmp_path / target, {"v": PACKED})
+        with tamis.open(tmp_path / target) as stored, tamis.open(tmp_path / target, unpack=True) as file:
+            assert stored["v"].dtype == np.int8
+            array = pickle.loads(pickle.dumps(file))["v"]
+            assert array.dtype == (np.float64 if target.endswith(".zarr") else np.float32)
+            np.testing.assert_array_equal(np.isnan(array[...]), values == FILL)
+            assert np.nanmax(np.abs(array.read().astype("f8") - np.where(values == FILL, np.nan, values))) <= 0.1
+            assert abs(array[2, 10, 10] - values[2, 10, 10]) <= 0.1
+            assert np.isnan(array[0, 0, 0])
+            assert file["time"][...].tolist() == list(range(6))
+            assert array.__dask_tokenize__() != stored["v"].__dask_tokenize__()

@@ -34,9 +34,9 @@ class Format(NamedTuple):
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
 
 
-@checked(path=PATH, restore=FLAG)
+@checked(path=PATH, restore=FLAG, unpack=FLAG)
 def open(  # noqa: A001 - xarray and gzip also call it open
-    path: PathLike, threads: int | None = None, *, restore: bool = True
+    path: PathLike, threads: int | None = None, *, restore: bool = True, unpack: bool = False
 ) -> File:
     """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
 
@@ -49,6 +49,9 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     restore
         Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
         stored values, with invented ones instead of missing ones, as other readers see them.
+    unpack
+        Return packed integers in units of the variable, by ``scale_factor`` and ``add_offset``: floats of the type of
+        these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     """
     from tamis.reading.file import File  # late, like formats: few commands need it
 
-    return File(_format_of(path).open_reader, path, threads, restore)
+    return File(_format_of(path).open_reader, path, threads, restore, unpack)
 
 
 def open_store(path: PathLike) -> Store:

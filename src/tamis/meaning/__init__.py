@@ -14,6 +14,7 @@ from tamis.meaning.variables import (
     numbers,
     packing_of,
     text,
+    unpacked_type,
     valid_range,
 )
 
@@ -32,5 +33,6 @@ __all__ = [
     "packing_of",
     "roles_of",
     "text",
+    "unpacked_type",
     "valid_range",
 ]

@@ -164,6 +164,16 @@ def packing_of(attributes: Attributes) -> Packing | None:
     return Packing(scale, offset)
 
 
+def unpacked_type(attributes: Attributes, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the type of packed integers in units of their variable: that of their attributes; None for others."""
+    if dtype.kind not in "iu" or is_unsigned(attributes) or packing_of(attributes) is None:
+        return None
+    factors = [factor for name in ("scale_factor", "add_offset") if (factor := numbers(attributes, name)).size]
+    unpacked: np.dtype[Any] = np.result_type(*(factor.dtype for factor in factors))
+    is_float = unpacked.kind == "f" and unpacked.itemsize in (4, 8)
+    return unpacked.newbyteorder("=") if is_float else np.dtype(np.float64)
+
+
 HISTORY = "history"
 
 _OWN = "tamis "

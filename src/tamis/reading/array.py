@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tamis import meaning
 from tamis.arrays.selection import Piece, Points, Selection
 from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
@@ -251,6 +252,32 @@ class Array:
     def __repr__(self) -> str:
         chunks = f" in chunks of {self.chunks}" if self.chunks else ""
         return printable(f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>")
+
+
+class UnpackedArray(Array):
+    """A packed array with its values in units of the variable, and missing ones as NaN."""
+
+    def __init__(self, packed: Any, packing: meaning.Packing, dtype: np.dtype[Any]) -> None:
+        super().__init__(packed._file, packed.name, packed.shape, dtype, packed.chunks)
+        self.attrs: dict[str, Any] = packed.attrs
+        self._packed, self._packing = packed, packing
+        self._missing = meaning.missing_values(self.attrs, packed.dtype.newbyteorder("="))
+
+    def __getitem__(self, key: Any) -> Any:
+        codes = np.asarray(self._packed[key])
+        kind = self.dtype.type
+        values = codes.astype(kind) * kind(self._packing.scale) + kind(self._packing.offset)
+        return np.where(np.isin(codes, self._missing), kind(np.nan), values)[()] if self._missing else values
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return (*super().__dask_tokenize__(), "unpacked")
+
+
+def unpacked(array: Any) -> Any:
+    """Return an array with its values in units of the variable; the array itself if it is not packed."""
+    attributes, dtype = array.attrs, array.dtype
+    packing, kind = meaning.packing_of(attributes), meaning.unpacked_type(attributes, dtype)
+    return array if packing is None or kind is None else UnpackedArray(array, packing, kind)
 
 
 def reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:

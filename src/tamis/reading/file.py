@@ -13,7 +13,7 @@ from tamis.arrays.cache import ChunkCache
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError
 from tamis.formatting import printable
-from tamis.reading.array import Array, reopened
+from tamis.reading.array import Array, reopened, unpacked
 from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class Group(Mapping[str, Any]):
         except NotFoundError as error:
             text = f"{file.path}: expected an array or group at {name!r}, found {error.args[0]}"
             raise NotFoundError(text).at(path=file.path, dataset=name) from None
-        return Group(file, path) if array is None else array
+        if array is None:
+            return Group(file, path)
+        return unpacked(array) if file.unpack else array
 
     def __iter__(self) -> Iterator[str]:
         """Return an iterator of paths, relative to this group: each array once."""
@@ -131,12 +133,14 @@ class File(Group):
         Number of threads that decode.
     restore
         Whether missing values in companions are restored.
+    unpack
+        Whether packed arrays give values in units of the variable.
 
     Attributes
     ----------
     path
         Absolute path.
-    threads, restore
+    threads, restore, unpack
         As given.
     cache
         Cache of decoded chunks, shared by all arrays.
@@ -150,8 +154,9 @@ class File(Group):
         path: str | os.PathLike[str],
         threads: int | None = None,
         restore: bool = True,
+        unpack: bool = False,
     ) -> None:
-        self._opens, self._asked_threads, self.restore = opens, threads, restore
+        self._opens, self._asked_threads, self.restore, self.unpack = opens, threads, restore, unpack
         self.threads, self.name = checked_threads(threads), "/"
         self.path = os.path.abspath(os.fsdecode(path))
         self._opened: Reader | None = opens(self.path)
@@ -229,7 +234,7 @@ class File(Group):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._opens, self.path, self._asked_threads, self.restore)
+        return type(self), (self._opens, self.path, self._asked_threads, self.restore, self.unpack)
 
     def __repr__(self) -> str:
         return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")

@@ -21,7 +21,7 @@ from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rounding import Pack, recorded_rounding
-from tamis.rounding.pack import PACKING_ATTRIBUTES, Facts, attributes_of
+from tamis.rounding.pack import Facts, attributes_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.protocols import PartByPart
 
@@ -218,12 +218,9 @@ def unpacked_type(array: StoredArray) -> np.dtype[Any]:
         If it has neither floats nor packed integers.
     """
     dtype = array.number_type
-    if array.packing is not None and dtype is not None and dtype.kind in "iu":
-        factors = (meaning.numbers(array.attributes, name) for name in PACKING_ATTRIBUTES)
-        dtype = np.result_type(*(factor.dtype for factor in factors if factor.size))
-    elif array.packing is not None:
-        dtype = None
-    if dtype is None or dtype.kind != "f" or dtype.itemsize not in (4, 8) or meaning.is_unsigned(array.attributes):
+    if dtype is not None and array.packing is not None:
+        dtype = meaning.unpacked_type(array.attributes, dtype)
+    if dtype is None or dtype.kind != "f" or dtype.itemsize not in (4, 8):
         raise ParameterError(
             f"expected float32, float64 or integers packed by CF's attributes, got {array.type_text}: use lossless"
             " filters, such as shuffle|deflate(4)"
