@@ -12,11 +12,10 @@ from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
-    from tamis.formats.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
+    from tamis.formats.hdf5.tree.create import PhaseChange, create_group, group_filters, group_phase_change
     from tamis.formats.hdf5.writing.appender import Appender, Partial
-    from tamis.formats.hdf5.writing.bounded import create_appender
     from tamis.formats.hdf5.writing.creation import create_dataset
-    from tamis.formats.hdf5.writing.dataset import write, write_stream
+    from tamis.formats.hdf5.writing.dataset import create_appender, write, write_stream
 
 __all__ = [
     "Appender",
@@ -37,11 +36,10 @@ __all__ = [
 
 _LATE = {
     "chunk_access": "chunk_type pipeline_of read_chunk",
-    "tree.groups": "PhaseChange create_group group_filters group_phase_change",
+    "tree.create": "PhaseChange create_group group_filters group_phase_change",
     "writing.appender": "Appender Partial",
-    "writing.bounded": "create_appender",
     "writing.creation": "create_dataset",
-    "writing.dataset": "write write_stream",
+    "writing.dataset": "create_appender write write_stream",
 }
 """Names that are imported when they are first used, by module."""
 

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 from tamis.imports import late_names
 
 if TYPE_CHECKING:
-    from tamis.formats.zarr.arguments_of import codecs
-    from tamis.formats.zarr.pipeline_codec import Pipeline2Codec, PipelineCodec
-    from tamis.formats.zarr.reshape_codec import ReshapeCodec
-    from tamis.formats.zarr.zarr2_codecs import H5zZfp, Zfpy
-    from tamis.formats.zarr.zfp_codec import ZfpCodec
+    from tamis.formats.zarr.codec_choice import codecs
+    from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec, Zfpy
+    from tamis.formats.zarr.zarr3_codecs import PipelineCodec, ReshapeCodec, ZfpCodec
 
 __all__ = ["H5zZfp", "Pipeline2Codec", "PipelineCodec", "ReshapeCodec", "ZfpCodec", "Zfpy", "codecs"]
 
 _MODULES = {
     "H5zZfp": "zarr2_codecs",
-    "Pipeline2Codec": "pipeline_codec",
-    "PipelineCodec": "pipeline_codec",
-    "ReshapeCodec": "reshape_codec",
-    "ZfpCodec": "zfp_codec",
+    "Pipeline2Codec": "zarr2_codecs",
+    "PipelineCodec": "zarr3_codecs",
+    "ReshapeCodec": "zarr3_codecs",
+    "ZfpCodec": "zarr3_codecs",
     "Zfpy": "zarr2_codecs",
-    "codecs": "arguments_of",
+    "codecs": "codec_choice",
 }
 
 

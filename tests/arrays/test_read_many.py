@@ -17,7 +17,7 @@ from tamis.arrays.grid import Grid
 from tamis.arrays.read_many import ManyChunks, goes_over_many
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5.lib.chunk_index import _rows
+from tamis.formats.hdf5.lib.chunks import _rows
 from tamis.pipeline import Pipeline
 
 SHAPE, CHUNKS = (30, 41, 22), (4, 8, 5)

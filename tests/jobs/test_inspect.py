@@ -14,7 +14,7 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
 from tamis.errors import FileError
-from tamis.formats.hdf5.tree.groups import create_group
+from tamis.formats.hdf5.tree.create import create_group
 from tamis.jobs.inspect.job import DatasetInfo
 
 Run = Callable[..., str]
@@ -261,7 +261,7 @@ def test_inspect_group_filters_shown_apart_from_datasets(tmp_path: Path) -> None
 def test_inspect_group_that_cannot_be_listed_does_not_hide_the_rest(tmp_path: Path, python: Run) -> None:
     code = """
 import sys, h5py, hdf5plugin, tamis
-from tamis.formats.hdf5.tree.groups import create_group
+from tamis.formats.hdf5.tree.create import create_group
 with h5py.File(sys.argv[1], "w") as file:
     group = create_group(file, "g", "filter(32004,0)!", max_compact=0)
     for i in range(20):

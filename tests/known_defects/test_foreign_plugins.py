@@ -18,8 +18,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.formats.hdf5.copying import copy_file
 from tamis.formats.hdf5.store import Hdf5Store
+from tamis.formats.hdf5.writer import copy_file
 from tamis.rewrite.transfer import Changes
 
 COMMAND = Path(sys.executable).parent / "tamis"

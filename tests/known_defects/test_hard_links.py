@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError
-from tamis.formats.hdf5.lib.source_file import open_source
+from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.tree.walk import walk
 
 VALUES = np.arange(64 * 64, dtype="f4").reshape(64, 64)

@@ -18,7 +18,7 @@ from tamis.arrays.grid import Grid
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Deflate
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
-from tamis.formats.hdf5.lib.direct_chunks import check_recorded, noted
+from tamis.formats.hdf5.lib.chunks import check_recorded, noted
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.rewrite.rewrite import Rewrite, Written
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tamis import zfp
 from tamis.arrays.selection import select
 from tamis.errors import StreamError
-from tamis.zfp.blocks import block_count, block_nbits, decode_blocks, nbytes_of, touched
+from tamis.zfp.arrays import block_count, block_nbits, decode_blocks, nbytes_of, touched
 
 pytestmark = pytest.mark.usefixtures("kernel")  # once for each
 

@@ -6,7 +6,6 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +22,11 @@ from tamis.arrays.source import ByteSource, FileSource
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
-from tamis.zfp import blocks
+from tamis.zfp.arrays import block_nbits, decode_blocks, nbytes_of, touched
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.zfp.blocks import Run
+    from tamis.zfp.arrays import Run
 
 # A block of three axes touches 16 lines of an array, far from each other, which compete for the same cache set if
 # extents are powers of two: 512 MiB in chunks of 64³ take 0.80 s directly, and 0.60 s through memory that stays cached.
@@ -43,7 +42,7 @@ class ZfpChunks:
         self._squeeze = tuple(0 if extent == 1 else slice(None) for extent in chunk.shape)
         self.is_aside = len(header.shape) >= _SCATTERED_AXES and chunk.nbytes <= _MOST_ASIDE_NBYTES
         self._local = threading.local()
-        self.nbits = blocks.block_nbits(self._mode, header.dtype, len(header.shape))
+        self.nbits = block_nbits(self._mode, header.dtype, len(header.shape))
 
     @classmethod
     def of(cls, stage: Stage, chunk: ChunkType) -> ZfpChunks | None:
@@ -77,13 +76,13 @@ class ZfpChunks:
         return room
 
     def touched(self, inside: Sequence[Any]) -> list[Run] | None:
-        """Return the blocks that a selection needs; None if decoding the whole chunk is as fast; see `blocks`."""
+        """Return the blocks that a selection needs; None if decoding the whole chunk is as fast."""
         longer = [index for index, extent in zip(inside, self._chunk.shape, strict=True) if extent > 1]
-        return blocks.touched(longer, self._header.shape)
+        return touched(longer, self._header.shape)
 
     def decode_blocks(self, data: bytes, offset: int, runs: Sequence[Run], out: NDArray[Any]) -> NDArray[Any]:
         """Decode runs of blocks from a part of a chunk's stream that begins at `offset` in bytes."""
-        blocks.decode_blocks(data, offset, runs, self._view(out), self._mode, self.nbits or 0)
+        decode_blocks(data, offset, runs, self._view(out), self._mode, self.nbits or 0)
         return self._swapped(out)
 
     def _view(self, out: NDArray[Any]) -> NDArray[Any]:
@@ -97,33 +96,44 @@ class ZfpChunks:
         return out
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StoredChunks:
-    """Everything needed to decode the chunks of an array."""
-
-    # Path of the file, and name of the array in it
-    path: str
-    name: str
-    index: ChunkIndex
-    pipeline: Pipeline  # The filters, with stored parameters
-    chunk: ChunkType  # Type and shape of a chunk
-    fill: NDArray[Any]  # Value of chunks that are not stored
-    # Whether chunks that extend beyond the array are filtered; HDF5 can skip that without setting a mask
-    partial_filtered: bool = True
-
-
 class ChunkReader:
-    """The stored chunks of an array of numbers, or of elements of bytes. Threads may share it."""
+    """The stored chunks of an array of numbers, or of elements of bytes. Threads may share it.
 
-    def __init__(self, stored: StoredChunks, source: ByteSource) -> None:
-        self.label, self.index = f"{stored.path}: {stored.name}", stored.index
-        self._path, self._name = stored.path, stored.name
-        self.pipeline, self.chunk, self.fill = stored.pipeline, stored.chunk, stored.fill
-        self.shape = stored.index.grid.shape
-        self._partial_filtered = stored.partial_filtered
+    Parameters
+    ----------
+    path, name
+        Path of the file, and name of the array in it.
+    index
+        The places of its chunks in the source.
+    pipeline
+        The filters, with stored parameters.
+    chunk
+        Type and shape of a chunk.
+    fill
+        Value of chunks that are not stored.
+    source
+        The bytes.
+    partial_filtered
+        Whether chunks that extend beyond the array are filtered; HDF5 can skip that without setting a mask.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        index: ChunkIndex,
+        pipeline: Pipeline,
+        chunk: ChunkType,
+        fill: NDArray[Any],
+        source: ByteSource,
+        *,
+        partial_filtered: bool = True,
+    ) -> None:
+        self.label, self.index, self._path, self._name = f"{path}: {name}", index, path, name
+        self.pipeline, self.chunk, self.fill, self.shape = pipeline, chunk, fill, index.grid.shape
+        self._partial_filtered, self._nbytes = partial_filtered, source.nbytes
         self._source: ByteSource | None = source
-        self._nbytes = source.nbytes
-        self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
+        self._zfp = ZfpChunks.of(pipeline.stages[0], chunk) if pipeline.stages else None
 
     def stored(self, origin: Origin) -> tuple[bytes, int]:
         """Return the bytes and the filter mask of a stored chunk."""
@@ -238,7 +248,7 @@ class ChunkReader:
         if self._zfp is None or self._zfp.nbits is None:
             raise ValueError("expected runs that touched_blocks() found")
         record = self._record(origin)
-        start, stop = blocks.nbytes_of(runs, self._zfp.nbits)
+        start, stop = nbytes_of(runs, self._zfp.nbits)
         data = self._read(origin, record, start, max(start, min(stop, record.nbytes)))
         try:
             return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))

@@ -42,6 +42,11 @@ def origin_of(part: Region) -> Origin:
     return tuple([span.start for span in part])  # a list is faster, and this runs for each chunk
 
 
+def shape_of(part: Region) -> tuple[int, ...]:
+    """Return the extents of a region."""
+    return tuple([span.stop - span.start for span in part])
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The grid of chunks of an array, numbered from 0 with the last axis fastest."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arrays.grid import shape_of
 from tamis.errors import FileError
 
 if TYPE_CHECKING:
@@ -41,12 +42,14 @@ def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
     return out
 
 
-_SHORT_NBYTES = 2048
-"""Shorter runs are read faster by a library that reads several at once."""
+_SHORT_NBYTES, _SCATTERED_NBYTES = 16 << 10, 2048
+"""Shorter runs are read many at a time, here or by a library."""
+
+_AT_ONCE = 1024
 
 
 class ContiguousReader:
-    """An array of numbers that are stored contiguously."""
+    """An array of values that are stored contiguously, or as records at equal distances."""
 
     def __init__(
         self,
@@ -55,42 +58,69 @@ class ContiguousReader:
         dtype: np.dtype[Any],
         source: ByteSource,
         offset: int,
-        read_scattered: Callable[[Region], NDArray[Any]],
+        *,
+        record_stride: int | None = None,
+        is_swapped: bool = False,
+        read_scattered: Callable[[Region], NDArray[Any]] | None = None,
     ) -> None:
         self.label, self.shape, self.dtype = label, shape, dtype
         self.chunk_shape: tuple[int, ...] | None = None
         self._source: ByteSource | None = source
-        self._offset, self._read_scattered = offset, read_scattered
+        self._offset, self._is_swapped, self._read_scattered = offset, is_swapped, read_scattered
+        self._strides = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
+        if record_stride is not None:
+            self._strides[0] = record_stride
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read the runs of a part, directly into `out` if it has the file's type."""
-        extents = [axis.stop - axis.start for axis in part]
-        axis = len(extents) - 1  # the slowest axis within a run
-        while axis and extents[axis] == self.shape[axis]:
-            axis -= 1
-        run = math.prod(extents[axis:]) * self.dtype.itemsize
-        if run < _SHORT_NBYTES and run < math.prod(extents) * self.dtype.itemsize:
-            return put(self._read_scattered(part), out)
-        if out is not None and not (out.dtype == self.dtype and out[(0,) * axis].flags.c_contiguous):
-            return put(self.read(part), out)
+        """Read the runs of a part, directly into `out` if it has the type of the values."""
+        extents = shape_of(part)
+        first, nbytes = len(extents), self.dtype.itemsize  # the slowest axis within a run, and the size of a run
+        while first and self._strides[first - 1] == nbytes:
+            first -= 1
+            nbytes *= extents[first]
+        is_short = nbytes < math.prod(extents) * self.dtype.itemsize and nbytes < _SHORT_NBYTES
+        if self._read_scattered is not None and is_short:
+            is_short = False
+            if nbytes < _SCATTERED_NBYTES:
+                return put(self._read_scattered(part), out)
+        if out is not None:
+            run = out if is_short else out[(0,) * first]
+            if out.dtype != self.dtype or not run.flags.c_contiguous:
+                return put(self.read(part), out)
         values = np.empty(extents, self.dtype) if out is None else out
-        strides = [math.prod(self.shape[i + 1 :]) * self.dtype.itemsize for i in range(len(extents))]
-        tail = sum(span.start * stride for span, stride in zip(part[axis:], strides[axis:], strict=True))
-        for index in itertools.product(*map(range, extents[:axis])):
-            steps = zip(index, part, strides, strict=False)
-            offset = self._offset + tail + sum((span.start + i) * stride for i, span, stride in steps)
-            self._fill(values[index].reshape(-1).view(np.uint8).data, offset)
-        return values
-
-    def _fill(self, room: memoryview, offset: int) -> None:
-        if self._source is None:
-            raise FileError(f"{self.label}: expected an open file, got one that was closed")
         try:
-            count = self._source.read_into(offset, room)
+            if values.size:
+                self._fill(values, part, first, nbytes, is_short)
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.label}: values cannot be read: {error.strerror}") from error
-        if count < len(room):
-            raise FileError(f"{self.label}: expected {len(room)} bytes at {offset}, got {count}: the file is truncated")
+        return values.byteswap(inplace=True) if self._is_swapped else values
+
+    def _fill(self, values: NDArray[Any], part: Region, first: int, nbytes: int, is_short: bool) -> None:
+        """Read all runs of a part into memory, in their order."""
+        if (source := self._source) is None:
+            raise FileError(f"{self.label}: expected an open file, got one that was closed")
+        begin = self._offset + sum(span.start * stride for span, stride in zip(part, self._strides, strict=True))
+        indices = itertools.product(*map(range, values.shape[:first]))
+        runs = ((index, begin + sum(map(int.__mul__, index, self._strides))) for index in indices)
+        if not is_short:
+            for index, offset in runs:
+                run: Any = (*index, ...)  # a view, of a scalar, too
+                count = source.read_into(offset, values[run].reshape(-1).view(np.uint8).data)
+                self._check(count, nbytes, offset)
+            return
+        at, room = 0, values.reshape(-1).view(np.uint8)
+        while batch := [offset for _, offset in itertools.islice(runs, _AT_ONCE)]:
+            read = source.read_many((offset, nbytes) for offset in batch)
+            for data, offset in zip(read, batch, strict=True):
+                self._check(len(data), nbytes, offset)
+            room[at : at + len(read) * nbytes] = np.frombuffer(b"".join(read), np.uint8)
+            at += len(read) * nbytes
+
+    def _check(self, count: int, nbytes: int, offset: int) -> None:
+        if count < nbytes:
+            raise FileError(f"{self.label}: expected {nbytes} bytes at {offset}, got {count}: the file is truncated")
 
     def close(self) -> None:
         """Release the source; running reads finish first."""

@@ -6,9 +6,8 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from typing import Any, Protocol, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from tamis.zfp.header import check_threads
 
@@ -19,41 +18,6 @@ _AHEAD = 2
 """Limit of results, for each thread, that wait to be taken or are in work."""
 
 
-class Task(Protocol):
-    """One call of a function by an executor."""
-
-    def result(self) -> Any:
-        """Wait for the call, and return its result or raise its error."""
-
-    def cancel(self) -> object:
-        """Cancel the call if it has not started."""
-
-
-class Executor(Protocol):
-    """An executor of calls: threads of this process, or workers on other machines."""
-
-    workers: int  # Number of calls that run at a time
-
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
-        """Call a function with one argument."""
-
-
-class ThreadExecutor:
-    """Threads of this process."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self._pool = ThreadPoolExecutor(workers, "tamis")
-
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
-        """Call a function with one argument."""
-        return self._pool.submit(function, item)
-
-    def close(self) -> None:
-        """Wait for running calls."""
-        self._pool.shutdown()
-
-
 def checked_threads(threads: int | None) -> int:
     """Return a number of threads; None means as many as the process may use. Raises ParameterError below 1."""
     if threads is None:
@@ -61,7 +25,7 @@ def checked_threads(threads: int | None) -> int:
     return check_threads(threads)
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | Executor) -> Generator[R, None, None]:
+def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) -> Generator[R, None, None]:
     """Call a function on items in threads, and yield the results in the order of the items.
 
     At most two results per thread are in progress or waiting, so memory is bounded for any number of items. An error of
@@ -83,12 +47,11 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | E
         yield from map(function, items)
         return
     del first
-    with ExitStack() as stack:
-        executor = stack.enter_context(closing(ThreadExecutor(threads))) if isinstance(threads, int) else threads
-        pending: deque[Task] = deque()
+    with ThreadPoolExecutor(threads, "tamis") as executor:
+        pending: deque[Future[R]] = deque()
         try:
             for item in items:
-                if len(pending) == _AHEAD * executor.workers:
+                if len(pending) == _AHEAD * threads:
                     yield pending.popleft().result()
                 pending.append(executor.submit(function, item))
             while pending:

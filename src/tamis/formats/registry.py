@@ -151,7 +151,7 @@ def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
         raise ParameterError(
             f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(options)}"
         )
-    from tamis.formats.hdf5.copying import Hdf5Form
+    from tamis.formats.hdf5.writer import Hdf5Form
 
     return Hdf5Form()
 

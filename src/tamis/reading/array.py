@@ -19,7 +19,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.formatting import printable
 from tamis.kinds import ARRAY, explained
-from tamis.zfp.blocks import block_count
+from tamis.zfp.arrays import block_count
 
 if TYPE_CHECKING:
     from tamis.arrays.cache import ChunkCache

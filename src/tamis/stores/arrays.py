@@ -6,7 +6,6 @@ import math
 import posixpath
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 from tamis import meaning
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
-from tamis.errors import FileError
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 from tamis.stores.protocols import Arrays, Readers, StoredArray
 
 if TYPE_CHECKING:
@@ -100,41 +98,6 @@ class DescribedArray:
         return None if self.number_type is None else meaning.packing_of(self.attributes)
 
 
-class ArrayTable(Arrays[StoredArray]):
-    """Existing arrays, in the order of the store."""
-
-    def __init__(self, arrays: Iterable[StoredArray]) -> None:
-        self._arrays = {array.path: array for array in arrays}
-
-    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
-        """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
-        table = type(self)(())
-        table._arrays = {
-            labels.get(path, path): array for path, array in self._arrays.items() if others or path in labels
-        }
-        return table
-
-    def __getitem__(self, path: str) -> StoredArray:
-        return self._arrays[path]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def marked(self) -> list[str]:
-        """Return the paths of arrays that have a companion."""
-        return [path for path, array in self._arrays.items() if array.has_companion]
-
-    def companions(self) -> Iterator[tuple[StoredArray, str]]:
-        """Yield each companion and the path of its variable; damaged ones are left out."""
-        for path in self.marked():
-            with suppress(FileError):
-                if (companion := self._arrays[path].companion) is not None:
-                    yield companion, path
-
-
 class ListedStore(Generic[A]):
     """Members of a `tamis.stores.protocols.Store` that knows all arrays when it is opened, by one path each."""
 
@@ -156,9 +119,9 @@ class ListedStore(Generic[A]):
         """Do nothing: no array is read faster with others."""
 
     @cached_property
-    def arrays(self) -> ArrayTable:
+    def arrays(self) -> Arrays[A]:
         """All arrays, in the order of the store."""
-        return ArrayTable(self._arrays.values())
+        return Arrays(self._arrays)
 
     @property
     def model(self) -> Self:
@@ -199,6 +162,10 @@ class ListedStore(Generic[A]):
         return []
 
 
+_FILTER_NBYTES, _RECORD_NBYTES = 32, 16
+"""Approximate sizes of a filter and of a chunk in a file that gets them."""
+
+
 class UnchunkedArray:
     """Members of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
 
@@ -225,6 +192,15 @@ class UnchunkedArray:
     def parts(self, grid: Grid) -> Parts:
         """Return all parts of a grid: every value is stored."""
         return Parts(grid) if self.size else Parts(grid, range(0))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in a file of these values."""
+        if chunk_shape is None:
+            return 0
+        return _FILTER_NBYTES * len(pipeline.stages) + _RECORD_NBYTES * Grid(self.shape, chunk_shape).chunk_count
+
+    def check_readable(self) -> None:
+        """Do nothing: there are no filters, and values that cannot be computed raise their own error."""
 
 
 _NAMES = {

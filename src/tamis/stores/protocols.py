@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from tamis.meaning.companions import CompanionFlags
     from tamis.meaning.missing import Flags, Missing
     from tamis.pipeline import Pipeline
-    from tamis.stores.data_model import DataModel
-    from tamis.stores.header import Header
+    from tamis.stores.data_model import DataModel, Header
 
 ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
@@ -453,19 +454,42 @@ A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
 
 
 class Arrays(Mapping[str, A_co]):
-    """Arrays by path; each is examined once, on first use."""
+    """Arrays by path, in the order of the store."""
 
-    @abstractmethod
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self.entries = entries
+
+    def __getitem__(self, path: str) -> A_co:
+        array: A_co = self.entries[path]
+        return array
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.entries  # without opening it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
         """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
+        arrays = copy(self)
+        arrays.entries = {
+            labels.get(path, path): entry for path, entry in self.entries.items() if others or path in labels
+        }
+        return arrays
 
     def marked(self) -> list[str]:
         """Return the paths of arrays that have a companion."""
-        return []
+        return [path for path, array in self.items() if array.has_companion]
 
     def companions(self) -> Iterator[tuple[A_co, str]]:
         """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""
-        return iter(())
+        for path in self.marked():
+            with suppress(FileError):
+                if (companion := self[path].companion) is not None:
+                    yield companion, path  # type: ignore[misc]  # of the same kind
 
 
 class EncodedChunk(Protocol):

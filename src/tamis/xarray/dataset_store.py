@@ -23,19 +23,18 @@ from xarray.backends import H5NetCDFStore
 from xarray.conventions import encode_dataset_coordinates
 
 from tamis import meaning
-from tamis.arrays.grid import Grid, Region
+from tamis.arrays.grid import Region
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
-from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import ListedStore, UnchunkedArray, header_of
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
-    from tamis.stores.header import Header
+    from tamis.stores.data_model import Header
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +164,11 @@ _TEXT = np.dtype("O", metadata={"vlen": str})
 _KEPT_NBYTES = 64 << 20
 """Bytes of computed blocks of a dask array that are kept, unless a single part needs more."""
 
-_FILTER_NBYTES, _CHUNK_NBYTES = 32, 16
 
-
-class VariableArray(UnchunkedArray, PartByPart):
+class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     """An encoded variable."""
 
     can_read_independently = False
-    absent_files: tuple[str, ...] = ()
     layout = "in memory"
 
     def __init__(
@@ -184,7 +180,11 @@ class VariableArray(UnchunkedArray, PartByPart):
         self.maxshape = tuple(
             None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
         )
-        self.attributes: Mapping[str, Any] = variable.attrs
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name."""
+        return self.variable.attrs
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
@@ -268,42 +268,6 @@ class VariableArray(UnchunkedArray, PartByPart):
         if dtype.kind not in "iuf":  # only numbers have an attribute for it
             return np.array("", object) if self.varies else np.zeros((), dtype)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
-
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value in the type of chunks, numbers or bytes."""
-        if dtype.kind == "V":
-            return np.frombuffer(self.fill_value.tobytes(), dtype)[0]
-        return self.fill_value.astype(dtype)[()]
-
-    @cached_property
-    def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes: see `tamis.meaning.variables`."""
-        if self.number_type is None:
-            return Missing()
-        dtype = self.number_type.newbyteorder("=")
-        return Missing(meaning.missing_values(self.attributes, dtype), *meaning.valid_range(self.attributes, dtype))
-
-    @property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes, with their bits."""
-        markers = [np.asarray(self.attributes.get(name, 0)) for name in meaning.FILL_ATTRIBUTES]
-        return [
-            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
-        ]
-
-    @property
-    def packing(self) -> meaning.Packing | None:
-        """The packing of the values by their attributes; None if there is none."""
-        return None if self.number_type is None else meaning.packing_of(self.attributes)
-
-    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return roughly how many bytes a chunk index and a list of filters take in the file."""
-        if chunk_shape is None:
-            return 0
-        return _FILTER_NBYTES * len(pipeline.stages) + _CHUNK_NBYTES * Grid(self.shape, chunk_shape).chunk_count
-
-    def check_readable(self) -> None:
-        """Do nothing: values that cannot be computed raise their own error."""
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader that computes parts of the values."""

@@ -17,9 +17,9 @@ from tamis.errors import DataError, FileError, MissingFilterError, ParameterErro
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.formats.hdf5.chunk_access import pipeline_of
+from tamis.formats.hdf5.lib.files import is_hdf5, open_source
 from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
-from tamis.formats.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.formatting import printable, shape_text
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop

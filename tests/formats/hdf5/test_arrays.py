@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import tamis
 from tamis.errors import ParameterError
-from tamis.formats.hdf5.opened_array import DatasetArray as Array
+from tamis.formats.hdf5.reader import DatasetArray as Array
 
 KEYWORDS: dict[str, dict[str, Any]] = {
     "raw": {},

@@ -15,7 +15,7 @@ from h5py import h5d, h5p, h5s, h5t
 import tamis
 from tamis.arrays.chunk_reader import ChunkReader
 from tamis.errors import FileError
-from tamis.formats.hdf5.lib import file_facts
+from tamis.formats.hdf5.lib import files
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
 
@@ -251,14 +251,14 @@ def test_records_offsets_are_where_the_bytes_lie(tmp_path: Path) -> None:
 
 def test_records_user_block_not_counted_by_the_library_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other versions of HDF5 count from the end of the user block: what this one says is taken for theirs."""
-    assert file_facts._offsets_count_user_block() in (True, False)
+    assert files._offsets_count_user_block() in (True, False)
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=1024) as file:
         file.create_dataset("x", data=VALUES, chunks=(23, 17))
         counted = int(Hdf5Array.of(file["x"]).chunk_index().offsets[0])
         file.flush()
     with h5py.File(tmp_path / "a.h5") as file:
-        before = file_facts._offsets_count_user_block()
-        monkeypatch.setattr(file_facts, "_offsets_count_user_block", lambda: not before)
+        before = files._offsets_count_user_block()
+        monkeypatch.setattr(files, "_offsets_count_user_block", lambda: not before)
         other = int(Hdf5Array.of(file["x"]).chunk_index().offsets[0])
     assert abs(other - counted) == 1024
     assert (tmp_path / "a.h5").read_bytes()[counted : counted + 8] == VALUES[0, 0].tobytes()

@@ -14,7 +14,7 @@ import pytest
 
 import tamis
 from tamis.errors import FileError, ParameterError
-from tamis.formats.hdf5.opened_array import DatasetArray as Array
+from tamis.formats.hdf5.reader import DatasetArray as Array
 from tamis.reading.file import File, Group
 
 

@@ -13,7 +13,7 @@ import pytest
 from tamis.arrays.reader import ContiguousReader
 from tamis.errors import FileError
 from tamis.formats.hdf5.compare.elements import changed_fill
-from tamis.formats.hdf5.lib.file_facts import descriptor_of
+from tamis.formats.hdf5.lib.files import descriptor_of
 from tamis.formats.hdf5.library_reader import LibraryReader
 from tamis.formats.hdf5.stored_array import Hdf5Array
 

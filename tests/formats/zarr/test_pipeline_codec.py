@@ -13,8 +13,8 @@ import pytest
 import zarr
 
 import tamis
-from tamis.formats.zarr.masked_chunk import MARK
-from tamis.formats.zarr.zfp_codec import as_declared
+from tamis.formats.zarr.stored.codecs import MASK_MARK
+from tamis.formats.zarr.zarr3_codecs import as_declared
 from tamis.zarr import Pipeline2Codec, PipelineCodec, ZfpCodec, codecs
 
 LOSSY = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"
@@ -64,7 +64,7 @@ def test_missing_values_kept_bit_by_bit_and_others_within_the_bound(tmp_path: Pa
     assert np.abs(result - values)[ordinary].max() <= 0.1
     np.testing.assert_array_equal(result[~ordinary], values[~ordinary])
     chunks = [path.read_bytes() for path in (tmp_path / "a.zarr" / "c").rglob("*") if path.is_file()]
-    assert {chunk.startswith(MARK + b"\1\0\0\0") for chunk in chunks} == {True, False}  # zfp was skipped for some
+    assert {chunk.startswith(MASK_MARK + b"\1\0\0\0") for chunk in chunks} == {True, False}  # zfp was skipped for some
 
 
 def test_chunk_has_the_bytes_of_hdf5(tmp_path: Path) -> None:
@@ -89,7 +89,8 @@ def test_big_endian_values_stored_little_endian(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "chunk", [MARK, MARK + b"\0\0", MARK + b"\x02\0\0\0" + bytes(256), MARK + b"\0\0\0\1" + bytes(256)]
+    "chunk",
+    [MASK_MARK, MASK_MARK + b"\0\0", MASK_MARK + b"\x02\0\0\0" + bytes(256), MASK_MARK + b"\0\0\0\1" + bytes(256)],
 )
 def test_damaged_mask_refused(tmp_path: Path, chunk: bytes) -> None:
     write(tmp_path / "a.zarr", np.zeros((8, 8), "f4") + 1, "shuffle")
@@ -137,7 +138,7 @@ def test_codecs_filter_without_codec_refused() -> None:
 
 
 def test_chunk_that_begins_like_a_mark_is_marked(tmp_path: Path) -> None:
-    values = np.frombuffer(MARK + bytes(52), "f4").reshape(4, 4)
+    values = np.frombuffer(MASK_MARK + bytes(52), "f4").reshape(4, 4)
     array = zarr.create_array(
         str(tmp_path / "a.zarr"),
         shape=(4, 4),
@@ -147,7 +148,7 @@ def test_chunk_that_begins_like_a_mark_is_marked(tmp_path: Path) -> None:
         compressors=None,
     )
     array[...] = values
-    assert (tmp_path / "a.zarr" / "c" / "0" / "0").read_bytes() == MARK + bytes(4) + values.tobytes()
+    assert (tmp_path / "a.zarr" / "c" / "0" / "0").read_bytes() == MASK_MARK + bytes(4) + values.tobytes()
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "a.zarr"))[...], values)
 
 

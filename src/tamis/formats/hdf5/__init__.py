@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamis.formats.hdf5.lib.source_file import register
+from tamis.formats.hdf5.lib.files import register
 
 register()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import FileError, TamisError, located
-from tamis.formats.hdf5.lib.chunk_index import chunk_info
+from tamis.formats.hdf5.lib.chunks import chunk_info
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.kinds import Kind, checked
 

@@ -21,7 +21,7 @@ from tamis.filters.zfp import is_stored
 from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_values
 from tamis.formats.hdf5.lib.datatypes import type_words
-from tamis.formats.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
+from tamis.formats.hdf5.lib.files import address_nbytes, filename_of, is_read_only
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import Form, QuickFacts, listed_pipeline, quick_facts

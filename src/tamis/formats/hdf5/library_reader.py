@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 from h5py import h5s, h5t
 from numpy.typing import NDArray
 
-from tamis.arrays.grid import Region, origin_of
+from tamis.arrays.grid import Origin, Region, origin_of, shape_of
 from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import Filter, UnknownFilter, Zfp
@@ -21,6 +22,9 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.foreign_filters import decodes
 from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.protocols import Readers
+
+if TYPE_CHECKING:
+    from tamis.formats.hdf5.dataset_facts import DatasetFacts
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
@@ -83,119 +87,114 @@ def _hint(absent: list[Filter]) -> str:
     return "import hdf5plugin in the program that reads"
 
 
-class LibraryReader:
+class _DatasetReader:
+    """A dataset that h5py reads; see `tamis.arrays.reader.ArrayReader`."""
+
+    errors: tuple[type[Exception], ...] = (OSError, RuntimeError)
+    """Errors that become a FileError."""
+
+    def __init__(self, array: DatasetFacts, dtype: np.dtype[Any]) -> None:
+        self.array, self.dataset, self.dtype = array, array.dataset, dtype  # which stays open
+        self.shape, self.chunk_shape = array.shape, array.chunk_shape
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part of the array."""
+        try:
+            return put(self.values(part), out)
+        except self.errors as error:
+            pass_interrupt(error)
+            raise FileError(f"{self.array.label}: {self.failure(origin_of(part), error)}") from error
+
+    @abstractmethod
+    def values(self, part: Region) -> NDArray[Any]:
+        """Return the values of a part."""
+
+    @abstractmethod
+    def failure(self, start: Origin, error: Exception) -> str:
+        """Return why a part from `start` on cannot be read."""
+
+    def close(self) -> None:
+        """Do nothing: the owner closes the dataset."""
+
+
+class LibraryReader(_DatasetReader):
     """A dataset as HDF5 reads it: numbers, or elements of other types as bytes in the file."""
 
-    def __init__(
-        self,
-        dataset: h5py.Dataset,
-        label: str,
-        dtype: np.dtype[Any],
-        shape: tuple[int, ...],
-        chunk_shape: tuple[int, ...] | None,
-        *,
-        numeric: bool,
-        filters: Sequence[Filter],
-        unreadable_empty: bool,
-    ) -> None:
-        self.dataset, self.label, self.dtype = dataset, label, dtype
-        self.shape, self.chunk_shape = shape, chunk_shape
-        self._numeric, self._filters, self._unreadable_empty = numeric, filters, unreadable_empty
+    def __init__(self, array: DatasetFacts) -> None:
+        super().__init__(array, array.dtype or array.dataset.dtype)
 
-    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a part of the array."""
-        if self._unreadable_empty:
-            return put(np.zeros([axis.stop - axis.start for axis in part], self.dtype), out)
-        try:
-            if self._numeric:
-                return put(self._numbers(part), out)
-            return put(read_bytes(self.dataset, part, self.dataset.id.get_type()), out)
-        except (OSError, RuntimeError) as error:
-            reason = library_failure(self._filters, error)
-            raise FileError(f"{self.label}: values from {origin_of(part)} on cannot be read: {reason}") from error
-
-    def _numbers(self, part: Region) -> NDArray[Any]:
-        """Read numbers as h5py does, by fewer calls of HDF5."""
-        shape = tuple(axis.stop - axis.start for axis in part)
+    def values(self, part: Region) -> NDArray[Any]:
+        """Read numbers as h5py does, by fewer calls of HDF5, or bytes; zeros if there is nothing to read."""
+        is_empty, dataset = self.array.is_unreadable_empty, self.dataset
+        if self.array.number_type is None and not is_empty:
+            return read_bytes(dataset, part, dataset.id.get_type())
+        shape = shape_of(part)
         values = np.zeros(shape, self.dtype)  # which HDF5 leaves as they are where nothing was written or defined
-        if values.size:
-            spaces = (h5s.ALL, h5s.ALL) if shape == self.shape else selected(self.dataset, part)
-            self.dataset.id.read(*spaces, values)
+        if values.size and not is_empty:
+            spaces = (h5s.ALL, h5s.ALL) if shape == self.shape else selected(dataset, part)
+            dataset.id.read(*spaces, values)
         return values
 
-    def close(self) -> None:
-        """Do nothing: the owner closes the dataset."""
+    def failure(self, start: Origin, error: Exception) -> str:
+        """Return why a part cannot be read, and how to get an absent filter."""
+        return f"values from {start} on cannot be read: {library_failure(self.array.pipeline.filters, error)}"
 
 
-class TextReader:
+class TextReader(_DatasetReader):
     """A dataset of texts of varying length, as objects."""
 
-    dtype: np.dtype[Any] = np.dtype(object)
+    errors = (OSError, RuntimeError, UnicodeDecodeError)
 
-    def __init__(self, dataset: h5py.Dataset, label: str) -> None:
-        self._dataset, self._label = dataset, label
-        self.shape, self.chunk_shape = dataset.shape, dataset.chunks
+    def __init__(self, array: DatasetFacts) -> None:
+        super().__init__(array, np.dtype(object))
 
-    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a part of the array."""
-        values = np.empty(tuple(axis.stop - axis.start for axis in part), object)
-        try:
-            self._dataset.id.read(*selected(self._dataset, part), values, h5t.py_create(self._dataset.dtype))
-            texts = [value.decode() if isinstance(value, bytes) else str(value or "") for value in values.reshape(-1)]
-        except (OSError, RuntimeError) as error:
-            pass_interrupt(error)
-            raise FileError(f"{self._label}: texts from {origin_of(part)} on cannot be read: {error}") from error
-        except UnicodeDecodeError as error:
-            raise FileError(
-                f"{self._label}: expected texts in UTF-8 from {origin_of(part)} on, found {error.object!r}"
-            ) from error
+    def values(self, part: Region) -> NDArray[Any]:
+        """Return texts."""
+        dataset, values = self.dataset, np.empty(shape_of(part), object)
+        dataset.id.read(*selected(dataset, part), values, h5t.py_create(dataset.dtype))
+        texts = [value.decode() if isinstance(value, bytes) else str(value or "") for value in values.reshape(-1)]
         values.reshape(-1)[:] = texts
-        return put(values, out)
-
-    def close(self) -> None:
-        """Do nothing: the owner closes the dataset."""
-
-
-class WitnessReader:
-    """A dataset as h5py itself reads it, in its own types: a witness that shares no code with tamis."""
-
-    def __init__(self, dataset: h5py.Dataset, label: str) -> None:
-        self._dataset, self._label = dataset, label
-        self.shape, self.chunk_shape, self.dtype = dataset.shape, dataset.chunks, dataset.dtype
-
-    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a part of the array; raises FileError if h5py cannot."""
-        try:
-            return put(self._values(part), out)
-        except (OSError, RuntimeError, TypeError, ValueError) as error:
-            pass_interrupt(error)
-            raise FileError(
-                f"{self._label}: values from {origin_of(part)} on cannot be read by h5py: {error}"
-            ) from error
-
-    def _values(self, part: Region) -> NDArray[Any]:
-        """Read a part like h5py, but opaque values with their tag, because HDF5 does not convert them without it."""
-        datatype = self._dataset.id.get_type()
-        if not datatype.detect_class(h5t.OPAQUE) and not datatype.detect_class(h5t.BITFIELD):
-            return np.asarray(self._dataset[part or ()], self.dtype)
-        values = np.zeros(tuple(axis.stop - axis.start for axis in part), self.dtype)
-        self._dataset.id.read(*selected(self._dataset, part), values, memory_type(datatype, self.dtype))
         return values
 
-    def close(self) -> None:
-        """Do nothing: the owner closes the dataset."""
+    def failure(self, start: Origin, error: Exception) -> str:
+        """Return why texts cannot be read, or the one that is not UTF-8."""
+        if isinstance(error, UnicodeDecodeError):
+            return f"expected texts in UTF-8 from {start} on, found {error.object!r}"
+        return f"texts from {start} on cannot be read: {error}"
+
+
+class WitnessReader(_DatasetReader):
+    """A dataset as h5py itself reads it, in its own types: a witness that shares no code with tamis."""
+
+    errors = (OSError, RuntimeError, TypeError, ValueError)
+
+    def __init__(self, array: DatasetFacts) -> None:
+        super().__init__(array, array.dataset.dtype)
+
+    def values(self, part: Region) -> NDArray[Any]:
+        """Read a part like h5py, but opaque values with their tag, because HDF5 does not convert them without it."""
+        dataset, datatype = self.dataset, self.dataset.id.get_type()
+        if not datatype.detect_class(h5t.OPAQUE) and not datatype.detect_class(h5t.BITFIELD):
+            return np.asarray(dataset[part or ()], self.dtype)
+        values = np.zeros(shape_of(part), self.dtype)
+        dataset.id.read(*selected(dataset, part), values, memory_type(datatype, self.dtype))
+        return values
+
+    def failure(self, start: Origin, error: Exception) -> str:
+        """Return the error of h5py."""
+        return f"values from {start} on cannot be read by h5py: {error}"
 
 
 def read_bytes(dataset: h5py.Dataset, part: Region, datatype: h5t.TypeID) -> NDArray[Any]:
     """Read a part of a dataset through HDF5 as bytes in the file, whatever the type."""
-    values = np.zeros(tuple(axis.stop - axis.start for axis in part), np.dtype((np.void, datatype.get_size())))
+    values = np.zeros(shape_of(part), np.dtype((np.void, datatype.get_size())))
     dataset.id.read(*selected(dataset, part), values, datatype)
     return values
 
 
 def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.SpaceID]:
     """Return the dataspaces of a part of a dataset, in memory and in the file."""
-    shape, space = tuple(axis.stop - axis.start for axis in part), dataset.id.get_space()
+    shape, space = shape_of(part), dataset.id.get_space()
     if not shape:
         return h5s.create(h5s.SCALAR), space
     space.select_hyperslab(origin_of(part), shape)

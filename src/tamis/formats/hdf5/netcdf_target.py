@@ -22,7 +22,6 @@ from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
-from tamis.formats.hdf5.companion_writer import replace_companions
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
 from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
@@ -30,7 +29,7 @@ from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
 from tamis.formats.hdf5.model.attributes import write_attribute
 from tamis.formats.hdf5.tree.walk import raw_name
-from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer
+from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY

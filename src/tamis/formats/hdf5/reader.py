@@ -1,23 +1,224 @@
-"""An HDF5 file for `tamis.open`; its datasets are arrays that are read in parallel."""
+"""An HDF5 file for `tamis.open`, and its datasets as arrays that are read in parallel, without a plugin."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
-from tamis.errors import FileError, MissingFilterError
+from tamis.arrays.grid import region
+from tamis.arrays.selection import Piece, Points, Selection, select
+from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
+from tamis.formats.hdf5.lib.datatypes import Conversion
+from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
-from tamis.formats.hdf5.lib.source_file import open_source
+from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
-from tamis.formats.hdf5.opened_array import DatasetArray
-from tamis.formats.hdf5.tree.groups import check_links
+from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
+from tamis.formats.hdf5.tree.create import check_links
+from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.reading.file import File
+
+
+class DatasetArray(Array):
+    """A dataset of a file, sliced like a NumPy array. Returned by `tamis.open`.
+
+    Chunks with values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. An array
+    can be pickled and used in many threads at once, and dask, xarray and NumPy accept it as an array. Missing values in
+    a companion of the dataset are restored.
+
+    Parameters
+    ----------
+    file
+        The file, which must stay open.
+    dataset
+        The h5py dataset.
+    name
+        The path by which it was opened.
+
+    Attributes
+    ----------
+    shape, dtype
+        Shape and type of the values, as in h5py; the shape is () for a null dataspace, which has no values.
+    chunks
+        Chunk shape, or None.
+    """
+
+    def __init__(self, file: File, dataset: h5py.Dataset, name: str) -> None:
+        super().__init__(file, name, dataset.shape or (), dataset.dtype, dataset.chunks)
+        self._dataset = dataset
+        self._null = dataset.shape is None
+        # If this process writes to the file, some chunks may only be in HDF5's memory.
+        self._array = array = Hdf5Array.of(dataset)
+        readable = self._array.can_read_chunks and dataset.file.mode == "r"
+        of_array = array.numpy_type, array.datatype, array.number_type is not None
+        self._conversion = Conversion.of(array.dtype if readable else None, *of_array)
+        self._companion = self._array.companion_flags if file.restore else None
+        self._flags: DatasetArray | None = None
+        if self._companion is not None and self._array.companion is not None:
+            self._flags = DatasetArray(file, self._array.companion.dataset, self._companion.path)
+        # Missing values are restored piece by piece if their flags have the same chunks, else in the whole selection.
+        flags = self._flags
+        alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
+        self._by_piece = bool(alike and self._conversion and flags and flags._conversion)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return 0 if self._null else super().size
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the dataset, without those about its companion if missing values are restored."""
+        self._file.check_open()
+        with reading(self._file.path, dataset=self.name):
+            attributes = all_attributes(self._dataset)
+        return attributes if self._companion is None else without_companion(attributes, self._dataset)
+
+    def __getitem__(self, key: Any) -> Any:
+        with located(path=self._file.path, dataset=self.name):
+            return self._read(key)
+
+    def _read(self, key: Any) -> Any:
+        self._file.check_open()
+        if self._conversion and not _needs_h5py(key):
+            fields, key = _split_fields(key)
+            selection = select(key, self.shape)
+            out = np.empty(selection.full_shape, self._conversion.stored)
+            self._fill(out, selection)
+            values = _only_fields(self._conversion(out.reshape(selection.shape)), fields)
+            values = values if self._by_piece else self._restored(values, key)
+            return values if selection.shape else values[()]
+        values = self._by_h5py(key)
+        return values if self._flags is None else self._restored(np.array(values), key)[()]
+
+    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read all values; see `Array.read`. Raises FileError for a null dataspace, which has none."""
+        self._file.check_open()
+        if self._null:
+            raise FileError(f"{self._place}: expected values, found a null dataspace")
+        if out is None:
+            if not self._direct:
+                return np.asarray(self[()], self.dtype.base)
+            out = np.empty(self.shape, self.dtype)
+        self._check_out(out)
+        if not self._direct:
+            out[...] = self[()]
+            return out
+        self._fill(out, select((), self.shape))
+        return out if self._by_piece else self._restored(out, ())
+
+    def prepare(self) -> bool:
+        """Read the chunk index, and return whether selections can be read without HDF5 and its lock."""
+        self._file.check_open()
+        if self._conversion is None:
+            return False
+        self._file.source(self.name, self._open_chunks)
+        return self._flags is None or self._flags.prepare()
+
+    def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
+        """Read a selection into an array of its full shape, in threads."""
+        self._chunks().fill(out, selection, self._file.threads)
+
+    def _open_chunks(self) -> ChunkReader:
+        with reading(self._file.path, dataset=self.name):
+            return self._array.open_chunks()
+
+    def _chunks(self) -> SelectedChunks:
+        source = self._file.source(self.name, self._open_chunks)
+        return SelectedChunks(source, self.name, self._file.cache, self._restore_piece if self._by_piece else None)
+
+    def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
+        """Return the values of a selection with restored missing values; may change `values`."""
+        if self._companion is None or self._flags is None:
+            return values
+        if self._flags.shape == self.shape:
+            return self._companion.restore(values, np.asarray(self._flags[key]))
+        if _needs_h5py(key):
+            note = self._companion.other_shape(self.shape)
+            raise FileError(f"{self._place}: {note}: expected numbers, slices or arrays as an index, got {key!r}")
+        selection, read = select(key, self.shape), self._flags.__getitem__
+        flags = np.zeros(selection.full_shape, np.uint8)
+        for piece in selection.pieces(steps := self._flags.chunks or self.shape):
+            box = region(piece.origin, self.shape, steps)
+            flags[piece.outside] = self._companion.read(box, read)[piece.inside]
+        return self._companion.restore(values, flags.reshape(selection.shape))
+
+    def _restore_piece(self, piece: Piece, out: NDArray[Any]) -> None:
+        """Restore missing values in a part of a chunk, from the companion's flags."""
+        if self._companion is None or self._flags is None:
+            return
+        chunks = self._flags._chunks()
+        if piece.origin not in chunks.source.index and not chunks.source.fill:
+            return
+        values = out[piece.outside]
+        flags = np.empty(values.shape, np.uint8)
+        chunks.place(replace(piece, outside=(...,)), flags)
+        out[piece.outside] = self._companion.restore(values, flags)
+
+    @property
+    def _direct(self) -> bool:
+        """True if chunks decode to the values themselves."""
+        return self._conversion is not None and self._conversion.is_plain
+
+    @property
+    def _place(self) -> str:
+        return f"{self._file.path}: {self.name}"
+
+    def _by_h5py(self, key: Any) -> Any:
+        with reading(self._file.path, dataset=self.name):
+            if self.chunks and self._array.problem:
+                raise FileError(f"{self._place}: {self._array.problem}")
+            # Not cached, because another object of the file may write.
+            empty = Hdf5Array.of(self._dataset).is_unreadable_empty
+        if empty:
+            return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
+        try:
+            return self._dataset[key]
+        except (OSError, RuntimeError, SystemError) as error:  # other errors are about the key
+            raise FileError(
+                f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"
+            ) from error
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return the identity of the values for dask: the file as opened, and the name."""
+        return (*super().__dask_tokenize__(), self._companion is not None)
+
+
+def _needs_h5py(key: Any) -> bool:
+    """Return whether a key has region references or block slices, which only h5py supports."""
+    kinds = (h5py.RegionReference, h5py.MultiBlockSlice)
+    return any(isinstance(part, kinds) for part in (key if isinstance(key, tuple) else (key,)))
+
+
+def _split_fields(key: Any) -> tuple[list[str], Any]:
+    """Return the names of fields in a key, and the rest of the key."""
+    parts = key if isinstance(key, tuple) else (key,)
+    fields = [part for part in parts if isinstance(part, str)]
+    return (fields, tuple(part for part in parts if not isinstance(part, str))) if fields else ([], key)
+
+
+def _only_fields(values: NDArray[Any], fields: list[str]) -> NDArray[Any]:
+    """Return fields of records: the values of one field, or records of several."""
+    if not fields:
+        return values
+    if absent := [name for name in fields if name not in (values.dtype.names or ())]:
+        raise ValueError(f"expected fields of {values.dtype}, got {absent[0]!r}")
+    if len(fields) == 1:
+        return values[fields[0]].copy()
+    result = np.empty(values.shape, [(name, values.dtype[name]) for name in fields])
+    for name in fields:
+        result[name] = values[name]
+    return result
 
 
 class Hdf5Reader:

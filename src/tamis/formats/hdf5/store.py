@@ -14,19 +14,19 @@ from h5py import h5a, h5o, h5r, h5t
 from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
+from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.netcdf_names import has_renamed, stored_path
-from tamis.formats.hdf5.lib.source_file import open_source
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.groups import group_filters
-from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
+from tamis.formats.hdf5.tree.create import group_filters
+from tamis.formats.hdf5.tree.walk import Contents, Datasets, array_at, walk
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
     from tamis.pipeline import Pipeline
-    from tamis.stores.header import Header
+    from tamis.stores.data_model import Header
     from tamis.stores.protocols import Readers, Store, StoreComparison
 
 
@@ -174,8 +174,6 @@ class Hdf5Store:
         """Return the first path of the array at a path, through any links; empty if there is none."""
         if path in self.contents.datasets:
             return path
-        from tamis.formats.hdf5.tree.objects import array_at  # late: most names are first paths
-
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 
@@ -196,6 +194,6 @@ class Hdf5Store:
 
     def survey_other_files(self, target: str) -> list[str]:
         """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
-        from tamis.formats.hdf5.tree.relocation import Relocation  # late: only copies need it
+        from tamis.formats.hdf5.tree.other_files import Relocation  # late: only copies need it
 
         return Relocation(self.path, target).survey(self.file)

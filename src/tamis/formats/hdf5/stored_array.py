@@ -1,28 +1,31 @@
-"""An HDF5 dataset as a stored array: its chunk index, and readers of its values."""
+"""An HDF5 dataset as a stored array: chunk index, readers, companion (docs/missing.md), values for other formats."""
 
 from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from h5py import h5a, h5d, h5t
 from numpy.typing import NDArray
 
-from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader, StoredChunks
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, ValuesReader
 from tamis.arrays.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5 import companions
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
-from tamis.formats.hdf5.lib.chunk_index import has_moved_axis, read_index
+from tamis.formats.hdf5.lib import datatypes
+from tamis.formats.hdf5.lib.attributes import text_attribute
+from tamis.formats.hdf5.lib.chunks import has_moved_axis, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
-from tamis.formats.hdf5.lib.file_facts import (
+from tamis.formats.hdf5.lib.files import (
     descriptor_of,
     filename_of,
     first_offset,
@@ -33,12 +36,111 @@ from tamis.formats.hdf5.lib.file_facts import (
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
-from tamis.meaning.companions import MARK, TABLE, CompanionFlags, RestoredReader
+from tamis.meaning import companions as companion_attributes
+from tamis.meaning.companions import ANCILLARY, MARK, TABLE, CompanionFlags, RestoredReader
+from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
+
+
+def has_companion(dataset: h5py.Dataset) -> bool:
+    """Return whether a dataset has a companion, so that some of its values only fill the place of missing ones."""
+    return bool(h5a.exists(dataset.id, MARK.encode()))
+
+
+def is_companion(dataset: h5py.Dataset) -> bool:
+    """Return whether a dataset is the companion of another one, by its attributes."""
+    return bool(h5a.exists(dataset.id, TABLE.encode()))
+
+
+def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
+    """Return the companion of a variable that names one."""
+    path = text_attribute(variable, MARK)
+    if path is None:
+        raise FileError(f"{label}: expected the path of its companion in the attribute {MARK!r}, found no text")
+    companion = _at(variable, path)
+    if companion is None:
+        raise FileError(
+            f"{label}: its missing values are in the companion {path!r}, which does not exist: restore or rename it,"
+            " or read invented values in their place: tamis.open(…, restore=False)"
+        )
+    if has_companion(companion):
+        raise FileError(
+            f"{_not_companion(variable, companion)}: expected flags, found a dataset that has a companion itself"
+        )
+    dtype = datatypes.numpy_type(companion)
+    numbers = datatypes.number_type(companion.id.get_type(), dtype)
+    if numbers != np.uint8 or companion.shape is None or len(companion.shape) != variable.ndim:
+        raise FileError(
+            f"{_not_companion(variable, companion)}: expected uint8 with {variable.ndim} axes, as shape"
+            f" {variable.shape} has, found {datatypes.dtype_text(dtype)} of shape {companion.shape}"
+        )
+    return companion
+
+
+def read_flags(variable: h5py.Dataset, dtype: np.dtype[Any] | None, companion: h5py.Dataset) -> CompanionFlags:
+    """Return the flags of a companion, with their meaning."""
+    label = f"{variable.file.filename}: {companion.name}"
+    table = _table(dtype, companion, _not_companion(variable, companion), variable)
+    return CompanionFlags(Flags(table), label, str(companion.name), companion.shape)
+
+
+def other_ancillary(dataset: h5py.Dataset) -> list[str]:
+    """Return the names of the ancillary variables of a dataset, except its companion."""
+    return companion_attributes.other_ancillary(
+        text_attribute(dataset, ANCILLARY) or "", text_attribute(dataset, MARK) or ""
+    )
+
+
+def without_companion(attributes: Mapping[str, Any], dataset: h5py.Dataset) -> dict[str, Any]:
+    """Return the attributes of a dataset with a companion, without references to the companion."""
+    return companion_attributes.without_companion(attributes, other_ancillary(dataset))
+
+
+def about_companion(name: str, source: Any, target: Any) -> bool:
+    """Return whether an attribute of a dataset in two files differs only because it names a companion."""
+    if name not in (MARK, ANCILLARY) or not isinstance(source, h5d.DatasetID):
+        return False
+    before, after = h5py.Dataset(source), h5py.Dataset(target)
+    marked = has_companion(before) or has_companion(after)
+    return marked and (name == MARK or other_ancillary(before) == other_ancillary(after))
+
+
+def _not_companion(variable: h5py.Dataset, companion: h5py.Dataset) -> str:
+    return f"{variable.file.filename}: {companion.name}: damaged, or not a companion of {variable.name}"
+
+
+def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
+    """Return a companion, from the variable's own group first, because groups may have been moved."""
+    for candidate in companion_attributes.companion_paths(str(dataset.name or "/"), path):
+        try:
+            item = dataset.file.get(candidate.encode("utf-8", "surrogateescape"))
+        except (OSError, RuntimeError, ValueError):
+            continue
+        if isinstance(item, h5py.Dataset) and item.file == dataset.file:
+            return item
+    return None
+
+
+def _table(stored: np.dtype[Any] | None, companion: h5py.Dataset, refusal: str, variable: h5py.Dataset) -> NDArray[Any]:
+    if stored is None or not can_flag(stored):
+        text = datatypes.dtype_text(datatypes.numpy_type(variable))
+        raise FileError(f"{refusal}: expected it to have numbers of 1, 2, 4 or 8 bytes, found {text}")
+    dtype = stored.newbyteorder("=")
+    if not is_companion(companion):
+        raise FileError(f"{refusal}: expected the attribute {TABLE!r}, found none")
+    attribute = h5a.open(companion.id, TABLE.encode())
+    kind, shape = attribute.get_type(), attribute.shape
+    fits = isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID)) and kind.dtype.newbyteorder("=") == dtype
+    if not fits or shape is None or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
+        raise FileError(f"{refusal}: expected up to {MOST_FLAGS} values of {dtype} in {TABLE!r}, found others")
+    values = np.empty(shape, kind.dtype)
+    attribute.read(values, mtype=kind)
+    return values.reshape(-1).astype(dtype)
+
 
 _FILTER_NBYTES = 32
 """Approximate size of a filter in the header of a dataset."""
@@ -83,19 +185,19 @@ class Hdf5Array(DatasetFacts):
     @cached_property
     def has_companion(self) -> bool:
         """True if the dataset has a companion, so that some values only fill the place of missing ones."""
-        return companions.has_companion(self.dataset)
+        return has_companion(self.dataset)
 
     @cached_property
     def is_companion(self) -> bool:
         """True if the dataset is the companion of another one, by its attributes."""
-        return companions.is_companion(self.dataset)
+        return is_companion(self.dataset)
 
     @cached_property
     def companion(self) -> Hdf5Array | None:
         """The dataset of flags of missing values; None if there is none."""
         if not self.has_companion:
             return None
-        flags = companions.find_companion(self.dataset, self.label)
+        flags = find_companion(self.dataset, self.label)
         return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
 
     @cached_property
@@ -103,7 +205,7 @@ class Hdf5Array(DatasetFacts):
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
             return None
-        return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
+        return read_flags(self.dataset, self.number_type, self.companion.dataset)
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
@@ -185,7 +287,7 @@ class Hdf5Array(DatasetFacts):
         """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
         if self.layout not in ELSEWHERE:
             return ()
-        from tamis.formats.hdf5.lib.other_files import absent_sources  # late: few arrays have their values there
+        from tamis.formats.hdf5.tree.other_files import absent_sources  # late: few arrays have their values there
 
         return tuple(absent_sources(self.dataset, filename_of(self.file)))
 
@@ -196,7 +298,7 @@ class Hdf5Array(DatasetFacts):
         dataset.
         """
         if self.layout == "virtual":
-            from tamis.formats.hdf5.lib.other_files import unreadable_source
+            from tamis.formats.hdf5.tree.other_files import unreadable_source
 
             if absent := unreadable_source(self.dataset, filename_of(self.file)):
                 raise FileError(f"{self.label}: No such file or directory: {absent}")
@@ -232,8 +334,6 @@ class Hdf5Array(DatasetFacts):
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
         if self.number_type is not None or self.conversion is None:
             return self
-        from tamis.formats.hdf5.converted_array import converted  # late: it is an array like this one
-
         return converted(self)
 
     def open_values(self) -> ArrayReader:
@@ -247,7 +347,7 @@ class Hdf5Array(DatasetFacts):
         """Open the values as h5py has them."""
         if self.number_type is not None or self.value_type is None or self.is_unreadable_empty:
             return self.open_reader(independent=True)
-        return WitnessReader(self.dataset, self.label)
+        return WitnessReader(self)
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
@@ -259,8 +359,12 @@ class Hdf5Array(DatasetFacts):
         else:
             chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
-        stored = StoredChunks(self.filename, self.path, index, self.pipeline, chunk, fill, self.partial_filtered)
-        return ChunkReader(stored, FileSource(descriptor_of(self.file)))
+        place, source, filtered = (
+            (self.filename, self.path),
+            FileSource(descriptor_of(self.file)),
+            self.partial_filtered,
+        )
+        return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=filtered)
 
     def small_values(self) -> NDArray[Any] | None:
         """Return all values, decoded by tamis in one native call; None if they are too many, unusual or damaged."""
@@ -305,34 +409,23 @@ class Hdf5Array(DatasetFacts):
     def _open_stored(self, independent: bool) -> ArrayReader:
         self._flush()
         if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
-            return TextReader(self.dataset, self.label)
+            return TextReader(self)
         if not independent:
             if (values := self._few_values()) is not None:
                 return ValuesReader(values, self.chunk_shape)
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
-                source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
-                return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)
+                source, read_scattered = FileSource(descriptor_of(self.file)), LibraryReader(self).read
+                place = self.label, self.shape, self.number_type, source, offset
+                return ContiguousReader(*place, read_scattered=read_scattered)
             self.check_readable()
-        return self._library_reader()
+        return LibraryReader(self)
 
     def _few_values(self) -> NDArray[Any] | None:
         """Return all values of a small dataset, read in one native call, which opens nothing; None for others."""
         is_small = self.number_type is not None and self.shape and self.nbytes <= _FEW_NBYTES
         return self.small_values() if is_small and is_read_only(self.file) else None
-
-    def _library_reader(self) -> LibraryReader:
-        return LibraryReader(
-            self.dataset,
-            self.label,
-            self.dtype or self.dataset.dtype,
-            self.shape,
-            self.chunk_shape,
-            numeric=self.number_type is not None,
-            filters=self.pipeline.filters,
-            unreadable_empty=self.is_unreadable_empty,
-        )
 
     @property
     def contiguous_offset(self) -> int | None:
@@ -365,3 +458,76 @@ class Hdf5Array(DatasetFacts):
             return np.zeros((), chunk.dtype)
         part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())
+
+
+def converted(array: Hdf5Array) -> Hdf5Array:
+    """Return a dataset as an array of values; the dataset itself if its bytes are values without gaps."""
+    dtype = array.value_type
+    if dtype is None or array.conversion is None:
+        return array
+    from numpy.lib.recfunctions import repack_fields  # late: few arrays have records
+
+    packed: np.dtype[Any] = repack_fields(dtype, recurse=True) if dtype.names else dtype
+    return ConvertedArray(array, packed) if array.conversion.is_needed or packed != dtype else array
+
+
+class ConvertedArray(Hdf5Array):
+    """A dataset as an array of values: text padded with zeros, records without gaps. No chunk is stored like this."""
+
+    can_read_chunks = False
+    contiguous_offset = None
+    likeness = None
+
+    def __init__(self, source: Hdf5Array, dtype: np.dtype[Any]) -> None:
+        super().__init__(source.file, source.path, address=source.address)
+        self._source, self._value_type, self._surveyed = source, dtype, True
+
+    def take(self, facts: QuickFacts) -> None:
+        """Do nothing: facts that are read at once are those of the bytes."""
+
+    @property
+    def value_type(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self._value_type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Bytes of the size of a value."""
+        return np.dtype((np.void, self._value_type.itemsize))
+
+    @property
+    def value_nbytes(self) -> int:
+        """Bytes of a value."""
+        return self._value_type.itemsize
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values, and shape of a chunk."""
+        return ChunkType(self.dtype, self.chunk_shape or ())
+
+    def as_values(self) -> ConvertedArray:
+        """Return the array itself."""
+        return self
+
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value."""
+        return np.asarray(self.fill_value).astype(self._value_type).tobytes()
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value as bytes, or as a value."""
+        return np.frombuffer(self.fill_bytes(), dtype)[0]
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values as bytes; `independent` reads by h5py."""
+        values = self._source.open_witness() if independent else self._source.open_values()
+        return ConvertedReader(values, self.dtype, self._bytes_of)
+
+    def open_values(self) -> ArrayReader:
+        """Open the values."""
+        return ConvertedReader(self._source.open_values(), self._value_type, self._packed)
+
+    def _packed(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values.astype(self._value_type)
+
+    def _bytes_of(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.array(values, self._value_type, order="C").view(self.dtype)

@@ -1,36 +1,139 @@
-"""Write encoded chunks into a new dataset, without HDF5's filters."""
+"""New HDF5 files: copies of other ones, and encoded chunks and companions written into their datasets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import h5py
-from h5py import h5g, h5i, h5s, h5t
+import numpy as np
+from h5py import h5a, h5d, h5g, h5i, h5s, h5t
 
 from tamis.arrays.grid import ChunkNotes, Grid
 from tamis.errors import ParameterError, TamisError
-from tamis.formats.hdf5.companion_writer import create_companion
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.attributes import record_rounding
-from tamis.formats.hdf5.lib.chunk_index import chunk_info
-from tamis.formats.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle, write_chunks
-from tamis.formats.hdf5.lib.file_facts import shares_messages
+from tamis.formats.hdf5.lib.attributes import (
+    known_attributes,
+    name_containers,
+    record_rounding,
+    replace_attributes,
+    set_text,
+)
+from tamis.formats.hdf5.lib.chunks import SIZE_AND_MASK, check_recorded, chunk_info, settle, write_chunks
+from tamis.formats.hdf5.lib.files import shares_messages
+from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
-from tamis.formats.hdf5.tree.create import new_dataset, plist_like, type_like
+from tamis.formats.hdf5.lib.references import copy_attribute
+from tamis.formats.hdf5.store import Hdf5Store
+from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, other_ancillary
+from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree, create_target
+from tamis.formats.hdf5.tree.create import create_like, create_named, plist_like, type_like
+from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.tree.walk import Link, link_plist
-from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters
+from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters, new_dataset
+from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
+from tamis.meaning.variables import HISTORY, with_line
 from tamis.rewrite.new_chunk import native_encoder
-from tamis.rewrite.rewrite import Rewrite, WrittenAtOnce
+from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
+from tamis.rewrite.transfer import Changes, check_storable, transfer
+from tamis.safety.transaction import Transaction
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tamis.accuracy.value_bounds import ArrayRounding, RoundedPart
-    from tamis.formats.hdf5.stored_array import Hdf5Array
+    from tamis.formats.hdf5.tree import copy as tree
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
-    from tamis.stores.protocols import EncodedChunk
+    from tamis.rounding import Rounding
+    from tamis.stores.protocols import EncodedChunk, Store
+
+
+_SHARED = (*SHARED, "_Netcdf4Dimid", "_Netcdf4Coordinates")
+"""Attributes about axes that a companion copies from its variable."""
+
+
+def create_companion(
+    variable: h5py.Dataset, chunk_shape: tuple[int, ...], pipeline: Pipeline, flags: Flags
+) -> tuple[h5py.Dataset, Pipeline]:
+    """Create the companion of a new dataset, without a name until all names of the file are known."""
+    companion, recorded = new_dataset(
+        variable.parent,
+        variable.shape,
+        np.uint8,
+        filters=pipeline,
+        chunks=chunk_shape,
+        maxshape=variable.maxshape,
+        fillvalue=np.uint8(flags.fill),
+        attrs=None,
+    )
+    for name, value in description(_name(variable), flags).items():
+        if isinstance(value, str):
+            set_text(companion, name, value)
+        else:
+            companion.attrs[name] = value
+    companion.attrs[TABLE] = flags.values
+    return companion, recorded
+
+
+def create_empty(source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset:
+    """Create a dataset without values instead of a companion that `replace_companions` will remove."""
+    return create_like(source(), h5py.Group(parent), link.text, chunk_shape=source().chunks, filters=())
+
+
+def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:
+    """Remove outdated companions, and name new ones in the attributes of their variables."""
+    for path in new:
+        if has_companion(file[path]):
+            _forget(file[path])
+    for path in old:
+        for axis, scales in enumerate(_scales(file[path])):
+            for scale in scales:
+                file[path].dims[axis].detach_scale(scale)
+        del file[path]
+    for path, companion in new.items():
+        if companion is not None:
+            _link(file[path], companion)
+
+
+def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
+    """Name a companion, attach the axes of its variable, and name it in the attributes of the variable."""
+    parent = variable.parent
+    free = next(name for name in companion_names(_name(variable)) if parent.get(name, getlink=True) is None)
+    parent[free] = companion
+    for shared in _SHARED:
+        raw = shared.encode()
+        if h5a.exists(variable.id, raw):
+            copy_attribute(variable.id, companion.id, raw, None)
+    for axis, scales in enumerate(_scales(variable)):
+        for scale in scales:
+            companion.dims[axis].attach_scale(scale)
+    set_text(variable, MARK, f"{parent.name.rstrip('/')}/{free}")
+    set_text(variable, ANCILLARY, " ".join([*other_ancillary(variable), free]))
+
+
+def _forget(variable: h5py.Dataset) -> None:
+    """Remove the name of a companion from the attributes of a variable."""
+    others = other_ancillary(variable)
+    del variable.attrs[MARK]
+    if others:
+        set_text(variable, ANCILLARY, " ".join(others))
+    elif ANCILLARY in variable.attrs:
+        del variable.attrs[ANCILLARY]
+
+
+def _scales(dataset: h5py.Dataset) -> Sequence[Sequence[h5py.Dataset]]:
+    """Return the dimension scales of each axis; a scale is that of its own axis."""
+    if dataset.is_scale and "DIMENSION_LIST" not in dataset.attrs:
+        return [[dataset]] + [[] for _ in dataset.shape[1:]]
+    return [dataset.dims[axis].values() for axis in range(dataset.ndim)]
+
+
+def _name(dataset: h5py.Dataset) -> str:
+    return str(dataset.name).rpartition("/")[2].removeprefix(NON_COORDINATE)
+
 
 _MOST_GAPS = 1000
 """Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
@@ -130,7 +233,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
         if (like := _creation_of(plan, source, growing)) is not None:
             limits = tuple(h5s.UNLIMITED if limit is None else limit for limit in source.maxshape)
             space = h5s.create_simple(source.shape, limits)
-            dataset = new_dataset(parent, name, like.datatype, space, like.plist)
+            dataset = create_named(parent, name, like.datatype, space, like.plist)
             return _opened(dataset, plan, source, like.recorded, growing)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
@@ -141,7 +244,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
         if plan.codes is not None:
             calls.set_fill_bytes(plist, datatype, plan.packed(source).fill_value.tobytes())
-        dataset = new_dataset(parent, name, datatype, source.dataset.id.get_space(), plist)
+        dataset = create_named(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
     recorded = as_recorded(plan.created, dataset)
@@ -208,3 +311,119 @@ def _opened(
     if plan.rounding is not None:
         record_rounding(dataset, plan.rounding.rounding)
     return Hdf5Writer(dataset, plan.grid(source), recorded, growing)
+
+
+class _Create(CreateAtOnce):
+    """Creates the copy of a dataset in a group."""
+
+    copy: h5py.Dataset | Copied  # The copy, or what was done at once
+    rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
+    packed: Mapping[str, Any] = {}
+
+    def __init__(
+        self,
+        source: Hdf5Array,
+        open_source: Callable[[], h5py.Dataset],
+        parent: h5g.GroupID,
+        link: Link,
+        growing: GrowingFile,
+    ) -> None:
+        self._source, self._open_source, self._parent = source, open_source, parent
+        self._link, self._growing = link, growing
+        self._writer: Hdf5Writer | None = None
+
+    def __call__(self, plan: Rewrite) -> Hdf5Writer:
+        if self._writer is not None:
+            self._writer.discard()
+        self._source.keep(self._open_source())
+        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
+        self._writer, self.copy = writer, writer.dataset
+        self.packed = {} if plan.codes is None else plan.new_attributes(self._source)
+        self.rounding = None if plan.rounding is None else plan.rounding.rounding
+        return writer
+
+    def at_once(self, plan: Rewrite, most_nbytes: int | None) -> WrittenAtOnce | None:
+        small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
+        if small is None:
+            return None
+        written, complete = small
+        self.copy = Copied(complete)
+        self.rounding = None if plan.rounding is None else plan.rounding.rounding
+        return written
+
+
+class Hdf5Form:
+    """The form of a new HDF5 file; see `tamis.rewrite.transfer.TargetForm`. Other formats become netCDF-4 files."""
+
+    def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
+        """Return the transaction of a file."""
+        return Transaction(target, overwrite=overwrite)
+
+    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
+        """Raise an error if HDF5 cannot hold an array of the source, or if one that is left out is needed."""
+        if not isinstance(source, Hdf5Store):
+            from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
+
+            check_storable(source, check_array, dropped)
+        elif dropped:
+            check_scales(source.file, dropped)
+
+    def copies_objects_of(self, source: Store) -> bool:
+        """Return whether the source is also HDF5."""
+        return isinstance(source, Hdf5Store)
+
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+        """Copy a store to a new file."""
+        if isinstance(source, Hdf5Store):
+            return copy_file(source, target, changes)
+        from tamis.formats.hdf5.netcdf_target import NetcdfTarget
+
+        values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
+        with NetcdfTarget(target.path, values_nbytes) as out:
+            target.protect()
+            transfer(source, out, changes)
+        return out.notes
+
+    def __str__(self) -> str:
+        return ""
+
+
+def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[str]:
+    """Copy everything to a new file, except the arrays that functions create."""
+    growing = GrowingFile(str(target.path))
+    stored = source.stored_path
+    roundings: dict[str, Rounding] = {}
+    packed: dict[str, Mapping[str, Any]] = {}
+
+    def history() -> str:
+        return with_line(known_attributes(source.file, HISTORY, "Conventions"), changes.line())
+
+    def adapted(path: str, function: Recreate) -> tree.Recreate:
+        def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
+            array = source.contents.datasets.looked_at(path) or Hdf5Array(source.file, path)
+            create = _Create(array, open_source, parent, link, growing)
+            function(array, create)
+            if create.rounding is not None:
+                roundings[stored(path)] = create.rounding
+            if create.packed:
+                packed[stored(path)] = create.packed
+            return create.copy
+
+        return make
+
+    with create_target(source.file, target.path) as out:
+        target.protect()
+        functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
+        old = [*map(stored, changes.outdated)]
+        recreated = {**functions, **dict.fromkeys(old, create_empty)}
+        notes, headers = copy_tree(source.file, out, recreated, history, [*map(stored, changes.dropped)])
+        datasets = {
+            stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in changes.companions().items()
+        }
+        replace_companions(out, old, datasets)
+        name_containers(out, roundings)
+        for path, attributes in packed.items():
+            replace_attributes(h5py.Dataset(h5d.open(out.id, path.encode("utf-8", "surrogateescape"))), attributes)
+    keep_times(source.file, target.path, headers)
+    return notes

@@ -16,8 +16,7 @@ from tamis.errors import FileError
 from tamis.formats.zarr.array_metadata import attributes_2, json_attributes, metadata_2, metadata_3
 
 if TYPE_CHECKING:
-    from tamis.formats.references.hierarchy import References
-    from tamis.formats.references.referenced_array import Index, ReferencedArray
+    from tamis.formats.references.hierarchy import Index, ReferencedArray, References
 
 
 def kerchunk_document(references: References) -> dict[str, Any]:
@@ -38,22 +37,30 @@ def kerchunk_document(references: References) -> dict[str, Any]:
     return {"version": 1, "refs": refs}
 
 
-def _chunk_key(index: tuple[int, ...]) -> str:
+def _chunk_key(index: Index) -> str:
     return ".".join(map(str, index)) or "0"
 
 
 _TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": "./manifest.json"}}
 
 
+def _documents(references: References) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all groups and arrays in Zarr 3, by path."""
+    arrays = {path: metadata_3(array) for path, array in references.arrays.items()}
+    groups = {
+        path: {"zarr_format": 3, "node_type": "group", "attributes": json_attributes(path, attributes)}
+        for path, attributes in references.groups.items()
+    }
+    return groups | arrays
+
+
 def write_manifests(references: References, folder: Path, url: str) -> None:
     """Create a folder of metadata and manifests."""
-    documents = {path: metadata_3(array) for path, array in references.arrays.items()}
-    for path, attributes in references.groups.items():
-        group = {"zarr_format": 3, "node_type": "group", "attributes": json_attributes(path, attributes)}
-        _write(folder / path.strip("/") / "zarr.json", group)
+    for path, document in _documents(references).items():
+        more = {"storage_transformers": [_TRANSFORMER]} if path in references.arrays else {}
+        _write(folder / path.strip("/") / "zarr.json", document | more)
     for path, array in references.arrays.items():
         inner = folder / path.strip("/")
-        _write(inner / "zarr.json", documents[path] | {"storage_transformers": [_TRANSFORMER]})
         for index, data in array.inlined.items():
             place = inner / _copied_key(index)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -64,16 +71,12 @@ def write_manifests(references: References, folder: Path, url: str) -> None:
 def manifest(array: ReferencedArray, url: str) -> dict[str, Any]:
     """Return the places of all stored chunks of an array, by key."""
     entries = {
-        _key(index): {"path": place.url, "offset": place.offset, "length": place.nbytes}
+        _chunk_key(index): {"path": place.url, "offset": place.offset, "length": place.nbytes}
         for index, place in array.chunks.items()
     }
     for index, data in array.inlined.items():
-        entries[_key(index)] = {"path": f"{url}/{_copied_key(index)}", "offset": 0, "length": len(data)}
+        entries[_chunk_key(index)] = {"path": f"{url}/{_copied_key(index)}", "offset": 0, "length": len(data)}
     return entries
-
-
-def _key(index: Index) -> str:
-    return ".".join(map(str, index)) or "0"
 
 
 def _copied_key(index: Index) -> str:
@@ -131,9 +134,6 @@ def _array(array: ReferencedArray) -> Any:
     return ManifestArray(metadata=ArrayV3Metadata.from_dict(metadata_3(array)), chunkmanifest=manifest)
 
 
-_GROUP = {"zarr_format": 3, "node_type": "group"}
-
-
 def write_icechunk(references: References, folder: Path, message: str) -> str:
     """Create a repository with one commit, and return the number of its snapshot.
 
@@ -142,18 +142,14 @@ def write_icechunk(references: References, folder: Path, message: str) -> str:
     import icechunk
 
     icechunk.set_logs_filter("error")  # it warns on standard output that local folders allow one writer at a time
-    metadata = {path: metadata_3(array) for path, array in references.arrays.items()}
+    documents = _documents(references)
     config = icechunk.RepositoryConfig.default()
     for container in containers_of(references):
         store = icechunk.local_filesystem_store(container.removeprefix("file://"))
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(container, store))
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
     session = repository.writable_session("main")
-    documents: dict[str, Any] = {
-        path: {**_GROUP, "attributes": json_attributes(path, attributes)}
-        for path, attributes in references.groups.items()
-    }
-    asyncio.run(_fill(session.store, references, {**documents, **metadata}))
+    asyncio.run(_fill(session.store, references, documents))
     for path, array in references.arrays.items():
         places = [
             icechunk.VirtualChunkSpec([*index], place.url, place.offset, place.nbytes)
@@ -183,5 +179,4 @@ async def _fill(store: Any, references: References, documents: Mapping[str, Any]
         await store.set(key, Buffer.from_bytes(json.dumps(document).encode()))
     for path, array in references.arrays.items():
         for index, data in array.inlined.items():
-            key = "/".join([path.strip("/"), "c", *map(str, index)])
-            await store.set(key, Buffer.from_bytes(data))
+            await store.set(f"{path.strip('/')}/{_copied_key(index)}", Buffer.from_bytes(data))

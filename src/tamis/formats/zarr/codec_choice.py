@@ -1,4 +1,4 @@
-"""The Zarr codecs that decode the chunks of a stored array."""
+"""The Zarr codecs for a pipeline: of a new array, and those that decode the chunks of a stored one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.errors import FileError, ParameterError
-from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
-from tamis.formats.zarr.masked_chunk import MaskedPipeline
-from tamis.formats.zarr.pipeline_codec import Pipeline2Codec
-from tamis.formats.zarr.reshape_codec import ReshapeCodec
-from tamis.formats.zarr.stored.codecs import shuffles_whole_values
-from tamis.formats.zarr.zarr2_codecs import H5zZfp
+from tamis.filters import ChunkType, Filter, Shuffle, Stage, StoredZfp, Zfp
+from tamis.formats.zarr.stored.codecs import MaskedPipeline, shuffles_whole_values
+from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec
+from tamis.formats.zarr.zarr3_codecs import ReshapeCodec
+from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked
 from tamis.notation.zarr import version_2, version_3
-from tamis.pipeline import Pipeline
+from tamis.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
     from tamis.notation.text import Chain
+
 
 Json = dict[str, Any]
 
@@ -90,3 +90,52 @@ def one_codec(pipeline: Pipeline, chunk: ChunkType, usual: int) -> Codecs:
     in_version_3 = chunk.dtype.newbyteorder("<") == chunk.dtype
     configuration = {"name": "tamis.pipeline", "configuration": masked.to_config()}
     return Codecs((codec.get_config(),), (configuration,) if in_version_3 else None, masked)
+
+
+@checked(dtype=DTYPE_LIKE, chunk_shape=WHOLES, zarr_format=WHOLE)
+def codecs(
+    filters: Pipeline | Filter | str, dtype: Any, chunk_shape: tuple[int, ...], *, zarr_format: int = 3
+) -> dict[str, Any]:
+    """Return codecs that store the same as a pipeline, as arguments of ``zarr.create_array``.
+
+    Examples
+    --------
+    >>> codecs("zfp(accuracy=0.1)", "f4", (1, 192, 288))["serializer"].to_dict()["configuration"]
+    {'mode': 'fixed_accuracy', 'tolerance': 0.1}
+    """
+    pipeline, dtype = as_pipeline(filters), np.dtype(dtype)
+    _refuse_shuffled_streams(pipeline)
+    if zarr_format == 2:
+        return _arguments_2(pipeline, dtype, chunk_shape)
+    if zarr_format != 3:
+        raise ParameterError(f"expected zarr_format 2 or 3, got {zarr_format!r}")
+    serializer, *rest = version_3(pipeline.stages, dtype)
+    squeeze = ReshapeCodec.squeezing(tuple(chunk_shape)) if serializer["name"] == "zfp" else None
+    from zarr.registry import get_codec_class
+
+    return {
+        "filters": [squeeze] if squeeze else [],
+        "serializer": get_codec_class(serializer["name"]).from_dict(serializer),
+        "compressors": [get_codec_class(codec["name"]).from_dict(codec) for codec in rest],
+    }
+
+
+def _refuse_shuffled_streams(pipeline: Pipeline) -> None:
+    """Raise ParameterError for shuffle after zfp: numcodecs takes whole values only, and streams have any size."""
+    if pipeline.zfp and any(isinstance(later, Shuffle) for later in pipeline.filters):
+        raise ParameterError(
+            f"expected no shuffle after zfp, got {pipeline}: Zarr's shuffle takes whole values only; leave it out, or"
+            f" use serializer=tamis.zarr.PipelineCodec('{pipeline}'), which skips it for chunks of zfp"
+        )
+
+
+def _arguments_2(pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> dict[str, Any]:
+    import numcodecs
+
+    first = pipeline.stages[:1]
+    rest = pipeline.stages[1:] if pipeline.zfp else pipeline.stages
+    configs = _configs(rest, dtype)
+    members = [numcodecs.get_codec(config) for config in configs]
+    if pipeline.zfp and first[0].filter is pipeline.zfp:
+        members = [H5zZfp.of(pipeline.zfp, dtype, chunk_shape), *members]
+    return {"filters": members[:-1] or None, "compressors": members[-1:] or None}

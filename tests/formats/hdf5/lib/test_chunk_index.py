@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import tamis
 from tamis.arrays.index import UnsureIndexError
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.chunk_index import chunk_info, stored_chunks
+from tamis.formats.hdf5.lib.chunks import chunk_info, stored_chunks
 
 TAMIS = Path(sys.executable).with_name("tamis")
 

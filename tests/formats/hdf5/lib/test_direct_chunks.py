@@ -11,7 +11,7 @@ import pytest
 
 from tamis.arrays.grid import Grid
 from tamis.errors import FileError
-from tamis.formats.hdf5.lib.direct_chunks import check_recorded, first_stored, noted, put_chunk, record_of, settle
+from tamis.formats.hdf5.lib.chunks import check_recorded, first_stored, noted, put_chunk, record_of, settle
 
 
 @pytest.fixture

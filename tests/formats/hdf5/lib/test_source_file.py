@@ -11,7 +11,7 @@ import h5py
 import pytest
 
 from tamis.errors import FileError
-from tamis.formats.hdf5.lib.source_file import open_source
+from tamis.formats.hdf5.lib.files import open_source
 
 SAMPLE = Path(__file__).resolve().parents[4] / "examples" / "data" / "cam_ts.nc"
 

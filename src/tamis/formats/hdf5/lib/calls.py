@@ -24,62 +24,6 @@ lock = phil
 _hid = ctypes.c_int64
 _unsigned = ctypes.c_uint
 
-_ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "H5Pget_link_phase_change": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
-    "H5Pset_link_phase_change": (_hid, _unsigned, _unsigned),
-    "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
-    "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
-    "H5Pset_istore_k": (_hid, _unsigned),
-    "H5Pset_shared_mesg_nindexes": (_hid, _unsigned),
-    "H5Pget_shared_mesg_nindexes": (_hid, ctypes.POINTER(_unsigned)),
-    "H5Pset_relax_file_integrity_checks": (_hid, ctypes.c_uint64),
-    "H5Pget_filter2": (
-        _hid,
-        _unsigned,
-        ctypes.POINTER(_unsigned),
-        ctypes.POINTER(ctypes.c_size_t),
-        ctypes.POINTER(_unsigned),
-        ctypes.c_size_t,
-        ctypes.c_char_p,
-        ctypes.POINTER(_unsigned),
-    ),
-    "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
-    "H5Pset_fill_value": (_hid, _hid, ctypes.c_void_p),
-    "H5Pget_fill_value": (_hid, _hid, ctypes.c_void_p),
-    "H5Dget_chunk_storage_size": (_hid, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)),
-    "H5Dget_chunk_index_type": (_hid, ctypes.POINTER(ctypes.c_int)),
-    "H5Gget_info": (_hid, ctypes.c_void_p),
-    "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
-    "H5Pset_char_encoding": (_hid, ctypes.c_int),
-    "H5Pcreate": (_hid,),
-    "H5Pclose": (_hid,),
-    "H5Acreate2": (_hid, ctypes.c_char_p, _hid, _hid, _hid, _hid),
-    "H5Oget_comment": (_hid, ctypes.c_char_p, ctypes.c_size_t),
-    "H5Oincr_refcount": (_hid,),
-    "H5Lcopy": (_hid, ctypes.c_char_p, _hid, ctypes.c_char_p, _hid, _hid),
-    "H5Lis_registered": (ctypes.c_int,),
-    "H5Lregister": (ctypes.c_void_p,),
-    "H5Lunregister": (ctypes.c_int,),
-    "H5Aread": (_hid, _hid, ctypes.c_void_p),
-    "H5Awrite": (_hid, _hid, ctypes.c_void_p),
-    "H5Dread": (_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p),
-    "H5Dwrite": (_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p),
-    "H5Dvlen_reclaim": (_hid, _hid, _hid, ctypes.c_void_p),
-    "H5Rdereference2": (_hid, _hid, ctypes.c_int, ctypes.c_void_p),
-    "H5Rget_region": (_hid, ctypes.c_int, ctypes.c_void_p),
-    "H5Rcreate": (ctypes.c_void_p, _hid, ctypes.c_char_p, ctypes.c_int, _hid),
-    "H5Rget_type": (ctypes.c_void_p,),
-    "H5Rget_file_name": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
-    "H5Rget_attr_name": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
-    "H5Ropen_object": (ctypes.c_void_p, _hid, _hid),
-    "H5Ropen_region": (ctypes.c_void_p, _hid, _hid),
-    "H5Rcreate_object": (_hid, ctypes.c_char_p, _hid, ctypes.c_void_p),
-    "H5Rcreate_region": (_hid, ctypes.c_char_p, _hid, _hid, ctypes.c_void_p),
-    "H5Rcreate_attr": (_hid, ctypes.c_char_p, ctypes.c_char_p, _hid, ctypes.c_void_p),
-    "H5Rdestroy": (ctypes.c_void_p,),
-    "H5Pmodify_filter": (_hid, ctypes.c_int, _unsigned, ctypes.c_size_t, ctypes.POINTER(_unsigned)),
-    "H5PLget_loading_state": (ctypes.POINTER(_unsigned),),
-}
 _WIDE = frozenset(
     (
         *("H5Pcreate", "H5Acreate2", "H5Oget_comment", "H5Rdereference2", "H5Rget_region"),
@@ -400,7 +344,6 @@ def _function(name: str) -> Any:
         function = getattr(_loaded(), name)
     except (OSError, AttributeError):
         return None
-    function.argtypes = _ARGUMENTS[name]
     function.restype = _hid if name in _WIDE else ctypes.c_int
     return function
 
@@ -411,12 +354,12 @@ def id_of(plist: h5p.PropLCID | None) -> int:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Call a function of libhdf5."""
+    """Call a function of libhdf5; whole numbers go as 64 bits, of which it takes as many as it declares."""
     function = _function(name)
     if function is None:
         raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
     with lock:
-        result = int(function(*arguments))
+        result = int(function(*(_hid(value) if isinstance(value, int) else value for value in arguments)))
         reason = _reason() if result < 0 else ""
     if result < 0:
         raise FileError(f"{name} of libhdf5 failed" + f": {reason}" * bool(reason))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -63,9 +62,7 @@ def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype
     """
     if numbers is not None:
         return numbers
-    if varies(datatype) or datatype.detect_class(h5t.REFERENCE) or datatype.detect_class(h5t.VLEN):
-        return None
-    if any(text.is_variable_str() for text in _strings(datatype)):
+    if datatype.detect_class(h5t.REFERENCE) or has_varying(datatype):
         return None
     return np.dtype((np.void, datatype.get_size()))
 
@@ -78,6 +75,14 @@ def varies(datatype: h5t.TypeID) -> bool:
 def is_variable_text(datatype: h5t.TypeID) -> bool:
     """Return whether values are texts of varying length."""
     return datatype.get_class() == h5t.STRING and bool(datatype.is_variable_str())
+
+
+def has_varying(datatype: h5t.TypeID) -> bool:
+    """Return whether a type has texts or sequences of varying length, whose bytes are in a heap, anywhere."""
+    if isinstance(datatype, h5t.TypeCompoundID):
+        return any(has_varying(datatype.get_member_type(index)) for index in range(datatype.get_nmembers()))
+    is_varying_array = isinstance(datatype, h5t.TypeArrayID) and has_varying(datatype.get_super())
+    return datatype.get_class() == h5t.VLEN or is_variable_text(datatype) or is_varying_array
 
 
 def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:
@@ -116,17 +121,6 @@ def dtype_text(dtype: np.dtype[Any] | None) -> str:
     if dtype.kind == "O":
         return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
     return str(dtype)
-
-
-def _strings(datatype: h5t.TypeID) -> Iterator[h5t.TypeStringID]:
-    """Yield the texts that a type is made of."""
-    if isinstance(datatype, h5t.TypeStringID):
-        yield datatype
-    elif isinstance(datatype, h5t.TypeArrayID):
-        yield from _strings(datatype.get_super())
-    elif isinstance(datatype, h5t.TypeCompoundID):
-        for index in range(datatype.get_nmembers()):
-            yield from _strings(datatype.get_member_type(index))
 
 
 _ENDS = {h5t.STR_NULLTERM: "null-terminated", h5t.STR_NULLPAD: "null-padded", h5t.STR_SPACEPAD: "space-padded"}

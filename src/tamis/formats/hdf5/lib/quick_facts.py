@@ -17,7 +17,7 @@ from tamis import _native
 from tamis.filters import Request, Stage
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.calls import id_of, lock
-from tamis.formats.hdf5.lib.file_facts import driver_of, first_offset, is_plain, is_read_only, once
+from tamis.formats.hdf5.lib.files import driver_of, first_offset, is_plain, is_read_only, once
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -97,10 +97,8 @@ class QuickFacts(NamedTuple):
 
 def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:
     """Return the facts of a dataset that is open for reading; None if they are uncertain."""
-    if (place := _place(file)) is None or (library := libhdf5()) is None:
-        return None
-    with lock:
-        facts: Any = library.survey(place, path.encode("utf-8", "surrogateescape"), depth)
+    place = _place(file)
+    facts = None if place is None else ask("survey", place, path.encode("utf-8", "surrogateescape"), depth)
     return None if facts is None else QuickFacts._make(facts)
 
 
@@ -108,14 +106,11 @@ def quick_look(
     file: h5py.File, group: h5g.GroupID, name: bytes, depth: _native.Depth = Depth.facts
 ) -> QuickFacts | h5g.GroupID | None:
     """Return the group that is in a group, or the facts of a dataset; None if uncertain."""
-    if (place := _place(file)) is None or (library := libhdf5()) is None:
+    place = _place(file)
+    if (item := None if place is None else ask("look", place, group.id, name, depth)) is None:
         return None
-    with lock:
-        item: Any = library.look(place, group.id, name, depth)
-        if isinstance(item, int):
-            return h5g.GroupID(item)
-    if item is None:
-        return None
+    if isinstance(item, int):
+        return h5g.GroupID(item)
     form, *rest = item
     forms: dict[Form, Form] = vars(file).setdefault(_FORMS, {})
     return QuickFacts(forms.setdefault(form, form), *rest)
@@ -123,10 +118,7 @@ def quick_look(
 
 def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:
     """Return the chunk index of an open dataset, which may be new; None if uncertain."""
-    if (library := libhdf5()) is None:
-        return None
-    with lock:
-        facts: Any = library.survey((dataset.id, -1, 0), b".", Depth.facts)
+    facts = ask("survey", (dataset.id, -1, 0), b".", Depth.facts)
     return None if facts is None else QuickFacts._make(facts).chunks
 
 
@@ -166,25 +158,19 @@ def rewrite_small(
 
     `changed` are other values, with attributes that record why, for filters that lose nothing.
     """
-    place, library = _place(file), libhdf5()
-    encoder = creation.encoder
-    if place is None or library is None or encoder is None or (changed and encoder.has_zfp):
+    place, encoder = _place(file), creation.encoder
+    if place is None or encoder is None or (changed and encoder.has_zfp):
         return None
     settings = parent.id, id_of(link_plist), creation.datatype.id, creation.plist.id
     raw_path = path.encode("utf-8", "surrogateescape")
-    with lock:
-        loss = encoder.loss(missing) if encoder.has_zfp else None
-        result: Any = library.rewrite(place, raw_path, settings, name, encoder.native, most_nbytes, loss, changed)
+    loss = encoder.loss(missing) if encoder.has_zfp else None
+    result = ask("rewrite", place, raw_path, settings, name, encoder.native, most_nbytes, loss, changed)
     return None if result is None else QuickCopy._make(result)
 
 
 def quick_links(group: h5g.GroupID) -> tuple[tuple[bytes, int, int, int, int | None], ...] | None:
     """Return name, kind, address, character set and number of each link of a group; None if they cannot be listed."""
-    if (library := libhdf5()) is None:
-        return None
-    with lock:
-        links: Any = library.links(group.id)
-    return links  # type: ignore[no-any-return]
+    return ask("links", group.id)  # type: ignore[no-any-return]
 
 
 def bare_address(group: h5g.GroupID) -> int | None:
@@ -192,20 +178,14 @@ def bare_address(group: h5g.GroupID) -> int | None:
 
     Its format is that before HDF5 1.8, which has no settings.
     """
-    if (library := libhdf5()) is None:
-        return None
-    with lock:
-        return library.bare_address(group.id)
+    return ask("bare_address", group.id)  # type: ignore[no-any-return]
 
 
 def copy_empty_group(
     source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID | None, plist: h5p.PropGCID
 ) -> bool:
     """Copy a group by its name, if `bare_address` knows it and it has no links; return whether it was copied."""
-    if (library := libhdf5()) is None:
-        return False
-    with lock:
-        return library.copy_empty_group(source.id, target.id, name, id_of(lcpl), plist.id)
+    return bool(ask("copy_empty_group", source.id, target.id, name, id_of(lcpl), plist.id))
 
 
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:
@@ -214,10 +194,7 @@ def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes)
     Returns False, without copying any, if they include references or named types, or if the values have references or
     the object a comment.
     """
-    if (library := libhdf5()) is None:
-        return False
-    with lock:
-        return library.copy_attributes(source.id, target.id, name)
+    return bool(ask("copy_attributes", source.id, target.id, name))
 
 
 @cache
@@ -225,6 +202,14 @@ def libhdf5() -> _native.Libhdf5 | None:
     """Return h5py's libhdf5; None if it is older than these calls."""
     library = _native.Libhdf5(h5p.__file__)
     return library if library.complete else None
+
+
+def ask(call: str, *arguments: Any) -> Any:
+    """Return what a native call finds, with h5py's lock; None if it is uncertain or h5py's libhdf5 is older."""
+    if (library := libhdf5()) is None:
+        return None
+    with lock:
+        return getattr(library, call)(*arguments)
 
 
 @once

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import attribute_content, created
 from tamis.formats.hdf5.lib.quick_facts import Content
-from tamis.formats.hdf5.tree.references import attribute_names
+from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import NUMBERS, AttributeForm
 

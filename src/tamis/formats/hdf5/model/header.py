@@ -12,12 +12,12 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5t
 
 from tamis.errors import FileError, TamisError
+from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.formats.hdf5.model.attributes import INTERNAL
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.references import attribute_names
 from tamis.formats.hdf5.tree.walk import in_order, links_of
 from tamis.safety.library_errors import reading
-from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model

@@ -21,12 +21,21 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import set_text_like
-from tamis.formats.hdf5.lib.file_facts import shares_messages
+from tamis.formats.hdf5.lib.datatypes import has_varying
+from tamis.formats.hdf5.lib.files import shares_messages, writers_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
-from tamis.formats.hdf5.lib.references import Place, has_references
-from tamis.formats.hdf5.lib.source_file import writers_of
+from tamis.formats.hdf5.lib.references import (
+    Place,
+    attribute_names,
+    check_sizes,
+    copy_attribute,
+    has_more,
+    has_references,
+    rewire_fill,
+    rewrite_references,
+)
 from tamis.formats.hdf5.tree.create import (
     STAGING,
     copy_empty_group,
@@ -38,16 +47,7 @@ from tamis.formats.hdf5.tree.create import (
     same_object,
     staging_name,
 )
-from tamis.formats.hdf5.tree.references import (
-    attribute_names,
-    check_sizes,
-    copy_attribute,
-    has_more,
-    is_variable,
-    rewire_fill,
-    rewrite_references,
-)
-from tamis.formats.hdf5.tree.relocation import Relocation
+from tamis.formats.hdf5.tree.other_files import Relocation
 from tamis.formats.hdf5.tree.walk import Link, OpenGroups, in_order, link_plist, links_of
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
@@ -170,7 +170,7 @@ class TreeCopy(NamedTuple):
     """Results of a copy."""
 
     # Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
-    # about names that lead nowhere (see `tamis.formats.hdf5.tree.relocation`); and about what a copy cannot have,
+    # about names that lead nowhere (see `tamis.formats.hdf5.tree.other_files`); and about what a copy cannot have,
     # such as references to objects that no longer exist
     notes: list[str]
     # Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
@@ -262,7 +262,7 @@ class _Copy:
         self.history = history()
         unfinished = (self.places[address] for address in self.unfinished)
         for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
-            source, target = self.groups[group], self.copies[group]
+            source, target = self.groups.opened(group), self.copies.opened(group)
             for path, _, name in places:
                 with placed(path):
                     piecewise = self.shares_messages or (path == b"/" and self.history)
@@ -281,7 +281,7 @@ class _Copy:
         """Return the addresses of objects that may record times, in source and target."""
         headers = []
         for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
-            copies = {link.name: link.address for link in links_of(self.copies[group])}
+            copies = {link.name: link.address for link in links_of(self.copies.opened(group))}
             headers += [(address, copies[self.places[address].name]) for address in addresses]
         return headers
 
@@ -302,7 +302,7 @@ class _Copy:
 
     def _copy_group(self, address: int) -> list[int]:
         """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
-        source, target = self.groups[address], self.copies[address]
+        source, target = self.groups.opened(address), self.copies.opened(address)
         path = self.places[address].path
         with placed(path):
             links = in_order(links_of(source))
@@ -323,7 +323,7 @@ class _Copy:
                     self._copy_link(source, target, link, link_path)
                 elif link.address in self.places:
                     first_place = self.places[link.address]
-                    home = self.copies[first_place.group]
+                    home = self.copies.opened(first_place.group)
                     target.links.create_hard(link.name, home, first_place.name, link_plist(link.charset))
                 else:
                     if self._copy_object(source, target, link, link_path):
@@ -365,7 +365,7 @@ class _Copy:
         if self.is_written and plist.get_nfilters():  # see `open_source`
             raise FileError(f"{self.file.filename}: expected a file that this process does not write: close it first")
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
-        variable = is_variable(datatype)
+        variable = has_varying(datatype)
         check_sizes(item, datatype)
         moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
         anew = moved
@@ -556,5 +556,5 @@ class _Copy:
             self._stage(item, address)
         if address in self.places:
             _, group, name = self.places[address]
-            return self.copies[group], name
+            return self.copies.opened(group), name
         return self.target, STAGING + b"/" + staging_name(address)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import h5py
 from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
@@ -14,7 +14,7 @@ from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.foreign_filters import is_available
-from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
+from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
 from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_links, quick_look
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.meaning.companions import MARK
@@ -28,36 +28,47 @@ _GROUP_NBYTES, _PATH_COPIES = 1536, 3
 """What HDF5 takes for an open group: for itself, and for its path."""
 
 
-class OpenGroups:
-    """Groups by a key.
+K = TypeVar("K", bound=Hashable)
+
+
+class OpenGroups(Mapping[K, h5py.Group]):
+    """Groups by a key, in the order in which they are added.
 
     Opening a group by its path takes time for each group on the way. The first groups stay open; the others are opened
     through references, without a path. The last of these also stays open.
     """
 
-    def __init__(self, root: h5g.GroupID, key: Hashable) -> None:
+    def __init__(self, root: h5g.GroupID, key: K) -> None:
         self._root = root
         self._room = _MOST_NBYTES
-        self._open: dict[Hashable, h5g.GroupID] = {key: root}
-        self._references: dict[Hashable, Any] = {}
-        self._last: tuple[Hashable, h5g.GroupID | None] = (None, None)
+        self._known: dict[K, h5g.GroupID | h5r.Reference] = {key: root}
+        self._last: tuple[K | None, h5g.GroupID] = (None, root)
 
-    def add(self, key: Hashable, group: h5g.GroupID, path: str | bytes) -> None:
+    def add(self, key: K, group: h5g.GroupID, path: str | bytes) -> None:
         """Add a group, which was opened by its path."""
         self._room -= _GROUP_NBYTES + _PATH_COPIES * len(path)
-        if self._room > 0:
-            self._open[key] = group
-        else:
-            self._references[key] = h5r.create(group, b".", h5r.OBJECT)
+        self._known[key] = group if self._room > 0 else h5r.create(group, b".", h5r.OBJECT)
 
-    def __getitem__(self, key: Hashable) -> h5g.GroupID:
-        if key in self._open:
-            return self._open[key]
-        known, group = self._last
-        if known != key or group is None:
-            group = h5r.dereference(self._references[key], self._root)
-            self._last = key, group
-        return group
+    def opened(self, key: K) -> h5g.GroupID:
+        """Return the identifier of a group."""
+        known = self._known[key]
+        if isinstance(known, h5g.GroupID):
+            return known
+        if self._last[0] != key:
+            self._last = key, h5r.dereference(known, self._root)
+        return self._last[1]
+
+    def __getitem__(self, key: K) -> h5py.Group:
+        return h5py.Group(self.opened(key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known  # without opening it
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
@@ -164,22 +175,22 @@ class Datasets(Arrays[Hdf5Array]):
     """Datasets of a file by their paths in netCDF, in order; each is examined once, on first use."""
 
     def __init__(self, file: h5py.File) -> None:
-        self.file, self._paths = file, dict[str, _Listed]()
-        self._arrays: dict[str, Hdf5Array] = {}
+        self.entries: dict[str, _Listed] = {}
+        self.file, self._arrays = file, dict[str, Hdf5Array]()
 
     def add(self, path: str, address: int, *, marked: bool, facts: QuickFacts | None = None) -> None:
         """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
-        self._paths[path] = _Listed(path, address, marked, facts)
+        self.entries[path] = _Listed(path, address, marked, facts)
 
     def facts_at(self, path: str, address: int) -> QuickFacts | None:
         """Return the facts of the dataset at a path of HDF5, if they were read with all attributes."""
-        listed = self._paths.get(path)
+        listed: _Listed | None = self.entries.get(path)
         is_it = listed is not None and (listed.stored_path, listed.address) == (path, address)
         return listed.facts if listed and is_it and listed.facts and listed.facts.contents is not None else None
 
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
-        return [path for path, listed in self._paths.items() if listed.marked]
+        return [path for path, listed in self.entries.items() if listed.marked]
 
     def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
         """Yield each companion and the path of its variable; damaged ones are left out."""
@@ -190,22 +201,12 @@ class Datasets(Arrays[Hdf5Array]):
 
     def addresses(self) -> dict[int, str]:
         """Return the paths by address, without opening a dataset."""
-        return {listed.address: path for path, listed in self._paths.items()}
-
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Rename datasets, and sort all by path."""
-        if names:
-            self._paths = {names.get(path, path): listed for path, listed in self._paths.items()}
-        self._paths = dict(sorted(self._paths.items()))
+        return {listed.address: path for path, listed in self.entries.items()}
 
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
-        """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
-        datasets = Datasets(self.file)
-        labelled_paths = (
-            (labels.get(path, path), entry) for path, entry in self._paths.items() if others or path in labels
-        )
-        datasets._paths = dict(sorted(labelled_paths))
-        datasets._arrays = self._arrays
+        """Return datasets by other paths, `labels`, sorted."""
+        datasets = super().labelled(labels, others=others)
+        datasets.entries = dict(sorted(datasets.entries.items()))
         return datasets
 
     def looked_at(self, path: str) -> Hdf5Array | None:
@@ -213,56 +214,14 @@ class Datasets(Arrays[Hdf5Array]):
         return self._arrays.get(path)
 
     def __getitem__(self, path: str) -> Hdf5Array:
-        if path not in self._paths:
-            raise KeyError(path)
+        listed = self.entries[path]
         if (array := self._arrays.get(path)) is None:
-            listed = self._paths[path]
             array = self._arrays[path] = Hdf5Array(
                 self.file, path, stored_path=listed.stored_path, address=listed.address
             )
             if listed.facts is not None:
                 array.take(listed.facts)
         return array
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._paths  # without opening it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-
-class Groups(Mapping[str, h5py.Group]):
-    """Groups of a file by their paths, in the order of visiting."""
-
-    def __init__(self, root: h5g.GroupID) -> None:
-        self._paths: dict[str, None] = {"/": None}
-        self._groups = OpenGroups(root, "/")
-
-    def add(self, path: str, group: h5g.GroupID) -> None:
-        """Add a group."""
-        self._paths[path] = None
-        self._groups.add(path, group, path)
-
-    def opened(self, path: str) -> h5g.GroupID:
-        """Return the identifier of a group."""
-        return self._groups[path]
-
-    def __getitem__(self, path: str) -> h5py.Group:
-        if path not in self._paths:
-            raise KeyError(path)
-        return h5py.Group(self._groups[path])
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._paths  # without opening it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
 
 
 @dataclass(slots=True)
@@ -271,7 +230,7 @@ class Contents:
 
     # Objects by path, in the order of names
     datasets: Datasets
-    groups: Groups
+    groups: OpenGroups[str]
     closed: dict[str, str] = field(default_factory=dict)  # Groups whose links cannot be listed, with the reason
     places: dict[int, str] = field(default_factory=dict)  # First path of each object by its address
     # Additional hard links: path of the group, name, first path of the target
@@ -316,7 +275,7 @@ def walk(file: h5py.File, *, ahead_nbytes: int = 0) -> Contents:
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
         root = h5g.open(file.id, b"/")
-        contents = Contents(Datasets(file), Groups(root), room=ahead_nbytes)
+        contents = Contents(Datasets(file), OpenGroups(root, "/"), room=ahead_nbytes)
         contents.places[h5o.get_info(root).addr] = "/"
         open_groups = [_enter(contents, "/", root)]
         while open_groups:
@@ -334,7 +293,7 @@ def walk(file: h5py.File, *, ahead_nbytes: int = 0) -> Contents:
                 with reading(filename, dataset=object_path):
                     raise
     names = renamed_paths(file, contents.datasets)
-    contents.datasets.rename(names)
+    contents.datasets = contents.datasets.labelled(names)
     if names:
         contents.places = {address: names.get(path, path) for address, path in contents.places.items()}
         contents.links = [(group, name, names.get(path, path)) for group, name, path in contents.links]
@@ -348,7 +307,7 @@ def address_of(item: h5py.Group | Hdf5Array) -> int:
 
 def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:
     """Record a group, and return its hard links to visit, the last one first."""
-    contents.groups.add(path, group)
+    contents.groups.add(path, group, path)
     links: list[Link] = []
     try:
         links = links_of(group)
@@ -398,3 +357,31 @@ def _is_marked(dataset: h5d.DatasetID) -> bool:
         return bool(h5a.exists(dataset, MARK.encode()))
     except RuntimeError:
         return True
+
+
+def info_at(file: h5py.File, path: str) -> Any:
+    """Return HDF5's record of the object that a path in netCDF leads to, through any links; None if there is none."""
+    try:
+        return h5o.get_info(file.id, stored_path(file, path).encode("utf-8", "surrogateescape"))
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return None
+
+
+def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
+    """Find the dataset of this file that a path in netCDF leads to, through any links; None if there is none."""
+    stored = stored_path(file, path)
+    dataset = _object_at(file, stored, h5py.Dataset)
+    return None if dataset is None else Hdf5Array(file, path, dataset, stored_path=stored)
+
+
+def group_at(file: h5py.File, path: str) -> h5py.Group | None:
+    """Return the group of this file at a path, through any links; None if there is none."""
+    return _object_at(file, path, h5py.Group)
+
+
+def _object_at(file: h5py.File, path: str, kind: type) -> Any:
+    try:
+        item: Any = file.get(path.encode("utf-8", "surrogateescape"))
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return item if isinstance(item, kind) and item.file == file else None  # type: ignore[attr-defined]

@@ -20,8 +20,8 @@ from tamis.arrays.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.direct_chunks import check_recorded, noted, put_chunk, record_of, settle
-from tamis.formats.hdf5.writing.target import Target, growing_axis
+from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
+from tamis.formats.hdf5.writing.creation import Target, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy

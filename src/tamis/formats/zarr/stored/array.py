@@ -1,4 +1,4 @@
-"""An array of a Zarr hierarchy as a stored array; see `tamis.stores.protocols.StoredArray`."""
+"""An array of a Zarr hierarchy as a stored array, and its companion of missing values (docs/missing.md)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,113 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader, StoredChunks
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts, joined
+from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
-from tamis.formats.zarr.masked_chunk import MARK
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.attributes import Types, known_forms, known_types, netcdf_attributes
 from tamis.formats.zarr.stored.chunk_files import ChunkFiles, FolderSource, Places, ShardForm, places_in_shards
-from tamis.formats.zarr.stored.codecs import ChunkFilters, ZarrCodec, chunk_filters
-from tamis.formats.zarr.stored.companions import ZarrReader, find_companion, own_attributes, read_flags
-from tamis.meaning.companions import MARK as MARKED
-from tamis.meaning.companions import TABLE, CompanionFlags, RestoredReader
+from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
+from tamis.meaning.companions import (
+    ANCILLARY,
+    MARK,
+    TABLE,
+    CompanionFlags,
+    RestoredReader,
+    companion_paths,
+    other_ancillary,
+    without_companion,
+)
+from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound
-from tamis.stores.protocols import PartByPart
+from tamis.stores.protocols import PartByPart, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
+
+
+class ZarrReader:
+    """A Zarr array part by part; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(self, array: Any, label: str, dtype: np.dtype[Any]) -> None:
+        self._array, self._label = array, label
+        self.shape, self.dtype = tuple(array.shape), dtype
+        self.chunk_shape: tuple[int, ...] | None = tuple(array.chunks) if array.shape else None
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part; raises FileError if zarr-python cannot."""
+        if self._array is None:
+            raise FileError(f"{self._label}: expected an open array, got one that was closed")
+        try:
+            values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
+        except Exception as error:  # codecs and stores raise many kinds
+            raise FileError(f"{self._label}: cannot be read: {error}") from error
+        if values.dtype != self.dtype and self.dtype.kind == "V" and not self.dtype.names:
+            values = np.array(values, values.dtype.newbyteorder("="), order="C").view(self.dtype)
+        return put(values.astype(self.dtype, copy=False), out)
+
+    def close(self) -> None:
+        """Release the array; running reads finish first."""
+        self._array = None
+
+
+A = TypeVar("A", bound=StoredArray)
+
+
+def table_text(flags: Flags) -> list[str]:
+    """Return the table of a companion as texts."""
+    return [value.tobytes().hex() for value in flags.values.astype(flags.values.dtype.newbyteorder("<"))]
+
+
+def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) -> A:
+    """Return the companion of an array that names one, from its own group first, because groups may have been moved."""
+    own_path, other_path = companion_paths(variable.path, path)
+    companion = arrays.get(own_path) or arrays.get(other_path)
+    if companion is None or companion.has_companion:
+        raise FileError(
+            f"{variable.label}: its missing values are in the companion {path!r}, which does not exist: restore or"
+            " rename it"
+        ).at(dataset=variable.path)
+    if companion.number_type != np.uint8 or len(companion.shape) != len(variable.shape):
+        raise FileError(
+            f"{companion.label}: damaged, or not a companion of {variable.path}: expected uint8 with"
+            f" {len(variable.shape)} axes, found {companion.type_text} of shape {companion.shape}"
+        ).at(dataset=companion.path)
+    return companion
+
+
+def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
+    """Return the flags of a companion, with their meaning."""
+    dtype = variable.number_type
+    refusal = f"{companion.label}: damaged, or not a companion of {variable.path}: expected"
+    if dtype is None or not can_flag(dtype):
+        raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type_text}")
+    try:
+        data = [bytes.fromhex(item) for item in table] if isinstance(table, list) else []
+    except (TypeError, ValueError):
+        data = []
+    if not 0 < len(data) <= MOST_FLAGS or any(len(item) != dtype.itemsize for item in data):
+        raise FileError(f"{refusal} {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found {table!r:.80}")
+    values = np.frombuffer(b"".join(data), dtype.newbyteorder("<")).astype(dtype)
+    return CompanionFlags(Flags(values), companion.label, companion.path, companion.shape)
+
+
+def own_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an array without references to its companion."""
+    others = other_ancillary(str(attributes.get(ANCILLARY, "")), str(attributes.get(MARK, "")))
+    return without_companion(attributes, others)
+
 
 _MOST_NBYTES = (1 << 63) - 1
 
@@ -55,7 +137,7 @@ def _check_extents(path: str, name: str, extents: tuple[Any, ...], nbytes: int) 
         raise ValueError(f"/{path}: expected a {name} of less than 2^63 bytes, got {extents!r:.80}")
 
 
-_MARK_NBYTES = len(MARK) + 4
+_MARK_NBYTES = len(MASK_MARK) + 4
 
 
 class ZarrArray(PartByPart, DescribedArray):
@@ -238,7 +320,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def has_companion(self) -> bool:
         """True if the array has a companion, so that some values only fill the place of missing ones."""
-        return isinstance(self.stored_attributes.get(MARKED), str)
+        return isinstance(self.stored_attributes.get(MARK), str)
 
     @property
     def is_companion(self) -> bool:
@@ -248,7 +330,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def companion(self) -> ZarrArray | None:
         """The array of flags of missing values; raises FileError if it is missing or does not fit."""
-        return find_companion(self, self.stored_attributes[MARKED], self.arrays) if self.has_companion else None
+        return find_companion(self, self.stored_attributes[MARK], self.arrays) if self.has_companion else None
 
     @cached_property
     def companion_flags(self) -> CompanionFlags | None:
@@ -301,9 +383,9 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
         """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
-        if not head.startswith(MARK):
+        if not head.startswith(MASK_MARK):
             return None
-        mask = int.from_bytes(head[len(MARK) :], "little")
+        mask = int.from_bytes(head[len(MASK_MARK) :], "little")
         if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
             origin = self.grid.origin_of(number)
             raise FileError(
@@ -372,8 +454,8 @@ class ZarrArray(PartByPart, DescribedArray):
             raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
-        stored = StoredChunks(str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill)
-        return ChunkReader(stored, self._source)
+        place = str(self.folder), self.path
+        return ChunkReader(*place, self.chunk_index(), self.pipeline, chunk, fill, self._source)
 
     def named(self) -> NamedArray:
         """Return the array in netCDF's data model."""

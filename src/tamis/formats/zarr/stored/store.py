@@ -29,7 +29,7 @@ from tamis.stores.arrays import ListedStore, header_of
 from tamis.stores.data_model import Dimension, NamedGroup
 
 if TYPE_CHECKING:
-    from tamis.stores.header import Header
+    from tamis.stores.data_model import Header
 
 
 def check_installed(label: object, *others: str) -> None:

@@ -55,7 +55,7 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
 
 @dataclass(slots=True)
 class NewArray:
-    """A new array; see `tamis.formats.zarr.array_metadata.Described`."""
+    """A new array."""
 
     path: str  # Path in the hierarchy
     dimensions: tuple[str, ...]  # Name of each axis

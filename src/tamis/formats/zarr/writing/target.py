@@ -17,8 +17,8 @@ from tamis.arrays.grid import Grid
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
 from tamis.formats.zarr.array_metadata import Json, consolidate, json_attributes, write_json
+from tamis.formats.zarr.stored.array import table_text
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
-from tamis.formats.zarr.stored.companions import table_text
 from tamis.formats.zarr.stored.store import quietly
 from tamis.formats.zarr.writing.copied_array import CopiedArray, copied, kept_plan
 from tamis.formats.zarr.writing.new_array import NewArray, write_texts

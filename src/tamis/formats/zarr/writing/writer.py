@@ -19,7 +19,7 @@ from tamis.arrays.source import close_handle
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
-from tamis.formats.zarr.masked_chunk import MARK, mark_of
+from tamis.formats.zarr.stored.codecs import MASK_MARK, mark_of
 from tamis.pipeline import Pipeline
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
@@ -193,7 +193,7 @@ class ZarrWriter:
     def _put(self, number: int, data: bytes, mask: int) -> int:
         self._usual = mask if self._usual is None else self._usual
         self.stored_nbytes += len(data)
-        mark = mask != self._usual or data.startswith(MARK)
+        mark = mask != self._usual or data.startswith(MASK_MARK)
         self._is_marked |= mark
         head = mark_of(mask) if mark else b""
         self._numbers.add(number)
