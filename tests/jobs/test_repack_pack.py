@@ -292,7 +292,7 @@ def test_open_unpacks_on_request(tmp_path: Path) -> None:
         with tamis.open(tmp_path / target) as stored, tamis.open(tmp_path / target, unpack=True) as file:
             assert stored["v"].dtype == np.int8
             array = pickle.loads(pickle.dumps(file))["v"]
-            assert array.dtype == (np.float64 if target.endswith(".zarr") else np.float32)
+            assert array.dtype == np.float32
             np.testing.assert_array_equal(np.isnan(array[...]), values == FILL)
             assert np.nanmax(np.abs(array.read().astype("f8") - np.where(values == FILL, np.nan, values))) <= 0.1
             assert abs(array[2, 10, 10] - values[2, 10, 10]) <= 0.1

@@ -307,15 +307,21 @@ class DatasetFacts(DescribedArray):
     @cached_property
     def fill_value(self) -> NDArray[Any]:
         """Value of unwritten elements, in the type of the dataset; zero, as in h5py, if HDF5 defines none."""
-        if self.varies and (base := h5py.check_vlen_dtype(self.dataset.dtype)) is not None:
-            sequence = np.empty((), self.dataset.dtype)
-            has_numbers = self.has_fill and not base.hasobject
-            sequence[()] = (
-                calls.fill_sequence(self.creation_list, self.datatype, base) if has_numbers else np.empty(0, base)
-            )
+        dtype = self.dataset.dtype
+        if self.varies and (base := h5py.check_vlen_dtype(dtype)) is not None:
+            sequence = np.empty((), dtype)
+            sequence[()] = self._sequence(base)
             return sequence
-        is_unsafe = self.varies and datatypes.has_sequences(self.dataset.dtype)
-        return np.zeros((), self.dataset.dtype) if self.is_fill_undefined or is_unsafe else self._recorded_fill
+        is_unsafe = self.varies and datatypes.has_sequences(dtype)
+        return np.zeros((), dtype) if self.is_fill_undefined or is_unsafe else self._recorded_fill
+
+    def _sequence(self, base: Any) -> Any:
+        """Return the fill value of varying length, of items or characters of a type; empty if there is none."""
+        if not self.has_fill or (base not in datatypes.TEXTS and base.hasobject):
+            return np.empty(0, base)
+        if base in datatypes.TEXTS:
+            return self.dataset.fillvalue
+        return calls.fill_sequence(self.creation_list, self.datatype, base)
 
     @property
     def _recorded_fill(self) -> NDArray[Any]:

@@ -249,10 +249,14 @@ def _is_padded_with_zeros(datatype: h5t.TypeID) -> bool:
     return bool(padding == h5t.STR_NULLPAD or (padding == h5t.STR_NULLTERM and datatype.get_size() == 1))
 
 
+TEXTS = (str, bytes)
+"""Types of the characters of texts, where h5py has types of the items of sequences."""
+
+
 def has_sequences(dtype: np.dtype[Any]) -> bool:
     """Return whether values are, or have, sequences of varying length; h5py spoils memory with such fill values."""
     if dtype.subdtype is not None:
         return has_sequences(dtype.subdtype[0])
     if dtype.names:
         return any(has_sequences(dtype[name]) for name in dtype.names)
-    return h5py.check_vlen_dtype(dtype) is not None
+    return h5py.check_vlen_dtype(dtype) not in (None, *TEXTS)
