@@ -249,13 +249,6 @@ def print_arguments(output: Output, inspection: Inspection, notation: str, *, al
     return printed.problems
 
 
-def print_header(path: str) -> None:
-    """Print the header of a file as CDL."""
-    from tamis.jobs.inspect.cdl import cdl_header
-
-    click.echo(cdl_header(path), nl=False)
-
-
 def is_terminal(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal; it is None if it was closed when the command started."""
     return stream is not None and stream.isatty()

@@ -523,14 +523,11 @@ def run_copy(
     target: str | os.PathLike[str],
     options: CopyOptions,
     *,
-    overwrite: bool = False,
-    threads: int | None = None,
-    resume: bool = False,
     progress: Progress | None = None,
+    **run: Any,
 ) -> RepackResult:
-    """Copy a file with the options of nccopy."""
-    asked = options.repack_options(overwrite=overwrite, threads=threads, resume=resume)
-    return run_repack(source, target, asked, progress, options.adapt)
+    """Copy a file with the options of nccopy, and those of a run: ``overwrite``, ``threads``, ``resume``."""
+    return run_repack(source, target, options.repack_options(**run), progress, options.adapt)
 
 
 def preview_copy(

@@ -29,7 +29,6 @@ from tamis.filters import (
     Zfp,
     Zstd,
     from_values,
-    requested_filter,
 )
 from tamis.kinds import FLAG, WHOLE, explained
 from tamis.netcdf.library import Unsigned, call, named_error, version
@@ -74,15 +73,11 @@ def requested_filters(filters: object, values: Sequence[int] | None = None) -> R
 
 
 def _steps(filters: object) -> tuple[Stage | Rounding, ...]:
-    if isinstance(filters, Rounding):
-        return (filters,)
     if isinstance(filters, Pipeline):
         return filters.stages if filters.rounding is None else (filters.rounding, *filters.stages)
-    if isinstance(filters, Request):
-        return (Stage.of(requested_filter(filters)),)
-    if isinstance(filters, Stage):
+    if isinstance(filters, Rounding | Stage):
         return (filters,)
-    if isinstance(filters, Filter):
+    if isinstance(filters, Request | Filter):
         return (Stage.of(filters),)
     if isinstance(filters, str):
         return read(filters).chain

@@ -134,10 +134,6 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "nc_plugin_path_ndirs": (_size_p,),
     "nc_plugin_path_get": (c_void_p,),
     "nc_plugin_path_set": (c_void_p,),
-    "ncaux_h5filterspec_parse": (c_char_p, _unsigned_p, _size_p, POINTER(_unsigned_p)),
-    "ncaux_h5filterspec_parselist": (c_char_p, _int_p, _size_p, c_void_p),
-    "ncaux_h5filterspec_parse_parameter": (c_char_p, _size_p, _unsigned_p),
-    "ncaux_h5filterspec_fix8": (c_void_p, c_int),
     "H5Fget_obj_count": (c_int64, c_uint),
     "H5Fget_obj_ids": (c_int64, c_uint, c_size_t, POINTER(c_int64)),
     "H5Fget_name": (c_int64, c_char_p, c_size_t),
@@ -155,21 +151,12 @@ _WIDE = {"H5Fget_obj_count", "H5Fget_obj_ids", "H5Fget_name", "H5Dopen2", "H5Dge
 
 _LIMITS = {c_int: (-(1 << 31), (1 << 31) - 1), c_uint: (0, (1 << 32) - 1)}
 
+_NEW = ("quantize", "bzip2", "zstandard", "blosc")
 _SINCE = {
+    **dict.fromkeys(("nc_inq_var_filter_ids", "nc_inq_var_filter_info"), "4.8.0"),
+    **dict.fromkeys((f"nc_{verb}_var_{name}" for verb in ("def", "inq") for name in _NEW), "4.9.0"),
+    **dict.fromkeys(("nc_plugin_path_ndirs", "nc_plugin_path_get", "nc_plugin_path_set"), "4.9.3"),
     "nc_inq_filter_avail": "4.9.0",
-    "nc_def_var_quantize": "4.9.0",
-    "nc_inq_var_quantize": "4.9.0",
-    "nc_def_var_bzip2": "4.9.0",
-    "nc_inq_var_bzip2": "4.9.0",
-    "nc_def_var_zstandard": "4.9.0",
-    "nc_inq_var_zstandard": "4.9.0",
-    "nc_def_var_blosc": "4.9.0",
-    "nc_inq_var_blosc": "4.9.0",
-    "nc_inq_var_filter_ids": "4.8.0",
-    "nc_inq_var_filter_info": "4.8.0",
-    "nc_plugin_path_ndirs": "4.9.3",
-    "nc_plugin_path_get": "4.9.3",
-    "nc_plugin_path_set": "4.9.3",
 }
 """The first netcdf-c that has a call, where that is newer than 4.7."""
 
@@ -225,7 +212,7 @@ def _function(name: str) -> Any:
             f" {netcdf4().__version__}{advice}"
         ) from None
     function.argtypes = _ARGUMENTS[name]
-    function.restype = None if name.endswith("fix8") else c_int64 if name in _WIDE else c_int
+    function.restype = c_int64 if name in _WIDE else c_int
     return function
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -99,20 +99,19 @@ class _NewVariable:
         """Raise NetcdfError if the dataset cannot have such a variable with filters."""
         kind = self.group.format
         if kind not in (HDF5, NCZARR):
-            text = f"expected a netCDF-4 dataset, got {self.dataset.data_model}, which has no filters"
-            raise self.group.error(named_error("NC_ENOTNC4", text), self.name)
+            self._refuse("NC_ENOTNC4", f"a netCDF-4 dataset, got {self.dataset.data_model}, which has no filters")
         if self.group.is_read_only:
-            text = "expected a dataset that is open for writing, got one that is open for reading only"
-            raise self.group.error(named_error("NC_EPERM", text), self.name)
+            self._refuse("NC_EPERM", "a dataset that is open for writing, got one that is open for reading only")
         if _numpy_type(self.dtype) is None:
             text = define.VARYING.format("strings or values of a vlen type")
             raise self.group.error(named_error("NC_EFILTER", text), self.name)
         if self.name in self.dataset.variables:
-            text = "expected a new name, got that of an existing variable"
-            raise self.group.error(named_error("NC_ENAMEINUSE", text), self.name)
+            self._refuse("NC_ENAMEINUSE", "a new name, got that of an existing variable")
         if not self.dimensions:
-            text = "expected a variable with dimensions, got a scalar, which has no chunks to filter"
-            raise self.group.error(named_error("NC_EINVAL", text), self.name)
+            self._refuse("NC_EINVAL", "a variable with dimensions, got a scalar, which has no chunks to filter")
+
+    def _refuse(self, code: str, expected: str) -> NoReturn:
+        raise self.group.error(named_error(code, f"expected {expected}"), self.name)
 
     def chunk_type(self, chunksizes: Any, fill_value: Any, endian: str, pipeline: Pipeline) -> ChunkType:
         """Return type and shape of the chunks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -181,7 +181,7 @@ def check_status(
     """Raise NetcdfError, with the reason and advice, unless a status is NC_NOERR."""
     if status:
         name = next((name for name, code in CODES.items() if code == status), "")
-        reason = _REASONS[name](handle, ids, tuple(given)) if name in _REASONS else ""
+        reason = _reason(name, handle, ids, tuple(given))
         raise handle.error(status_error(status, f"{function}: {reason}" if reason else ""))
 
 
@@ -197,32 +197,39 @@ def type_text(handle: VariableHandle) -> str:
     return "strings" if handle.variable.dtype is str else "values of a vlen type"
 
 
-def _parameters(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    if not handle.variable.ndim:
-        return "expected a variable with dimensions, got a scalar, which has no chunks to filter"
-    if {1, 4} <= {*ids, *handle.filter_ids()}:
-        return "expected deflate or szip, got both, which netCDF refuses"
-    return f"expected parameters that netCDF-C takes for {_filters(ids)}, got {given}"
-
-
-def _too_late(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    if handle.group.is_read_only:
-        return f"expected a dataset that is open for writing, got one that is open for reading only{_CHANGE}"
-    return (
-        "expected a variable that is not in the file yet, got one that is: define filters right after createVariable,"
-        f" before values are written and before sync; in NETCDF4_CLASSIC use tamis.netcdf.create_variable{_CHANGE}"
-    )
-
-
-def _format(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    return (
-        f"expected a netCDF-4 dataset, got format {handle.group.format}, which has no filters: create it with"
-        " format='NETCDF4'"
-    )
-
-
-def _count(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    return f"expected as many parameters as netCDF-C takes for {_filters(ids)}, got {given}"
+def _reason(name: str, handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
+    """Return why netCDF-C returned a status for a variable, and what to do about it; empty if unknown."""
+    group = handle.group
+    match name:
+        case "NC_EINVAL" if not handle.variable.ndim:
+            return "expected a variable with dimensions, got a scalar, which has no chunks to filter"
+        case "NC_EINVAL" if {1, 4} <= {*ids, *handle.filter_ids()}:
+            return "expected deflate or szip, got both, which netCDF refuses"
+        case "NC_EINVAL":
+            return f"expected parameters that netCDF-C takes for {_filters(ids)}, got {given}"
+        case "NC_EPERM" | "NC_EINDEFINE" | "NC_ENOTINDEFINE" | "NC_ELATEDEF" if group.is_read_only:
+            return f"expected a dataset that is open for writing, got one that is open for reading only{_CHANGE}"
+        case "NC_EPERM" | "NC_EINDEFINE" | "NC_ENOTINDEFINE" | "NC_ELATEDEF":
+            return (
+                "expected a variable that is not in the file yet, got one that is: define filters right after"
+                " createVariable, before values are written and before sync; in NETCDF4_CLASSIC use"
+                f" tamis.netcdf.create_variable{_CHANGE}"
+            )
+        case "NC_ENOTNC4" | "NC_ESTRICTNC3":
+            return (
+                f"expected a netCDF-4 dataset, got format {group.format}, which has no filters: create it with"
+                " format='NETCDF4'"
+            )
+        case "NC_EFILTER":
+            return f"expected as many parameters as netCDF-C takes for {_filters(ids)}, got {given}"
+        case "NC_ENOFILTER" | "NC_EPLUGIN":
+            return _absence(group, ids)
+        case "NC_EHDFERR" if any(not 0 <= number <= _MAX_ID for number in ids):
+            return f"expected a filter id of 1 to {_MAX_ID}, got {ids[0]}"
+        case "NC_EHDFERR":
+            where = "" if group.format == HDF5 else f" ({group.format})"
+            return f"HDF5 reports an error for {_filters(ids)}{where}"
+    return ""
 
 
 def availability_error(group: Group, status: int, number: int) -> NetcdfError:
@@ -231,10 +238,6 @@ def availability_error(group: Group, status: int, number: int) -> NetcdfError:
     if not 0 < number <= _MAX_ID:
         reason = f"expected a filter id of 1 to {_MAX_ID}, got {number}"
     return status_error(status, reason)
-
-
-def _no_filter(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    return _absence(handle.group, ids)
 
 
 def _absence(group: Group, ids: Sequence[int]) -> str:
@@ -253,27 +256,5 @@ def _absence(group: Group, ids: Sequence[int]) -> str:
     return f"expected a plugin for {_filters(ids)}, which netCDF's HDF5 lacks: {folder}"
 
 
-def _hdf5(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
-    if any(not 0 <= number <= _MAX_ID for number in ids):
-        return f"expected a filter id of 1 to {_MAX_ID}, got {ids[0]}"
-    where = "" if handle.group.format == HDF5 else f" ({handle.group.format})"
-    return f"HDF5 reports an error for {_filters(ids)}{where}"
-
-
 def _filters(ids: Sequence[int]) -> str:
     return " and ".join(map(filter_text, ids)) or "the variable"
-
-
-_REASONS: dict[str, Callable[[VariableHandle, Sequence[int], tuple[int, ...]], str]] = {
-    "NC_EINVAL": _parameters,
-    "NC_EPERM": _too_late,
-    "NC_EINDEFINE": _too_late,
-    "NC_ENOTINDEFINE": _too_late,
-    "NC_ELATEDEF": _too_late,
-    "NC_ENOTNC4": _format,
-    "NC_ESTRICTNC3": _format,
-    "NC_EFILTER": _count,
-    "NC_ENOFILTER": _no_filter,
-    "NC_EPLUGIN": _no_filter,
-    "NC_EHDFERR": _hdf5,
-}

@@ -52,22 +52,13 @@ def attributes(
     rounding: Rounding | None = None,
 ) -> dict[str, Value]:
     """Write a pipeline as attributes."""
-    rest = list(enumerate(netcdf_requests(chain)))
-    result: dict[str, Value] = {}
-    if chunk_shape:
-        result = {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)}
-    if rest and rest[0][1].id == 3:
-        result["_Fletcher32"] = "true"
-        del rest[0]
-    if rest and rest[0][1].id == 2:
-        result["_Shuffle"] = "true"
-        del rest[0]
-    if rest and rest[0][1].id == 1 and len(rest[0][1].values) == 1 and rest[0][1].values != (0,):  # 0 means none
-        (result["_DeflateLevel"],) = rest[0][1].values
-        del rest[0]
+    requests = netcdf_requests(chain)
+    own, rest = separate(requests)
+    result: dict[str, Value] = {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)} if chunk_shape else {}
+    result |= own
     if rest:
-        pairs = {position: (doubles or {}).get(index, ()) for position, (index, _) in enumerate(rest)}
-        result["_Filter"] = chain_text([request for _, request in rest], doubles=pairs)
+        pairs = {position: (doubles or {}).get(position + len(own), ()) for position in range(len(rest))}
+        result["_Filter"] = chain_text(rest, doubles=pairs)
     if rounding is not None and not rounding.quantize_mode:
         raise ParameterError(f"netCDF-C cannot round by {rounding}: tamis repack rounds a saved file")
     if rounding is not None:
@@ -75,15 +66,31 @@ def attributes(
     return result
 
 
+def separate(requests: Sequence[Request]) -> tuple[dict[str, Value], list[Request]]:
+    """Return the first filters as attributes of their own, if netCDF has them in this order, and the rest."""
+    own, rest = dict[str, Value](), list(requests)
+    if rest and rest[0].id == 3:
+        own["_Fletcher32"] = "true"
+        del rest[0]
+    if rest and rest[0].id == 2:
+        own["_Shuffle"] = "true"
+        del rest[0]
+    if rest and rest[0].id == 1 and len(rest[0].values) == 1 and rest[0].values[0]:  # 0 means none
+        own["_DeflateLevel"] = rest[0].values[0]
+        del rest[0]
+    return own, rest
+
+
 def attributes_text(values: Mapping[str, Value], variable: str) -> str:
     """Write attributes as lines of CDL."""
     if not variable or "/" in variable or "\n" in variable:
         raise ParameterError(f"expected the name of a variable of the group that the CDL describes, got {variable!r}")
     name = re.sub(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]", r"\\\g<0>", variable)
-    return "\n".join(f"{name}:{key} = {_value_text(value)} ;" for key, value in values.items())
+    return "\n".join(f"{name}:{key} = {value_text(value)} ;" for key, value in values.items())
 
 
-def _value_text(value: Value) -> str:
+def value_text(value: Value) -> str:
+    """Return the value of an attribute."""
     if isinstance(value, str):
         return f'"{value}"'
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

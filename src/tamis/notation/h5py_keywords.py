@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -196,14 +196,14 @@ def _parsed_text(text: str, kind: str | None) -> Reading:
     prefix = "" if is_dict else "f("
     tree = _tree(prefix + text + ("" if is_dict else "\n)"), text, len(prefix)).body
     if len(tree) != 1 or not isinstance(tree[0], ast.Expr):
-        _fail(text, 0, "keywords with commas between them")
+        raise malformed(text, 0, "keywords with commas between them")
     node = tree[0].value
     if isinstance(node, ast.Dict):
         pairs = list(zip(node.keys, node.values, strict=True))
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         pairs = [(ast.Constant(keyword.arg) if keyword.arg else None, keyword.value) for keyword in node.keywords]
     else:
-        _fail(text, 0, f"keywords such as {KEYWORDS[1]}='gzip' with commas between them")
+        raise malformed(text, 0, f"keywords such as {KEYWORDS[1]}='gzip' with commas between them")
     mapping: dict[str, Any] = {}
     positions: dict[str, int] = {}
     for key, value_node in pairs:
@@ -211,7 +211,7 @@ def _parsed_text(text: str, kind: str | None) -> Reading:
         keyword = _literal(text, key, position) if key else None
         if keyword not in KEYWORDS or keyword in mapping:
             nearest = "" if keyword in mapping else did_you_mean(str(keyword), KEYWORDS)
-            _fail(text, position, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
+            raise malformed(text, position, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
         mapping[keyword], positions[keyword] = _literal(text, value_node, position), position
     try:
         return _from_mapping(mapping, kind)
@@ -235,7 +235,7 @@ def _from_code(text: str) -> Reading:
                 case "create_dataset":
                     continue
                 case _:
-                    _fail(text, position, "set_chunk, set_filter or create_dataset")
+                    raise malformed(text, position, "set_chunk, set_filter or create_dataset")
         except ParameterError as error:
             if str(error).endswith("^"):
                 raise
@@ -251,7 +251,7 @@ def _code_chunks(text: str, call: ast.Call, position: int) -> tuple[int, ...] | 
 def _code_filter(text: str, call: ast.Call, position: int) -> Stage:
     arguments = [_literal(text, argument, position) for argument in call.args]
     if len(arguments) not in (2, 3) or type(arguments[0]) is not int or arguments[1] not in (0, 1) or arguments[0] < 0:
-        _fail(text, position, "set_filter with an id, a flag of 0 or 1 and a tuple")
+        raise malformed(text, position, "set_filter with an id, a flag of 0 or 1 and a tuple")
     number, flag, cd_values = (*arguments, ())[:3]
     return replace(Stage.of(_numbered(number, cd_values)), optional=bool(flag))
 
@@ -265,9 +265,9 @@ def _tree(source: str, text: str, prefix: int) -> ast.Module:
         lines = source.splitlines(keepends=True)
         line = max(min(error.lineno or 1, len(lines)), 1)
         position = sum(map(len, lines[: line - 1])) + max((error.offset or 1) - 1, 0) - prefix
-        _fail(text, min(max(position, 0), len(text)), f"Python ({error.msg})")
+        raise malformed(text, min(max(position, 0), len(text)), f"Python ({error.msg})") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        _fail(text, 0, f"Python ({error})")
+        raise malformed(text, 0, f"Python ({error})") from error
 
 
 def _position(text: str, node: ast.AST, prefix: int) -> int:
@@ -283,8 +283,4 @@ def _literal(text: str, node: ast.expr | None, position: int) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        _fail(text, position, "a number, text, True, False, None or a tuple of them")
-
-
-def _fail(text: str, position: int, expected: str) -> NoReturn:
-    raise malformed(text, position, expected)
+        raise malformed(text, position, "a number, text, True, False, None or a tuple of them") from None

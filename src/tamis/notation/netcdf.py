@@ -40,6 +40,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Literal, NamedTuple
 
@@ -62,8 +63,8 @@ class _Reading(NamedTuple):
 
 
 _READINGS: dict[str | None, _Reading] = {
-    None: _Reading(netcdf_number.read_id, netcdf_number.read_strict, loose=False),
-    "doc": _Reading(netcdf_number.read_id, netcdf_number.read_documented, loose=False),
+    None: _Reading(netcdf_number.read_id, partial(netcdf_number.read, documented=False), loose=False),
+    "doc": _Reading(netcdf_number.read_id, partial(netcdf_number.read, documented=True), loose=False),
     "netcdf-c": _Reading(netcdf_scanf.read_id, netcdf_scanf.read_parameter, loose=True),
 }
 

@@ -56,21 +56,12 @@ def read_id(text: str, start: int, end: int) -> int:
     return whole(digits)
 
 
-def read_strict(text: str, start: int, end: int) -> tuple[int, ...]:
-    """Read a parameter from a part of a text, if netcdf-c, its documentation and a human reader agree on it."""
-    return _read(text, start, end, documented=False)
+def read(text: str, start: int, end: int, *, documented: bool) -> tuple[int, ...]:
+    """Read a parameter from a part of a text, if netcdf-c, its documentation and a human reader agree on it.
 
-
-def read_documented(text: str, start: int, end: int) -> tuple[int, ...]:
-    """Read a parameter from a part of a text as netCDF's documentation describes it.
-
-    Tags b, s, ub and us keep the low bits, and b and s then extend the sign to 32 bits. A number without a tag takes
-    two words if it does not fit one.
+    Or read it as the documentation describes it: tags b, s, ub and us keep the low bits, and b and s then extend the
+    sign to 32 bits. A number without a tag takes two words if it does not fit one.
     """
-    return _read(text, start, end, documented=True)
-
-
-def _read(text: str, start: int, end: int, *, documented: bool) -> tuple[int, ...]:
     start, end = _trimmed(text, start, end)
     piece = text[start:end]
     if match := _INTEGER.fullmatch(piece):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tamis import meaning
 from tamis.arrays.grid import default_chunks
-from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError, located
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.formats.hdf5.chunk_access import pipeline_of
@@ -257,7 +257,7 @@ def _encoding_of(
         result.setdefault("_FillValue", None)  # xarray would add NaN
     if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
         result["least_significant_digit"] = variable.encoding["least_significant_digit"]
-    try:
+    with located(name, dataset=name):
         rounding = pipeline.rounding and still_needed(pipeline.rounding, attributes_of(variable))
         if pipeline != Pipeline():
             dtype = _stored_type(variable)
@@ -273,9 +273,6 @@ def _encoding_of(
         else:
             shape = _chunks(ds, variable, shape)
         result |= encoding_keywords(pipeline.stages, engine, rounding)
-    except TamisError as error:
-        error.at(name, dataset=name)
-        raise
     if rounding is not None:
         refuse_spoiled(ds[name], dtype, rounding)
     elif pipeline.without_rounding.error_bound != 0:

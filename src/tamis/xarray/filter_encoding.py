@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, Variable
 
-from tamis.errors import ParameterError, TamisError
+from tamis.errors import ParameterError, located
 from tamis.filters import (
     Blosc,
     Bzip2,
@@ -208,14 +208,11 @@ def _netcdf4_flags(pipeline: Pipeline) -> dict[str, Any]:
 
 def encoding_pipeline(name: str, encoding: Mapping[str, Any]) -> Pipeline:
     """Return the filters in the encoding of a variable."""
-    try:
+    with located(name, dataset=name):
         text = encoding.get(PIPELINE)
         if text is None:
             return Pipeline(_stages(encoding))
         pipeline = Pipeline.parse(str(text))
-    except TamisError as error:
-        error.at(name, dataset=name)
-        raise
     expected = filter_encoding(pipeline)
     for key in FILTER_KEYS:
         if (encoding.get(key) or None) != (expected.get(key) or None):

@@ -10,7 +10,7 @@ import click
 import tamis
 from tamis.cli.ending import FAILED
 from tamis.cli.options import FILE, json_option, variables_option
-from tamis.cli.output import Output, print_arguments, print_header, show
+from tamis.cli.output import Output, print_arguments, show
 from tamis.errors import TamisError
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     for path in files:
         try:
             if cdl:
-                print_header(path)
+                from tamis.jobs.inspect.cdl import cdl_header
+
+                click.echo(cdl_header(path), nl=False)
                 continue
             inspection = tamis.inspect(path, variables)
             if notation:

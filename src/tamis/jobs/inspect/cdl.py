@@ -15,6 +15,7 @@ import numpy as np
 from tamis.filters import Request
 from tamis.formats.registry import open_store
 from tamis.formatting import printable
+from tamis.notation.cdl import separate, value_text
 from tamis.notation.netcdf import chain_text, in_netcdf_order
 
 if TYPE_CHECKING:
@@ -281,16 +282,8 @@ def _special(variable: HeaderVariable) -> dict[str, str]:
 def _filters(pipeline: Pipeline) -> dict[str, str]:
     """Return the filters: separate attributes if netCDF has them in this order, otherwise all in ``_Filter``."""
     requests = [Request(stage.filter.id, _shown(stage.filter.id, stage.stored)) for stage in pipeline.stages]
-    rest, special = list(requests), {}
-    if rest and rest[0].id == 3:
-        special["_Fletcher32"] = '"true" ;'
-        del rest[0]
-    if rest and rest[0].id == 2:
-        special["_Shuffle"] = '"true" ;'
-        del rest[0]
-    if rest and rest[0].id == 1 and len(rest[0].values) == 1 and rest[0].values[0]:
-        special["_DeflateLevel"] = f"{rest[0].values[0]} ;"
-        del rest[0]
+    own, rest = separate(requests)
+    special = {key: f"{value_text(value)} ;" for key, value in own.items()}
     if not rest:
         return special
     numbers = [request.id for request in rest]

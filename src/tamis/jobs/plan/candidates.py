@@ -86,18 +86,14 @@ def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _surpasses(one: Candidate, other: Candidate) -> bool:
     """Return whether one is as good as the other in everything, and better in ratio or reader requirements."""
-    demands, others = _demands(one), _demands(other)
+    demands, others = _demands(one.pipeline), _demands(other.pipeline)
     as_good = one.ratio >= other.ratio and demands <= others and _effort(one) <= _effort(other) * _NOISE
     return as_good and (one.ratio > other.ratio or demands < others)
 
 
-def _demands(candidate: Candidate) -> frozenset[str]:
-    """Return the plugins that readers need, and ``loss`` if they get other values."""
-    return _demands_of(candidate.pipeline)
-
-
 @lru_cache(maxsize=256)  # each candidate is compared with all others
-def _demands_of(pipeline: Pipeline) -> frozenset[str]:
+def _demands(pipeline: Pipeline) -> frozenset[str]:
+    """Return the plugins that readers need, and ``loss`` if they get other values."""
     names = {item.name for item in pipeline.filters} - _BASE
     return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
 
@@ -126,15 +122,12 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
             return best, "it has the best ratio, and no other is faster"
         return fast, f"it is the fastest with at least two thirds of the best ratio, {ratio_text(best.ratio)}"
     near = [candidate for candidate in candidates if candidate.ratio >= (1 - _ABOUT_SAME) * best.ratio]
-    chosen = min(
-        near, key=lambda candidate: (_LOSS in _demands(candidate), len(_demands(candidate)), _effort(candidate))
-    )
+    demands = {candidate: _demands(candidate.pipeline) for candidate in near}
+    chosen = min(near, key=lambda each: (_LOSS in demands[each], len(demands[each]), _effort(each)))
     if chosen == best:
         return best, "it has the best ratio of all that meet the want"
-    demands, others = _demands(chosen), _demands(best)
-    why = (
-        "loses nothing" if others - demands == {_LOSS} else "asks less of readers" if demands < others else "is faster"
-    )
+    own, others = demands[chosen], demands[best]
+    why = "loses nothing" if others - own == {_LOSS} else "asks less of readers" if own < others else "is faster"
     return chosen, f"it {why}, and its ratio is close to the best, {ratio_text(best.ratio)}"
 
 

@@ -214,27 +214,25 @@ class _Fields:
         if not entry.keys() & {"filters", "chunks", "require"}:
             self._refuse(at, f"filters, chunks or require for {name!r}", "none of them")
         if "filters" in entry:
-            if not isinstance(entry["filters"], str):
-                self._refuse(
-                    (*at, "filters"), 'text such as "zfp(bound=0.1)|shuffle|deflate(4)"', repr(entry["filters"])
-                )
-            fields.filters[name] = self._checked((*at, "filters"), Pipeline.parse, entry["filters"])
+            fields.filters[name] = self._text(at, entry, "filters", "zfp(bound=0.1)|shuffle|deflate(4)", Pipeline.parse)
         if "round" in entry:
-            if not isinstance(entry["round"], str):
-                self._refuse((*at, "round"), 'text such as "absolute(0.125)"', repr(entry["round"]))
+            text = self._text(at, entry, "round", "absolute(0.125)", str)
             if name not in fields.filters:
                 self._refuse((*at, "round"), 'filters beside it, such as "shuffle|deflate(4)"', "none")
             after_it = partial(rounded, filters=fields.filters[name])
-            fields.filters[name] = self._checked((*at, "round"), after_it, entry["round"])
+            fields.filters[name] = self._checked((*at, "round"), after_it, text)
         if "chunks" in entry:
             extents = entry["chunks"].values() if isinstance(entry["chunks"], dict) else entry["chunks"]
             if not isinstance(entry["chunks"], (list, dict)) or any(type(extent) is not int for extent in extents):
                 self._refuse((*at, "chunks"), "a list such as [4, 96, 144], or {time = 10}", repr(entry["chunks"]))
             fields.chunks[name] = self._checked((*at, "chunks"), as_chunks, entry["chunks"])
         if "require" in entry:
-            if not isinstance(entry["require"], str):
-                self._refuse((*at, "require"), 'text such as "abs=0.1,limits"', repr(entry["require"]))
-            fields.require[name] = self._checked((*at, "require"), Requirement.parse, entry["require"])
+            fields.require[name] = self._text(at, entry, "require", "abs=0.1,limits", Requirement.parse)
+
+    def _text(self, at: Key, entry: Mapping[str, Any], field: str, example: str, parse: Any) -> Any:
+        if not isinstance(entry[field], str):
+            self._refuse((*at, field), f'text such as "{example}"', repr(entry[field]))
+        return self._checked((*at, field), parse, entry[field])
 
     def _checked(self, at: Key, check: Any, value: object) -> Any:
         try:

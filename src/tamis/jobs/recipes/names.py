@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from tamis import meaning
-from tamis.errors import FileError, ParameterError, TamisError
+from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
 from tamis.formatting import did_you_mean
 from tamis.pipeline import Pipeline
@@ -42,11 +42,8 @@ class Names:
             return Match({path: path}, exact=True)
         if first := self._store.first_path(path):
             return Match({first: path}, exact=True)
-        try:
+        with located(self.filename, path=self.filename, dataset=name):
             return matching(name, self._paths, self._standard_names)
-        except FileError as error:
-            error.at(self.filename, path=self.filename, dataset=name)
-            raise
 
     def match_any(self, name: str) -> Match:
         """Return the same as `match`; a pattern may match nothing, because one recipe is for many files."""
