@@ -160,7 +160,7 @@ class Tally:
 
     def plus(self, other: Tally) -> Tally:
         """Return the tally of these values and of the values after them; the order affects the rounding of sums."""
-        worse = other.error > self.error
+        worse = other if other.error > self.error else self
         lows = [tally.low for tally in (self, other) if tally.low is not None]
         highs = [tally.high for tally in (self, other) if tally.high is not None]
         return Tally(
@@ -172,8 +172,8 @@ class Tally:
             first_different=self.first_different or other.first_different,
             first_lost=self.first_lost or other.first_lost,
             first_gained=self.first_gained or other.first_gained,
-            worst=other.worst if worse else self.worst,
-            error=other.error if worse else self.error,
+            worst=worse.worst,
+            error=worse.error,
             relative=max(self.relative, other.relative),
             zeros_changed=self.zeros_changed + other.zeros_changed,
             squares=self.squares.plus(other.squares),
@@ -237,16 +237,9 @@ def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
         index = np.unravel_index(value.index[0], shape)
         return replace(value, index=tuple(int(i) + first for i, first in zip(index, origin, strict=True)))
 
-    if not tally.different:
-        return tally
-    return replace(
-        tally,
-        worst=convert(tally.worst),
-        first_different=convert(tally.first_different),
-        first_lost=convert(tally.first_lost),
-        first_gained=convert(tally.first_gained),
-        first_crossed=convert(tally.first_crossed),
-    )
+    places = ("worst", "first_different", "first_lost", "first_gained", "first_crossed")
+    changes: dict[str, Any] = {name: convert(getattr(tally, name)) for name in places if tally.different}
+    return replace(tally, **changes) if changes else tally
 
 
 def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, Missing], zero: float) -> Tally:

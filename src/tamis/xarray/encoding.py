@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.arrays.grid import default_chunks
@@ -20,17 +21,23 @@ from tamis.formats.hdf5.chunk_access import pipeline_of
 from tamis.formats.hdf5.lib.files import is_hdf5, open_source
 from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
-from tamis.formatting import printable, shape_text
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
+from tamis.jobs.repack.planning import in_stored_units
 from tamis.jobs.result import SCHEMA, Result, json_value
-from tamis.jobs.stored_units import attributes_of, in_stored_units, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
-from tamis.rounding import still_needed
-from tamis.xarray.filter_encoding import ENGINES, encoding_keywords
+from tamis.rounding import BitGroom, Granular, Rounding, still_needed
+from tamis.xarray.filter_encoding import (
+    ENGINES,
+    PIPELINE,
+    encoding_chunks,
+    encoding_keywords,
+    encoding_pipeline,
+    table_of,
+)
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
@@ -74,16 +81,7 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         return {"schema": SCHEMA, "engine": self.engine, "variables": variables}
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.result import Table
-
-        rows = [("variable", "filters", "chunks", "type")]
-        for name, own in self.items():
-            filters = str(self.pipelines[name]).replace("|", "\n") if self.pipelines[name] != Pipeline() else ""
-            chunks, dtype = own.get("chunksizes"), own.get("dtype")
-            rows.append(
-                (printable(name), filters, shape_text(chunks) if chunks else "", "" if dtype is None else str(dtype))
-            )
-        yield Table(rows, folded=[1], code=[1])
+        yield table_of(self.pipelines, self)
         yield "", f"for the engine {self.engine}"
 
 
@@ -303,12 +301,7 @@ def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[
         if len(requested) != variable.ndim:
             raise ParameterError(f"expected chunks with {variable.ndim} axes, got {requested}")
         return requested
-    before = variable.encoding.get("chunksizes")
-    if before is None or len(before) != variable.ndim:
-        return None
-    growing = ds.encoding.get("unlimited_dims", ())
-    ends = zip(variable.dims, before, variable.shape, strict=True)
-    return tuple(step if dim in growing else max(min(step, extent), 1) for dim, step, extent in ends)
+    return encoding_chunks(variable, ds.encoding.get("unlimited_dims", ()))
 
 
 def _check_known(pipeline: Pipeline, engine: str) -> None:
@@ -361,8 +354,6 @@ def _refuse_rounding(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> No
 
 def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pipeline]]:
     """Yield the filters of variables by the engine tamis, or in their files; skip variables without a file."""
-    from tamis.xarray.filter_encoding import PIPELINE, encoding_pipeline
-
     by_source: dict[str, list[str]] = {}
     for name in names:
         if PIPELINE in (encoding := ds.variables[name].encoding):
@@ -392,3 +383,94 @@ def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pi
 def _left_to_xarray(variable: Any, pipeline: Pipeline) -> bool:
     """Return whether xarray itself keeps the filters: those of text, whose stored type may have more axes."""
     return variable.dtype.kind in "OSUT" and {item.id for item in pipeline.filters} <= {1, 2, 3}
+
+
+def attributes_of(variable: Any) -> dict[str, Any]:
+    """Return the attributes known to `tamis.cf` that a variable will have in a file."""
+    both = {**variable.encoding, **variable.attrs}
+    return {name: value for name, value in both.items() if meaning.is_known(str(name)) and value is not None}
+
+
+def roles_in_dataset(ds: Any) -> dict[str, meaning.Role]:
+    """Return the role of each variable by name; coordinates of the dataset count as coordinates."""
+    variables = [
+        meaning.Variable(
+            f"/{name}",
+            tuple(variable.shape),
+            _number_type(variable),
+            tuple(f"/{dim}" for dim in variable.dims),
+            attributes_of(variable),
+            name in variable.dims,
+        )
+        for name, variable in ds.variables.items()
+    ]
+    by_path = meaning.roles_of(variables)
+    roles = {str(name): by_path[f"/{name}"] for name in ds.variables}
+    for name in map(str, ds.coords):
+        if not roles[name].is_exact:
+            roles[name] = meaning.Role("auxiliary coordinate", "coordinate of the dataset")
+    return roles
+
+
+def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
+    """Raise DataError if a lossy filter could move values across a limit of the valid range. All values are read."""
+    attributes = attributes_of(array.variable)
+    low, high = meaning.valid_range(attributes, dtype.newbyteorder("="))
+    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in _PACKING) else None
+    reach = np.inf if pipeline.error_bound is None else pipeline.error_bound
+    for name, limit in (("smallest", low), ("largest", high)):
+        if limit is None:
+            continue
+        near, shown = (
+            (reach, float(limit)) if packing is None else (reach * abs(packing.scale), packing.unpacked(limit))
+        )
+        count = int((abs(array - shown) <= near).sum())
+        if count:
+            raise DataError(
+                f"{array.name}: expected no values within {near:g} of {shown:g}, the {name} valid one, for {pipeline},"
+                f" found {count}, which a lossy filter may make invalid: save it without that filter and let tamis"
+                " repack add it, which keeps them valid"
+            )
+
+
+def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None:
+    """Raise DataError if netCDF, which only protects ``_FillValue``, would spoil values. All values are read."""
+    attributes, dtype = attributes_of(array.variable), dtype.newbyteorder("=")
+    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in _PACKING) else None
+    values = array.values if packing is None else (array.values - packing.offset) / packing.scale
+    stored = np.asarray(values).astype(dtype)
+    marks = meaning.missing_values(attributes, dtype)
+    count = rounding.rounded(stored, marks, meaning.valid_range(attributes, dtype), None, stored.shape).unrounded
+    protected = meaning.missing_values(
+        {name: value for name, value in attributes.items() if name == "_FillValue"}, dtype
+    )
+    exposed = [mark for mark in (*marks, dtype.type(np.inf), dtype.type(-np.inf)) if mark not in protected]
+    for mark in exposed:
+        if not np.array_equal(_alone(rounding, mark), [mark, mark]):
+            count += int((stored == mark).sum())
+    if count:
+        raise DataError(
+            f"{array.name}: expected values that netCDF can round by {rounding} without harm, found {count} that "
+            f"would become missing, or cross a limit of the valid range: save it without rounding and let tamis"
+            " repack round it, which leaves those values as they are"
+        )
+
+
+def _alone(rounding: Rounding, value: Any) -> NDArray[Any]:
+    """Return netCDF's rounding of an unprotected value, at even and odd indices."""
+    if np.isinf(value):  # granular turns it into 0, and bitgroom into NaN at an odd index
+        return np.array(
+            [0 if isinstance(rounding, Granular) else value, np.nan if isinstance(rounding, BitGroom) else value]
+        )
+    return rounding.round(np.array([value, value]))
+
+
+def _number_type(variable: Any) -> np.dtype[Any] | None:
+    """Return the type in which numbers and times will be stored; None for other values."""
+    if variable.dtype.kind in "mM":
+        return np.dtype(np.int64)
+    try:
+        dtype: np.dtype[Any] = np.dtype(variable.encoding.get("dtype", variable.dtype))
+    except TypeError:
+        return None
+    return dtype if dtype.kind in "iuf" and variable.dtype.kind in "iufb" else None

@@ -5,7 +5,7 @@ Each engine has a fixed place for fletcher32, whatever the pipeline: h5netcdf la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, Variable
@@ -25,13 +25,12 @@ from tamis.filters import (
     Zstd,
 )
 from tamis.formatting import printable, shape_text
-from tamis.jobs.result import SCHEMA, Result
+from tamis.jobs.result import SCHEMA, Part, Result, Table
 from tamis.notation.h5py_keywords import keywords, parse_keywords
 from tamis.notation.text import Chain, refuse_other_flags
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.result import Part
     from tamis.rounding import Rounding
 
 
@@ -145,14 +144,19 @@ class Filters(Result, dict[str, Pipeline]):
         }
 
     def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.result import Table
+        yield table_of(self, self._encodings)
 
-        rows = [("variable", "filters", "chunks", "type")]
-        for name, pipeline in self.items():
-            chunks, dtype = (self._encodings[name].get(key) for key in ("chunksizes", "dtype"))
-            texts = "\n".join(map(str, pipeline.stages)), shape_text(chunks) if chunks else ""
-            rows.append((printable(name), *texts, "" if dtype is None else str(dtype)))
-        yield Table(rows, folded=[1], code=[1])
+
+def table_of(pipelines: Mapping[str, Pipeline], encodings: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return a table of variables: the filters of each, and chunks and type in its encoding."""
+    rows = [("variable", "filters", "chunks", "type")]
+    for name, encoding in encodings.items():
+        chunks, dtype = encoding.get("chunksizes"), encoding.get("dtype")
+        filters = "" if pipelines[name] == Pipeline() else str(pipelines[name]).replace("|", "\n")
+        rows.append(
+            (printable(name), filters, shape_text(chunks) if chunks else "", "" if dtype is None else str(dtype))
+        )
+    return Table(rows, folded=[1], code=[1])
 
 
 PIPELINE = "pipeline"
@@ -262,7 +266,7 @@ def _stages(encoding: Mapping[str, Any]) -> Iterable[Stage]:
     ]
 
 
-def encoding_chunks(variable: Variable, unlimited: frozenset[str]) -> tuple[int, ...] | None:
+def encoding_chunks(variable: Variable, unlimited: Collection[str]) -> tuple[int, ...] | None:
     """Return the chunk shape in the encoding of a variable, within its shape except along unlimited dimensions."""
     chunks = variable.encoding.get("chunksizes")
     if chunks is not None and len(chunks) == variable.ndim:

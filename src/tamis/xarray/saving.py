@@ -60,6 +60,8 @@ def save(
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
     recipe = options.recipe
     refuse_drop(recipe)
+    for named in encodings:
+        TEXT.check("a name in encoding", named)
     groups = {
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
         for path, dataset in datasets.items()
@@ -77,8 +79,6 @@ def save(
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
     """Return a dataset whose variables have the given encodings; filters and chunks stay if none are given."""
-    for named in encodings:
-        TEXT.check("a name in encoding", named)
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     known = [posixpath.join(group, str(name)) for group in paths for name in dataset.variables]
     result = dataset.rename({None: _NO_NAME}) if None in dataset.variables else dataset.copy(deep=False)
@@ -128,8 +128,6 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
     """Raise ParameterError for keys of given encodings that xarray did not use."""
-    for named in encodings:
-        TEXT.check("a name in encoding", named)
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     for path, group in groups.items():
         for name, variable in group.variables.items():

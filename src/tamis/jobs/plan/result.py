@@ -311,14 +311,10 @@ class Plan(DatasetsResult[PlannedVariable]):
         return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:
-        rows = [
-            row
-            for variable in self.datasets
-            for row in (
-                *(_row(variable, candidate) for candidate in variable.candidates),
-                *(_compared_row(variable, other) for other in variable.compared),
-            )
-        ]
+        rows: list[tuple[str, ...]] = []
+        for variable in self.datasets:
+            rows += [_row(variable, candidate) for candidate in variable.candidates]
+            rows += [_row(variable, other) for other in variable.compared]
         yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
         for variable in self.datasets:
             yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
@@ -388,35 +384,16 @@ def _source(plan: Plan) -> str:
     return shell_path(plan.files[0]) if len(plan.files) == 1 else "IN"
 
 
-def _row(variable: PlannedVariable, candidate: Candidate) -> tuple[str, ...]:
-    return (
-        printable(variable.path),
-        "*" if candidate.filters == variable.filters else "",
-        candidate.filters.replace("|", "\n"),
-        ratio_text(candidate.ratio),
-        _range(candidate),
-        f"{candidate.largest_error:.3g}",
-        percent_text(candidate.fallbacks) if candidate.fallbacks else "",
-        f"{candidate.write_mbs:.0f}",
-        f"{candidate.read_mbs:.0f}",
-        candidate.read_by,
-    )
-
-
-def _compared_row(variable: PlannedVariable, other: Compared) -> tuple[str, ...]:
-    ranges = "" if other.ratio is None else _range(other)
-    return (
-        printable(variable.path),
-        "compared",
-        other.filters,
-        "" if other.ratio is None else ratio_text(other.ratio),
-        ranges,
-        "" if other.largest_error is None else f"{other.largest_error:.3g}",
-        "",
-        "" if other.write_mbs is None else f"{other.write_mbs:.0f}",
-        "" if other.read_mbs is None else f"{other.read_mbs:.0f}",
-        "hdf5plugin",
-    )
+def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ...]:
+    numbers = ((item.largest_error, ".3g"), (item.write_mbs, ".0f"), (item.read_mbs, ".0f"))
+    error, write, read = ("" if value is None else format(value, form) for value, form in numbers)
+    sizes = ratio_text(item.ratio), "" if item.ratio is None else _range(item), error
+    name, filters = printable(variable.path), item.filters.replace("|", "\n")
+    if isinstance(item, Compared):
+        return (name, "compared", filters, *sizes, "", write, read, "hdf5plugin")
+    chosen = "*" if item.filters == variable.filters else ""
+    fallbacks = percent_text(item.fallbacks) if item.fallbacks else ""
+    return (name, chosen, filters, *sizes, fallbacks, write, read, item.read_by)
 
 
 def _range(candidate: Candidate | Compared) -> str:

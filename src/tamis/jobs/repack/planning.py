@@ -7,7 +7,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import numpy as np
 
 from tamis import meaning
 from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
@@ -16,11 +18,10 @@ from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Fletcher32
+from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
 from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
-from tamis.jobs.stored_units import in_stored_units, stored_bound, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
@@ -31,9 +32,10 @@ from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
 from tamis.rewrite.values import Padding
-from tamis.rounding import Pack, recorded_rounding, still_needed
+from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
+from tamis.zfp import Accuracy
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -547,3 +549,52 @@ def _plan_dataset(
         padding=padding,
         rounding=rounding,
     )
+
+
+def in_stored_units(pipeline: Pipeline, packing: meaning.Packing | None, dtype: np.dtype[Any]) -> Pipeline:
+    """Return filters with the accuracy of zfp, or the bound of a rounding, divided by ``scale_factor``."""
+    if packing is None or abs(packing.scale) == 1:
+        return pipeline
+    if pipeline.rounding is None:
+        return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
+    if not isinstance(pipeline.rounding, Absolute):
+        return pipeline
+    rounding = Absolute(stored_bound(packing, pipeline.rounding.bound, str(pipeline.rounding)))
+    return Pipeline((rounding, *pipeline.stages))
+
+
+def units_note(requested: Pipeline, stored: Pipeline, packing: meaning.Packing | None) -> tuple[str, ...]:
+    """Return a note about an accuracy that was converted for packed values; empty if it was not."""
+    if packing is None or requested == stored:
+        return ()
+    if requested.rounding is not None:
+        return (f"packed by {packing}: {requested.rounding} in its units is {stored.rounding} of the stored values",)
+    if requested.zfp is None or stored.zfp is None:
+        return ()
+    return (f"packed by {packing}: {requested.zfp.setting} of its units is {stored.zfp.setting} of the stored values",)
+
+
+def stored_bound(packing: meaning.Packing, bound: float, setting: str) -> float:
+    """Convert the error of a setting from units of the variable to stored units."""
+    try:
+        return packing.stored_bound(bound)
+    except OverflowError as error:
+        raise ParameterError(
+            f"expected an accuracy of packed values that a float can hold, got {setting} with {packing}: {error}"
+        ) from error
+
+
+def _convert(stage: Stage, packing: meaning.Packing, dtype: np.dtype[Any]) -> Stage:
+    zfp = stage.filter
+    if not isinstance(zfp, Zfp) or (zfp.bound is None and not isinstance(zfp.mode, Accuracy)):
+        return stage
+    size, requested = abs(packing.scale), zfp.error_bound or 0.0
+    bound = stored_bound(packing, requested, zfp.setting)
+    if dtype.kind == "i" and bound < 1:
+        raise ParameterError(
+            f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"
+            f" {zfp.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps no "
+            f"accuracy below 1: use reversible=True, or lossless filters"
+        )
+    filter_ = Zfp(accuracy=bound) if zfp.bound is None else Zfp(bound=bound)
+    return replace(stage, filter=filter_, stored=None)
