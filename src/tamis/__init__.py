@@ -163,9 +163,14 @@ def _add_accessors(_: ModuleType) -> None:
         import_module("tamis_xarray")
 
 
+def _add_plugin(extension: ModuleType) -> None:
+    """Give filter 32013 to netCDF4's libhdf5, which needs no environment variable then."""
+    import_module("tamis.netcdf.plugin_folders").register(extension)
+
+
 if not _native.kernel_as_asked():
     import_module("tamis.zfp.configuration").warn_unless_as_asked()
 if "tamis_command" not in sys.modules:  # each command imports h5py itself, if it needs it
     import_module("tamis.formats.hdf5")
-    import_module("tamis.netcdf.registration").register()
+    after_import("netCDF4._netCDF4", _add_plugin)
     after_import("xarray", _add_accessors)

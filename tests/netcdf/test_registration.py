@@ -10,9 +10,8 @@ LATER = """
 import importlib.machinery, importlib.util, sys
 import tamis
 from tamis import imports
-from tamis.netcdf import registration
 finders = [finder for finder in sys.meta_path if type(finder) is imports._Finder]
-registration.register()
+imports.after_import("netCDF4._netCDF4", tamis._add_plugin)
 assert [finder for finder in sys.meta_path if type(finder) is imports._Finder] == finders
 assert len(finders) == 1 and "netCDF4" not in sys.modules
 assert importlib.util.find_spec("netCDF4") is not None  # looking is not importing

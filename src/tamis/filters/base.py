@@ -162,16 +162,14 @@ class Parameter:
 
 def number(about: str, low: int, high: int, default: int | None = None) -> Any:
     """Return a dataclass field for a whole number within bounds, both included; required if there is no default."""
-    metadata = {"parameter": Parameter(about, low, high)}
-    return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
+    return _field(Parameter(about, low, high), default)
 
 
 @explained(low=NUMBER, high=NUMBER)
 def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
     """Return a dataclass field for a number with a fraction, bounds included; `bounds` describes them."""
     text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
-    metadata = {"parameter": Parameter(about, low, high, bounds=text, real=True)}
-    return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
+    return _field(Parameter(about, low, high, bounds=text, real=True), default)
 
 
 def span(about: str) -> Any:
@@ -181,7 +179,11 @@ def span(about: str) -> Any:
 
 def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> Any:
     """Return a dataclass field for one of a few names; required if there is no default."""
-    metadata = {"parameter": Parameter(about, choices=choices)}
+    return _field(Parameter(about, choices=choices), default)
+
+
+def _field(parameter: Parameter, default: object) -> Any:
+    metadata = {"parameter": parameter}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 

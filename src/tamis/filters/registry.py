@@ -8,10 +8,10 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import Filter, Parameter, Parameterized, Request
+from tamis.filters.base import Filter, Parameterized, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
 from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
@@ -197,17 +197,12 @@ def _rounding_entry(kind: type[Parameterized]) -> Entry:
 
 
 def _parameters_in_words(kind: type[Parameterized]) -> tuple[str, ...]:
-    return tuple(_in_words(name, parameter, _default(kind, name)) for name, parameter in kind.parameters().items())
-
-
-def _default(kind: type[Parameterized], name: str) -> Any:
     defaults = {member.name: member.default for member in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
-    return defaults.get(name, MISSING)
-
-
-def _in_words(name: str, parameter: Parameter, default: Any) -> str:
-    default_text = "" if default is MISSING or default is None else f"={default}"
-    return f"{name}{default_text}: {parameter.range}; {parameter.about}"
+    given = {name: f"={value}" for name, value in defaults.items() if value is not MISSING and value is not None}
+    return tuple(
+        f"{name}{given.get(name, '')}: {parameter.range}; {parameter.about}"
+        for name, parameter in kind.parameters().items()
+    )
 
 
 NONE = "none"

@@ -262,12 +262,9 @@ def rules_for(store: Store, options: NccopyOptions) -> Rules:
                 if pipeline.stages or array.pipeline.stages:
                     rule_pipelines[path] = pipeline
     chunks, rule_chunks = _chunks(store, variables, options.chunks)
-    return Rules(_needed(store, pipelines), chunks, rule_pipelines, rule_chunks)
-
-
-def _needed(store: Store, pipelines: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
-    """Leave out requests for no filters on variables that have none."""
-    return {path: wanted for path, wanted in pipelines.items() if wanted.stages or store.arrays[path].pipeline.stages}
+    # Without requests for no filters on variables that have none.
+    needed = {path: asked for path, asked in pipelines.items() if asked.stages or store.arrays[path].pipeline.stages}
+    return Rules(needed, chunks, rule_pipelines, rule_chunks)
 
 
 def pipeline_of(requests: Sequence[Request]) -> Pipeline:

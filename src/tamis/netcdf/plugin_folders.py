@@ -1,4 +1,4 @@
-"""Folders that netCDF-C searches for plugins, for HDF5 and NCZarr: ``nc_plugin_path_…``, from netcdf-c 4.9.3 on.
+"""The plugin in netCDF4's libraries, and the folders that netCDF-C searches for plugins, from 4.9.3 on.
 
 HDF5 searches a folder when it first needs a filter, so folders can be added at any time; NCZarr loads all plugins once,
 when it first needs one.
@@ -9,10 +9,26 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
+from contextlib import suppress
+from types import ModuleType
 
-from tamis.errors import FileError, ParameterError
+from tamis.errors import FileError, ParameterError, TamisError
+from tamis.filters._plugin_client import filter_class, has_nczarr_codec, plugin_path
 from tamis.kinds import PATH, Kind, checked
 from tamis.netcdf.library import call, status_error
+
+
+def register(extension: ModuleType) -> None:
+    """Give the plugin to libhdf5 and NCZarr of netCDF4, by its extension module."""
+    # Symbols are also searched in the libraries that the extension module needs.
+    function = getattr(ctypes.PyDLL(extension.__file__), "H5Zregister", None)
+    if function is None:
+        return  # linked statically, without symbols: HDF5_PLUGIN_PATH remains
+    function(ctypes.c_void_p(filter_class()))
+    if has_nczarr_codec():
+        # NCZarr loads plugins only from folders, and all at once when it needs the first.
+        with suppress(TamisError):  # netcdf-c before 4.9.3 has only HDF5_PLUGIN_PATH
+            plugin_path_append(plugin_path())
 
 
 class _List(ctypes.Structure):

@@ -178,14 +178,6 @@ def _locked(path: Path) -> int | None:
 
 _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
-_RECORD_TYPE = np.dtype(
-    {
-        "names": ["dataset", "chunk", "offset", "nbytes", "mask", "missing", "crossed", "missed", "checksum"],
-        "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4"],
-        "offsets": [0, 4, 12, 20, 28, 32, 40, 48, 49],
-        "itemsize": RECORD.size + CHECKSUM.size,
-    }
-)
 
 
 class Record(NamedTuple):
@@ -200,6 +192,10 @@ class Record(NamedTuple):
     crossed: int
     missed: int
     checksum: int
+
+
+_TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
+_RECORD_TYPE = np.dtype([*zip(Record._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
 
 
 class Leftovers(NamedTuple):
@@ -241,7 +237,7 @@ class Leftover:
     def records(self, path: str) -> Iterator[Record]:
         """Yield the records of a dataset's chunks since the run last created the dataset, in the order of writing."""
         for fields in self._of(path):
-            yield Record(*map(int, fields))
+            yield Record(*map(int, fields.item()[:-1]))
 
     def read(self, record: Record, most_nbytes: int, file: str = "") -> bytes | None:
         """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`.

@@ -10,7 +10,7 @@ import posixpath
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -405,10 +405,7 @@ class DatasetStore(ListedStore[VariableArray]):
         if path not in self._groups:
             return NamedGroup(path, {}, {}, {}, {})
         group = self._groups[path]
-        around = self._sizes_around(path)
-        sizes: dict[str, int] = {}
-        for variable in group.variables.values():
-            sizes |= {str(name): size for name, size in variable.sizes.items()}
+        around, sizes = _sizes(self._around(path)), _sizes([group])
         dimensions = {
             name: Dimension(size, name in group.unlimited) for name, size in sizes.items() if around.get(name) != size
         }
@@ -419,23 +416,25 @@ class DatasetStore(ListedStore[VariableArray]):
         """Return the paths of all groups, each after its enclosing ones."""
         paths: dict[str, None] = {}
         for group in self._groups:
-            parts = [part for part in group.split("/") if part]
-            paths |= dict.fromkeys("/" + "/".join(parts[:count]) for count in range(len(parts) + 1))
+            paths |= dict.fromkeys(_lineage(group))
         return list(paths)
 
     def _around(self, path: str) -> list[EncodedGroup]:
         """Return the enclosing groups of a group, the outermost first."""
-        parts = [part for part in path.split("/") if part]
-        paths = ("/" + "/".join(parts[:count]) for count in range(len(parts)))
-        return [self._groups[outer] for outer in paths if outer in self._groups]
-
-    def _sizes_around(self, path: str) -> dict[str, int]:
-        sizes: dict[str, int] = {}
-        for group in self._around(path):
-            for variable in group.variables.values():
-                sizes |= {str(name): size for name, size in variable.sizes.items()}
-        return sizes
+        return [self._groups[outer] for outer in _lineage(path)[:-1] if outer in self._groups]
 
     def _unlimited(self, path: str) -> frozenset[str]:
         """Return the unlimited dimensions that the variables of a group may have."""
         return frozenset().union(*(group.unlimited for group in (*self._around(path), self._groups[path])))
+
+
+def _lineage(path: str) -> list[str]:
+    """Return the paths of a group and its enclosing ones, the root first."""
+    parts = [part for part in path.split("/") if part]
+    return ["/" + "/".join(parts[:count]) for count in range(len(parts) + 1)]
+
+
+def _sizes(groups: Sequence[EncodedGroup]) -> dict[str, int]:
+    """Return the sizes of the dimensions of all variables of groups, of which later ones override."""
+    variables = (variable for group in groups for variable in group.variables.values())
+    return {str(name): size for variable in variables for name, size in variable.sizes.items()}

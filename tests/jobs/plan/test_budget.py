@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import tamis
 from tamis.cli.main import main
 from tamis.errors import ParameterError
-from tamis.jobs.plan.job import confirm
+from tamis.jobs.plan.job import confirmed as confirm
 from tamis.jobs.plan.wants import as_want
 
 

@@ -49,11 +49,6 @@ def escaped(name: str) -> str:
     return f"\\{text}" if text[:1].isdigit() and text[0].isascii() else text
 
 
-def escaped_path(path: str) -> str:
-    """Return a path with the escapes that CDL needs."""
-    return "/".join(map(escaped, path.split("/")))
-
-
 def attribute_text(attribute: HeaderAttribute, *, splits_lines: bool) -> str:
     """Return the values of an attribute."""
     if not attribute.values:
@@ -257,7 +252,7 @@ def _seen(names: Mapping[str, set[str]], group: str, name: str, path: str) -> st
     """Return the name of an item of one group as seen from another: its path if the name is ambiguous."""
     while path != group and path != "/" and name not in names[path]:
         path = posixpath.dirname(path)
-    return escaped(name) if path == group else escaped_path(posixpath.join(group, name))
+    return escaped(name) if path == group else "/".join(map(escaped, posixpath.join(group, name).split("/")))
 
 
 def _value(value: str | int) -> str:

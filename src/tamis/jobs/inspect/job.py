@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
 from tamis.rounding import recorded_rounding
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import Readers, Store, StoredArray, absent_text
+from tamis.stores.protocols import Readers, StoredArray, absent_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Role
@@ -72,13 +72,9 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
                     return _examine(name, chosen[name], readers, roles[name])
 
             datasets = tuple(map(examine, chosen))
-            groups = () if selection else tuple(_filtered_groups(store, readers))
+            filtered = () if selection else store.filtered_groups()
+            groups = tuple(GroupInfo(path, own, readers(own.filters), problem) for path, own, problem in filtered)
         return Inspection(os.fsdecode(path), store.nbytes, datasets, groups)
-
-
-def _filtered_groups(store: Store, readers: _Readers) -> Iterator[GroupInfo]:
-    for path, pipeline, problem in store.filtered_groups():
-        yield GroupInfo(path, pipeline, readers(pipeline.filters), problem)
 
 
 def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:

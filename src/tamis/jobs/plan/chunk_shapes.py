@@ -243,16 +243,13 @@ def _ratio(measured: _Measured) -> float:
 
 def _note(best: _Measured, own: _Measured) -> str:
     reads = ", ".join(
-        f"{_article(kind)} in {_time(seconds)} ({_time(own.seconds[kind])})" for kind, seconds in best.seconds.items()
+        f"{'all values' if kind == WHOLE else f'a {kind}'} in {_time(seconds)} ({_time(own.seconds[kind])})"
+        for kind, seconds in best.seconds.items()
     )
     return (
         f"; its chunks are {shape_text(best.shape)} instead of {shape_text(own.shape)}, where the ratio is"
         f" {ratio_text(_ratio(own))}: by the model, readers get {reads}"
     )
-
-
-def _article(kind: str) -> str:
-    return "all values" if kind == "whole" else f"a {kind}"
 
 
 def _time(seconds: float) -> str:

@@ -80,7 +80,9 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
         missing, spectra = plan.missing, Spectra()
-        lossy = plan if changed else _with_first_filter(plan)
+        # Filters after the first one are lossless and only take time.
+        first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
+        lossy = plan if changed else replace(plan, pipeline=first)
         for piece in pieces:
             values = piece.values.astype(plan.dtype, copy=False)
             after = change(lossy, piece, values)
@@ -171,11 +173,6 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
 def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
     """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
     return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
-
-
-def _with_first_filter(plan: Rewrite) -> Rewrite:
-    """Return a plan without the filters after the first one, which are lossless and only take time."""
-    return replace(plan, pipeline=Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound))
 
 
 def _after(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:

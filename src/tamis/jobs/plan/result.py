@@ -360,17 +360,14 @@ def _bounds(plan: Plan) -> str | None:
     words: list[str] = []
     for path, filters in plan.filters.items():
         bound = Requirement.parse(plan.require[path]).abs if path in plan.require else None
+        pipeline = _parsed(filters)
         if bound is not None:
             words += ["--bound", f"{path}:{bound!r}"]
-        elif not _has_bound(_parsed(filters)):
+        elif pipeline.error_bound is None and pipeline.rounding is None:
             return None
-        elif _parsed(filters).error_bound != 0 and "recorded" not in words:
+        elif pipeline.error_bound != 0 and "recorded" not in words:
             words[:0] = ["--bound", "recorded"]
     return f" {shell_line(words)}" if words else ""
-
-
-def _has_bound(pipeline: Pipeline) -> bool:
-    return pipeline.error_bound is not None or pipeline.rounding is not None
 
 
 def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:

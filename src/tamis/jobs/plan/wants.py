@@ -128,16 +128,12 @@ def recommended_want(store: Store, array: StoredArray, name: str) -> tuple[Want,
 
 def _markers(store: Store, array: StoredArray, name: str) -> Iterable[dict[str, str]]:
     """Yield the names by which the package may know a variable: first its standard name, then its own."""
-    level = {"level-kind": "pressure" if _has_pressure(store, array) else "single"}
+    units = {unit.lower() for unit in units_along(store, array.path).values()}  # of coordinates along its dimensions
+    level = {"level-kind": "single" if units.isdisjoint(_PRESSURE_UNITS) else "pressure"}
     standard_name = array.attributes.get("standard_name", "")
     if isinstance(standard_name, str) and standard_name:
         yield {"cf-standard-name": standard_name} | level
     yield {"cf-short-name": name.lower()} | level
-
-
-def _has_pressure(store: Store, array: StoredArray) -> bool:
-    """Return whether a coordinate along one of the dimensions has units of pressure."""
-    return any(units.lower() in _PRESSURE_UNITS for units in units_along(store, array.path).values())
 
 
 def _want(requirements: Iterable[Mapping[str, Any]], by: str) -> tuple[Want, str]:
@@ -148,16 +144,11 @@ def _want(requirements: Iterable[Mapping[str, Any]], by: str) -> tuple[Want, str
             limits[_WORDS[kind]] = min(float(value), float(limits.get(_WORDS[kind], math.inf)))
         elif kind == "mean-range-relative-error-bound" and value:
             limits["psnr"] = max(-20 * math.log10(value), float(limits.get("psnr", 0.0)))
-        elif kind == _LIMITS and _is_of_sign(requirement):
-            limits["sign"] = True
+        elif kind == _LIMITS and requirement.get("minimum") == 0 and requirement.get("maximum") is None:
+            limits["sign"] = True  # that values are not negative holds without attributes
         elif kind not in _KEPT_ANYWAY:
             return Want(), f"stays lossless: plan cannot apply what is recommended for {by}, {dict(requirement)}"
     return Want(limits), f"recommended for {by} by compression-recommendations"
-
-
-def _is_of_sign(requirement: Mapping[str, Any]) -> bool:
-    """Return whether the only limit is that values are not negative, which holds without attributes."""
-    return requirement.get("minimum") == 0 and requirement.get("maximum") is None
 
 
 def _flat(requirements: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:

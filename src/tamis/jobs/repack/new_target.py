@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.resuming import Resuming, Unresumed
     from tamis.rewrite.rewrite import Create, Rewrite, Written
     from tamis.safety.transaction import Transaction
-    from tamis.stores.protocols import Store, StoreComparison, StoredArray
+    from tamis.stores.protocols import Store, StoredArray
 
 
 def growth_of(store: Store, transaction: Transaction) -> str:
@@ -240,7 +240,9 @@ def prove(
         # A copy by objects has the same paths: its other objects need not be found.
         stores = None if by_objects else store.comparison(out)
         anew = [path for path in source if path not in plans and path not in planning.dropped] if stores else []
-        anew = [path for path in anew if stores and _is_compared(stores, source[path])]
+        # A companion is compared as another array's missing values.
+        anew = [path for path in anew if stores and path not in stores.companions]
+        anew = [path for path in anew if not source[path].is_bare_dimension]
         count = len(plans) + len(anew)
         together = f"verifying {plural(count, 'dataset')}"
         counterpart = stores.counterpart if stores else out.array
@@ -259,11 +261,6 @@ def prove(
                     result = _check_written(plan, before, after, written[path], report, step, threads, witness=witness)
                     results.append(result)
     return tuple(results)
-
-
-def _is_compared(stores: StoreComparison, array: StoredArray) -> bool:
-    """Return whether an array is compared itself: a companion is compared as another array's missing values."""
-    return not array.is_bare_dimension and array.path not in stores.companions
 
 
 def _check_copied(

@@ -10,7 +10,7 @@ from tamis.formatting import plural, printable, relative_text
 from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, title
 
 if TYPE_CHECKING:
-    from tamis.accuracy.statistics import Place, Tally
+    from tamis.accuracy.statistics import Tally
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
@@ -236,6 +236,7 @@ def row(dataset: Compared) -> tuple[str, ...]:
         outcome = "not compared" if dataset.equal is None else "differs"
         return (name, bound, outcome, "", "", "", "", dataset.checksum, "")
     missing = str(tally.missing) if tally.missing or tally.gained else ""
+    worst = tally.worst
     if tally.lost or tally.gained:
         missing = f"{missing} ({tally.lost} changed, {tally.gained} new)"
     return (
@@ -247,15 +248,10 @@ def row(dataset: Compared) -> tuple[str, ...]:
         "" if tally.psnr is None else f"{tally.psnr:.1f} dB",
         missing,
         dataset.checksum,
-        "" if tally.worst is None else place_text(tally.worst),
+        "" if worst is None else f"[{', '.join(map(str, worst.index))}] {worst.source} -> {worst.target}",
     )
 
 
 def number(value: float) -> str:
     """Return the text of a number: an integer in full, a float with four digits."""
     return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def place_text(place: Place) -> str:
-    """Return index, old and new value as text."""
-    return f"[{', '.join(map(str, place.index))}] {place.source} -> {place.target}"
