@@ -109,12 +109,12 @@ def test_u51_plan_and_export_name_absent_files(source: Path, tmp_path: Path) -> 
 
 def test_u51_progress_of_verify_is_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamis import verify
-    from tamis.cli import progress
+    from tamis.cli import output
 
-    monkeypatch.setattr(progress, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(output, "_LONG_SECONDS", 0.0)
     for name in "ab":
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             file["v"] = np.arange(4_000_000.0)
     lines: list[str] = []
-    assert verify(tmp_path / "a.h5", tmp_path / "b.h5", progress=progress.Steps(lines.append)).ok
+    assert verify(tmp_path / "a.h5", tmp_path / "b.h5", progress=output.Steps(lines.append)).ok
     assert any(line.endswith(" % of 32 MB") for line in lines), lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -89,6 +90,17 @@ def elements(data: Data, itemsize: int) -> NDArray[Any]:
     return np.frombuffer(data, f"V{itemsize if whole else 1}")
 
 
+def decompressed(decode: Callable[..., bytes], data: memoryview, nbytes: int, what: str) -> bytes:
+    """Return what a function of imagecodecs decompresses; raise StreamError unless it has so many bytes."""
+    try:
+        plain = decode(data, numthreads=1, out=nbytes)
+    except (RuntimeError, ValueError) as error:
+        raise StreamError(f"{what} is damaged: {error}") from error
+    if len(plain) != nbytes:
+        raise StreamError(f"expected {nbytes} bytes of a {what}, got {len(plain)}")
+    return plain
+
+
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
 
@@ -150,13 +162,7 @@ class Blosc(BloscFilter):
         codecs = self.module("imagecodecs")
         if nbytes == 0:
             return b""
-        try:
-            plain: bytes = codecs.blosc_decode(memoryview(data)[:cbytes], numthreads=1, out=nbytes)
-        except (RuntimeError, ValueError) as error:
-            raise StreamError(f"blosc buffer is damaged: {error}") from error
-        if len(plain) != nbytes:
-            raise StreamError(f"expected {nbytes} bytes of a blosc buffer, got {len(plain)}")
-        return plain
+        return decompressed(codecs.blosc_decode, memoryview(data)[:cbytes], nbytes, "blosc buffer")
 
 
 def _checked_header(data: Data, most: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters.base import ChunkType, Data, choice
-from tamis.filters.blosc import COMPRESSOR, BloscFilter, elements, level_number
+from tamis.filters.blosc import COMPRESSOR, BloscFilter, decompressed, elements, level_number
 
 _MAGIC = b"\x9e\xa8b2frame\0"
 _SIZES = struct.Struct(">xIxQx4sxQxQxIxIxIxHxH")  # after the magic; a type byte precedes each number
@@ -255,12 +255,7 @@ class Blosc2(BloscFilter):
         if frame.zeros:
             return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)
         codecs = self.module("imagecodecs")
-        try:
-            plain: bytes = codecs.blosc2_decode(frame.chunk, numthreads=1, out=frame.nbytes)
-        except (RuntimeError, ValueError) as error:
-            raise StreamError(f"blosc2 chunk is damaged: {error}") from error
-        if len(plain) != frame.nbytes:
-            raise StreamError(f"expected {frame.nbytes} bytes of a blosc2 chunk, got {len(plain)}")
+        plain = decompressed(codecs.blosc2_decode, frame.chunk, frame.nbytes, "blosc2 chunk")
         return plain if frame.layout is None else _out_of_blocks(plain, frame.layout)
 
 

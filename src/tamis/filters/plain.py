@@ -9,6 +9,7 @@ from typing import ClassVar
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import zstd_decoder
 from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
+from tamis.filters.standard import whole_stream
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
@@ -39,14 +40,7 @@ class Bzip2(OneNumber):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to at most ``chunk.most_nbytes`` bytes."""
-        reader = bz2.BZ2Decompressor()
-        try:
-            plain = reader.decompress(data, chunk.most_nbytes)
-        except (OSError, ValueError) as error:
-            raise StreamError(f"bzip2 stream is damaged: {error}") from error
-        if not reader.eof:
-            raise StreamError("bzip2 stream is truncated, or holds more than a chunk")
-        return plain
+        return whole_stream("bzip2", bz2.BZ2Decompressor(), data, chunk.most_nbytes)
 
 
 @dataclass(frozen=True, slots=True)

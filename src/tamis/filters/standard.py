@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import deflate
 
@@ -56,18 +56,18 @@ class Deflate(OneNumber):
             return deflate.zlib_decompress(data, min(chunk.nbytes, _BEST * len(data)) + _ROOM)
         except deflate.DeflateError:
             # Larger than a chunk, or damaged: zlib tells which.
-            return self._decode_any(data, chunk)
+            return whole_stream("deflate", zlib.decompressobj(), data, chunk.most_nbytes)
 
-    @staticmethod
-    def _decode_any(data: Data, chunk: ChunkType) -> Data:
-        inflater = zlib.decompressobj()
-        try:
-            plain = inflater.decompress(data, chunk.most_nbytes)
-        except zlib.error as error:
-            raise StreamError(f"deflate stream is damaged: {error}") from error
-        if not inflater.eof:
-            raise StreamError("deflate stream is truncated, or holds more than a chunk")
-        return plain
+
+def whole_stream(name: str, reader: Any, data: Data, most: int) -> bytes:
+    """Return what a decompressor of the standard library makes of a whole stream, of at most so many bytes."""
+    try:
+        plain: bytes = reader.decompress(data, most)
+    except (zlib.error, OSError, ValueError) as error:
+        raise StreamError(f"{name} stream is damaged: {error}") from error
+    if not reader.eof:
+        raise StreamError(f"{name} stream is truncated, or holds more than a chunk")
+    return plain
 
 
 @dataclass(frozen=True, slots=True)

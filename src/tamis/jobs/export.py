@@ -259,18 +259,15 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
     """Write a folder that gets its name once it is complete."""
+    from tamis.formats.references import targets
     from tamis.formats.zarr.writing.writer import ZarrForm
 
     with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:
         try:
             if kind == "icechunk":
-                from tamis.formats.references.targets import write_icechunk
-
-                write_icechunk(references, transaction.path, message)
+                targets.write_icechunk(references, transaction.path, message)
             else:
-                from tamis.formats.references.targets import write_manifests
-
-                write_manifests(references, transaction.path, place.absolute().as_uri())
+                targets.write_manifests(references, transaction.path, place.absolute().as_uri())
         except OSError as error:
             if isinstance(error, FileError):
                 raise

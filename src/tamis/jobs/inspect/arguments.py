@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ def arguments(inspection: Inspection, notation: str) -> Arguments:
             continue
         try:
             _check(dataset, notation)
-            texts[dataset.path], note = _WRITERS[notation](dataset)
+            texts[dataset.path], note = _written(dataset, notation)
         except ParameterError as error:
             problems.append(printable(f"{inspection.path}: {dataset.path}: {error}"))
         else:
@@ -65,51 +64,32 @@ def _check(dataset: DatasetInfo, notation: str) -> None:
         raise ParameterError("expected a name that can be pasted, got one with control characters or broken UTF-8")
 
 
-def _tamis(dataset: DatasetInfo) -> tuple[str, str]:
-    name = (
-        dataset.path if has_pattern_signs(dataset.path) else _name(dataset)
-    )  # the whole path of an existing dataset is never a pattern
-    shape = shape_text(dataset.chunks or ())
-    return shell_line(("-f", f"{name}:{dataset.pipeline}", "-c", f"{name}:{shape}")), ""
+def _written(dataset: DatasetInfo, notation: str) -> tuple[str, str]:
+    """Return arguments for a dataset, and a note."""
+    # Users write the path of a dataset of the root group without the slash.
+    name = dataset.path if dataset.path.count("/") > 1 else dataset.path.removeprefix("/")
+    if notation == "tamis":
+        name = dataset.path if has_pattern_signs(name) else name  # the whole path of a dataset is never a pattern
+        shape = shape_text(dataset.chunks or ())
+        return shell_line(("-f", f"{name}:{dataset.pipeline}", "-c", f"{name}:{shape}")), ""
+    own = _SPECS.get(notation, notation)
+    result = spec(dataset.pipeline, variable=name, chunks=dataset.chunks, dtype=_dtype(dataset, notation))
+    unknown = [str(item) for item in dataset.pipeline.filters if isinstance(item, UnknownFilter)]
+    stored = f"{', '.join(unknown)}: parameters as stored; its plugin may expect the requested ones" if unknown else ""
+    return result[own], "; ".join(filter(None, [result.notations[own].note, stored]))
 
 
-def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
-    def write(dataset: DatasetInfo) -> tuple[str, str]:
-        dtype = _dtype(dataset) if notation in _JSON else None
-        result = spec(dataset.pipeline, variable=_name(dataset), chunks=dataset.chunks, dtype=dtype)
-        unknown = [str(item) for item in dataset.pipeline.filters if isinstance(item, UnknownFilter)]
-        stored = (
-            f"{', '.join(unknown)}: parameters as stored; its plugin may expect the requested ones" if unknown else ""
-        )
-        return result[notation], "; ".join(filter(None, [result.notations[notation].note, stored]))
-
-    return write
-
-
-def _name(dataset: DatasetInfo) -> str:
-    """Return the path as users write it: without the slash for a dataset of the root group."""
-    return dataset.path if dataset.path.count("/") > 1 else dataset.path.removeprefix("/")
-
-
-def _dtype(dataset: DatasetInfo) -> np.dtype[np.generic] | None:
+def _dtype(dataset: DatasetInfo, notation: str) -> np.dtype[np.generic] | None:
     try:
-        return np.dtype(dataset.dtype)
+        return np.dtype(dataset.dtype) if notation in _JSON else None
     except TypeError:
         return None
 
 
-_WRITERS: dict[str, Callable[[DatasetInfo], tuple[str, str]]] = {
-    "h5repack": _spec("h5repack"),
-    "nccopy": _spec("nccopy"),
-    "ncgen": _spec("cdl"),
-    "h5py": _spec("h5py"),
-    "zarr": _spec("zarr3"),
-    "zarr2": _spec("zarr2"),
-    "zarr3": _spec("zarr3"),
-    "nczarr": _spec("nczarr"),
-    "tamis": _tamis,
-}
-TARGETS = tuple(_WRITERS)
+_SPECS = {"ncgen": "cdl", "zarr": "zarr3"}
+"""Names of notations in `spec` that are others."""
+
+TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", *_JSON, "tamis")
 """Notations of `arguments`."""
 
 COMMENTS = dict.fromkeys(TARGETS, "#") | {"ncgen": "//"} | dict.fromkeys(_JSON, "")

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,7 @@ class UnreadPieces(Sequence[Piece]):
     def __len__(self) -> int:
         return len(self._regions)
 
-    @overload
-    def __getitem__(self, index: int) -> Piece: ...
-    @overload
-    def __getitem__(self, index: slice) -> UnreadPieces: ...
-    def __getitem__(self, index: int | slice) -> Piece | UnreadPieces:
-        if isinstance(index, slice):
-            return UnreadPieces(self._array, self._regions[index], are_chunks=self._are_chunks)
+    def __getitem__(self, index: Any) -> Any:
         return next(self._read([self._regions[index]]))
 
     def __iter__(self) -> Iterator[Piece]:

@@ -275,14 +275,17 @@ def run_preview(
         datasets = describe(planning)
         notes = [*_notes_of(planning, options), *store.survey_other_files(os.fspath(target))]
         if not options.resume:
-            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
-        record = Record.of(source, planning, options)
-        earlier = check_target(transaction, source, record, planning.plans, options)
-        if earlier is not None and earlier.done:
-            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (f"{target}: {earlier}",))
-        with Resuming(transaction, source, planning.plans, resume=True) as resuming:
-            datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
-            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
+            notes = [*interrupted(target), *notes]
+        else:
+            record = Record.of(source, planning, options)
+            earlier = check_target(transaction, source, record, planning.plans, options)
+            if earlier is not None and earlier.done:
+                notes = [f"{target}: {earlier}"]
+            else:
+                with Resuming(transaction, source, planning.plans, resume=True) as resuming:
+                    datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
+                    notes = [*resuming.notes, *notes]
+    return RepackPreview(os.fspath(source), os.fspath(target), datasets, tuple(notes))
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
