@@ -84,6 +84,14 @@ def title(paths: Sequence[str], most: int = 4) -> str:
     return ", ".join(paths[:most]) + more
 
 
+def shared(notes: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield each different text once, after the first paths that share it."""
+    paths: dict[str, list[str]] = {}
+    for path, text in notes:
+        paths.setdefault(text, []).append(path)
+    return ((title(names), text) for text, names in paths.items())
+
+
 def _lines_of(
     rows: Sequence[Sequence[str]], width: int | None, folded: Sequence[int], right: Sequence[int]
 ) -> Iterator[tuple[bool, str]]:

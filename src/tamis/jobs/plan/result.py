@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
-from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, shared, title
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class Plan(DatasetsResult[PlannedVariable]):
             for other in variable.compared:
                 if other.problem is not None:
                     yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
-        for path, reason in _shared(self.kept):
+        for path, reason in shared(self.kept):
             yield "note", printable(f"{path}: {reason}")
         files = printable(title(self.files))
         if not self.filters:
@@ -396,11 +396,3 @@ def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ..
 def _range(candidate: Candidate | Compared) -> str:
     low, high = candidate.ratio_low, candidate.ratio_high
     return f"{ratio_text(low)}-{ratio_text(high)}" if high is not None and math.isfinite(high) else "unknown"
-
-
-def _shared(kept: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
-    """Yield each reason once, with the datasets that share it."""
-    paths: dict[str, list[str]] = {}
-    for path, reason in kept:
-        paths.setdefault(reason, []).append(path)
-    return ((title(names), reason) for reason, names in paths.items())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
-from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -179,10 +179,10 @@ class RepackResult(DatasetsResult[Repacked]):
 
     def _parts(self) -> Iterator[Part]:
         yield Table([_RESULT, *map(_result_row, self.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
-        for text in _shared((dataset.path, note) for dataset in self.datasets for note in dataset.notes):
-            yield "note", text
-        for text in _shared((path, f"kept as it is: {reason}") for path, reason in self.kept):
-            yield "note", text
+        for paths, note in shared((dataset.path, note) for dataset in self.datasets for note in dataset.notes):
+            yield "note", printable(f"{paths}: {note}")
+        for paths, reason in shared(self.kept):
+            yield "note", printable(f"{paths}: kept as it is: {reason}")
         for note in self.notes:
             yield "note", printable(note)
         if self.done_already:
@@ -287,8 +287,8 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     def _parts(self) -> Iterator[Part]:
         rows = [_PREVIEW, *map(_preview_row, self.datasets)]
         yield Table(rows, folded=_PREVIEW_CODE, right=_PREVIEW_RIGHT, code=_PREVIEW_CODE)
-        for text in _shared((dataset.path, note) for dataset in self.datasets for note in _notes_of(dataset)):
-            yield "note", text
+        for paths, note in shared((dataset.path, note) for dataset in self.datasets for note in _notes_of(dataset)):
+            yield "note", printable(f"{paths}: {note}")
         for note in self.notes:
             yield "note", printable(note)
         yield "name", f"{printable(self.target)}: dry run, nothing was written"
@@ -354,11 +354,3 @@ def _notes_of(dataset: DatasetPreview) -> Iterator[str]:
     if dataset.reason:
         yield f"{'dropped' if dataset.action == 'drop' else 'kept as it is'}: {dataset.reason}"
     yield from dataset.notes
-
-
-def _shared(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Return each different note once, with the datasets that share it."""
-    paths: dict[str, list[str]] = {}
-    for path, note in notes:
-        paths.setdefault(note, []).append(path)
-    return (printable(f"{title(names)}: {note}") for note, names in paths.items())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, relative_text
-from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, title
+from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, shared
 
 if TYPE_CHECKING:
     from tamis.accuracy.statistics import Tally
@@ -179,32 +179,15 @@ _FOLDED = (7, 8)
 
 
 def _findings(result: Verification) -> Iterator[Line]:
-    for checksum, paths in _identical(result).items():
-        yield "", f"identical, {checksum}: {title(paths)}"
+    equal = ((printable(dataset.path), dataset.checksum) for dataset in result.datasets if dataset.equal)
+    for paths, checksum in shared(equal):
+        yield "", f"identical, {checksum}: {paths}"
     for name, findings in (("violation", result.violations), ("problem", result.problems)):
         for finding in findings:
             yield name, f"{name}: {printable(str(finding))}"
-    for text, paths in _by_text(result.notes).items():
-        yield "note", f"note: {title(paths)}: {text}"
+    for paths, text in shared((printable(note.path), printable(note.text)) for note in result.notes):
+        yield "note", f"note: {paths}: {text}"
     yield ("name" if result.ok else "problem"), verdict(result)
-
-
-def _by_text(findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
-    """Return, for each text, the paths of its findings."""
-    paths: dict[str, tuple[str, ...]] = {}
-    for finding in findings:
-        text = printable(finding.text)
-        paths[text] = (*paths.get(text, ()), printable(finding.path))
-    return paths
-
-
-def _identical(result: Verification) -> dict[str, tuple[str, ...]]:
-    """Return, for each kind of checksum, the paths of the equal datasets."""
-    paths: dict[str, tuple[str, ...]] = {}
-    for dataset in result.datasets:
-        if dataset.equal:
-            paths[dataset.checksum] = (*paths.get(dataset.checksum, ()), printable(dataset.path))
-    return paths
 
 
 def verdict(result: Verification) -> str:
