@@ -64,8 +64,7 @@ def netcdf4_plugins() -> None:
     needs one, and never again.
     """
     netcdf4 = pytest.importorskip("netCDF4")
-    from tamis.netcdf.library import has
-    from tamis.netcdf.plugin_folders import plugin_path_append
+    from tamis.netcdf.library import has, plugin_path_append
 
     # netCDF-C makes the symbols of plugins global: imported after them, imagecodecs would call the c-blosc of a plugin.
     pytest.importorskip("imagecodecs._blosc")

@@ -165,7 +165,7 @@ def _add_accessors(_: ModuleType) -> None:
 
 def _add_plugin(extension: ModuleType) -> None:
     """Give filter 32013 to netCDF4's libhdf5, which needs no environment variable then."""
-    import_module("tamis.netcdf.plugin_folders").register(extension)
+    import_module("tamis.netcdf.library").register(extension)
 
 
 if not _native.kernel_as_asked():

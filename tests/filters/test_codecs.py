@@ -359,7 +359,7 @@ def test_bitshuffle_any_elements_round_trip(name: str, block: int, itemsize: int
 )
 def test_blosc2_any_shape_in_blocks_round_trip(shape: list[int], itemsize: int, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tamis.filters.blosc2._BLOCK", block)
+        patch.setattr("tamis.filters.blosc._BLOCK", block)
         chunk = ChunkType(np.dtype(f"V{itemsize}"), tuple(shape))
         one, data = Blosc2("lz4"), np.random.default_rng(0).integers(0, 9, chunk.nbytes, "u1").tobytes()
         stored = one.stored(chunk)

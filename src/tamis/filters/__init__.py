@@ -13,8 +13,7 @@ from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.filters.bitshuffle import Bitshuffle
-    from tamis.filters.blosc import Blosc
-    from tamis.filters.blosc2 import Blosc2
+    from tamis.filters.blosc import Blosc, Blosc2
     from tamis.filters.foreign import Sperr, Sz3
     from tamis.filters.lz4 import Lz4
     from tamis.filters.nbit import Nbit, Scaleoffset
@@ -60,7 +59,7 @@ __all__ = [
 _LATE = {
     "Bitshuffle": "bitshuffle",
     "Blosc": "blosc",
-    "Blosc2": "blosc2",
+    "Blosc2": "blosc",
     "Bzip2": "plain",
     "Lz4": "lz4",
     "Lzf": "plain",

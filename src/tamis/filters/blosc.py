@@ -1,7 +1,8 @@
-"""Filter 32001: Blosc 1, a shuffle followed by one of several compressors."""
+"""Filters 32001 and 32026: Blosc and Blosc2, a shuffle and one of several compressors; Blosc2 puts it into a frame."""
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.errors import DataError, StreamError
+from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
 
 COMPRESSOR = "compressor of the blocks"
@@ -184,3 +185,283 @@ def _checked_header(data: Data, most: int) -> tuple[int, int]:
             f"invalid blosc header: elements of {itemsize} bytes, blocks of {block}, {nbytes} bytes in {cbytes}"
         )
     return nbytes, cbytes
+
+
+_MAGIC = b"\x9e\xa8b2frame\0"
+_SIZES = struct.Struct(">xIxQx4sxQxQxIxIxIxHxH")  # after the magic; a type byte precedes each number
+_FILTERS_AT = len(_MAGIC) + _SIZES.size  # one byte about the layers of a trailer, then d8 06 and 16 bytes
+_LAYERS_AT = _FILTERS_AT + 1 + 18
+
+_OFFSETS = bytes.fromhex("05010708080000000800000028000000000000000001") + bytes(18)  # one chunk, at 0
+_ZEROS = 0x81  # last byte of an offset that means a chunk of zeros
+_TRAILER = bytes.fromhex("940193cd0006de0000dc0000ce00000023d800") + bytes(16)
+_MOST_RANK = 15  # limit of a MessagePack array with its length in the first byte
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layout of a chunk with several axes: blocks that fill the padded chunk."""
+
+    # Of the chunk and of a block
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+    itemsize: int  # Bytes of a value
+
+    @property
+    def split(self) -> tuple[int, ...]:
+        """Number of blocks and their extent, axis by axis."""
+        return tuple(n for size, block in zip(self.shape, self.block, strict=True) for n in (-(-size // block), block))
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """Shape of the chunk padded to whole blocks."""
+        split = self.split
+        return tuple(count * block for count, block in zip(split[::2], split[1::2], strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the chunk."""
+        return math.prod(self.shape) * self.itemsize
+
+    @property
+    def block_nbytes(self) -> int:
+        """Bytes of a block."""
+        return math.prod(self.block) * self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame, parsed."""
+
+    nbytes: int  # Bytes of the decompressed chunk, padding included
+    chunk: memoryview  # The compressed chunk; empty if it is zeros
+    layout: Layout | None  # None for a row of bytes
+
+    @property
+    def zeros(self) -> bool:
+        """True if the chunk is all zeros, and absent."""
+        return not self.chunk
+
+
+def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, layout: Layout | None) -> bytes:
+    """Put a compressed chunk into a frame."""
+    level, shuffle, compressor = requested
+    layers = _layer(layout) if layout else bytes.fromhex("93cd0007de0000dc0000")
+    header_nbytes = _LAYERS_AT + len(layers)
+    frame_nbytes = header_nbytes + len(chunk) + len(_OFFSETS) + len(_TRAILER)
+    block = _HEADER.unpack_from(chunk)[5]
+    flags = bytes([0x12, 0, level << 4 | compressor, 3])
+    header = b"".join(
+        [
+            _MAGIC,
+            struct.pack(">BIBQB4s", 0xD2, header_nbytes, 0xCF, frame_nbytes, 0xA4, flags),
+            struct.pack(">BQBQ", 0xD3, nbytes, 0xD3, len(chunk)),
+            struct.pack(">BIBIBI", 0xD2, itemsize, 0xD2, block, 0xD2, nbytes),
+            struct.pack(">BHBHB", 0xD1, 0, 0xD1, 1, 0xC2),
+            # The shuffle is the last of six filters; the compressor is the next byte.
+            struct.pack(">BB16s", 0xD8, 6, bytes([0, 0, 0, 0, 0, shuffle, compressor])),
+        ]
+    )
+    return b"".join([header, layers, chunk, _OFFSETS, _TRAILER])
+
+
+def _layer(layout: Layout) -> bytes:
+    """Return the end of the header, the layer ``b2nd``."""
+    rank = len(layout.shape)
+    dtype = f"|V{layout.itemsize}".encode()
+    mark = 0x90 | rank
+    content = b"".join(
+        [
+            bytes([0x97, 0, rank, mark]),
+            *(struct.pack(">BQ", 0xD3, n) for n in layout.shape),
+            *(
+                part
+                for shape in (layout.shape, layout.block)
+                for part in (bytes([mark]), *(struct.pack(">BI", 0xD2, n) for n in shape))
+            ),
+            struct.pack(">BBI", 0, 0xDB, len(dtype)),
+            dtype,
+        ]
+    )
+    index = struct.pack(">BBHBHB4sBI", 0x93, 0xCD, 17, 0xDE, 1, 0xA4, b"b2nd", 0xD2, _LAYERS_AT + 20)
+    return index + struct.pack(">BHBI", 0xDC, 1, 0xC6, len(content)) + content
+
+
+def unpack(data: Data, most: int) -> Frame:
+    """Read a frame whose decompressed chunk has at most `most` bytes."""
+    view = memoryview(data)
+    if view[: len(_MAGIC)] != _MAGIC:
+        raise StreamError(f"expected a blosc2 frame, got bytes {bytes(view[: len(_MAGIC)]).hex(' ')}")
+    try:
+        return _unpacked(view, most)
+    except (struct.error, IndexError) as error:
+        raise StreamError(f"blosc2 frame of {len(view)} bytes is truncated or damaged: {error}") from error
+
+
+def _unpacked(view: memoryview, most: int) -> Frame:
+    start, _, _, nbytes, packed_nbytes, _, _, chunk_nbytes, *_ = _SIZES.unpack_from(view, len(_MAGIC))
+    if not _LAYERS_AT <= start <= len(view) or packed_nbytes > len(view) - start:
+        raise StreamError(f"blosc2 frame is truncated or damaged: {packed_nbytes} bytes from {start}, of {len(view)}")
+    if nbytes > most or chunk_nbytes != nbytes:
+        raise StreamError(
+            f"blosc2 frame claims {nbytes} bytes in chunks of {chunk_nbytes}: expected one of {most} or less"
+        )
+    layout = _layout(view[:start], nbytes)
+    if packed_nbytes == 0:
+        *_, offsets_nbytes = _HEADER.unpack_from(view, start)
+        if view[start + offsets_nbytes - 1] != _ZEROS:
+            raise StreamError("blosc2 frame has no chunk, and does not say that it is zeros")
+        return Frame(nbytes, view[:0], layout)
+    *_, own_nbytes, _, own_packed_nbytes = _HEADER.unpack_from(view, start)
+    if own_nbytes != nbytes or own_packed_nbytes != packed_nbytes:
+        raise StreamError(
+            f"blosc2 chunk claims {own_nbytes} bytes in {own_packed_nbytes}, its frame {nbytes} in {packed_nbytes}"
+        )
+    return Frame(nbytes, view[start : start + packed_nbytes], layout)
+
+
+def _layout(header: memoryview, nbytes: int) -> Layout | None:
+    """Return the layout of the layer ``b2nd``; None if there is no such layer."""
+    (count,) = struct.unpack_from(">H", header, _LAYERS_AT + 5)
+    offset = _LAYERS_AT + 7
+    for _ in range(count):
+        length = header[offset] & 0x1F
+        name = bytes(header[offset + 1 : offset + 1 + length])
+        (content,) = struct.unpack_from(">xI", header, offset + 1 + length)
+        if name == b"b2nd":
+            return _read_layer(header[content + 5 :], nbytes)
+        offset += 1 + length + 5
+    return None
+
+
+def _read_layer(content: memoryview, nbytes: int) -> Layout:
+    rank = content[2]
+    if not 0 < rank <= _MOST_RANK:
+        raise StreamError(f"expected 1 to {_MOST_RANK} axes in a blosc2 frame, got {rank}")
+    offset = 4 + 9 * rank
+    shape = struct.unpack_from(">x" + "xI" * rank, content, offset)
+    offset += 1 + 5 * rank
+    block = struct.unpack_from(">x" + "xI" * rank, content, offset)
+    offset += 1 + 5 * rank
+    if not all(shape) or not all(block):
+        raise StreamError(f"blosc2 frame has an empty shape: {shape}, blocks of {block}")
+    # The type that follows is not needed: the element size follows from the other sizes.
+    count = math.prod(-(-extent // step) * step for extent, step in zip(shape, block, strict=True))
+    if not nbytes or nbytes % count:
+        raise StreamError(f"blosc2 frame of {nbytes} bytes does not match its shapes {shape} and {block}")
+    return Layout(shape, block, nbytes // count)
+
+
+_BLOSC2_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
+_BLOSC2_SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
+_READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first incorrectly, and the second not at all
+_BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
+
+
+@dataclass(frozen=True, slots=True)
+class Blosc2(BloscFilter):
+    """Filter 32026: Blosc2.
+
+    Parameters
+    ----------
+    compressor
+        The compressor of the blocks.
+    level
+        0 (store) to 9 (smallest).
+    shuffle
+        How a block is rearranged first: bytes, or bits, of equal significance side by side. Two more are only read:
+        ``delta``, differences from the first block, and ``truncate``, low bits cleared.
+    """
+
+    compressor: str = choice(COMPRESSOR, tuple(filter(None, _BLOSC2_COMPRESSORS)), "blosclz")
+    level: int = level_number()
+    shuffle: str = choice(
+        "what is done to a block first; delta and truncate can only be read", _BLOSC2_SHUFFLES, "byte"
+    )
+    id: ClassVar[int] = 32026
+    name: ClassVar[str] = "blosc2"
+    registered_name: ClassVar[str] = "Blosc2"
+    about: ClassVar[str] = "several compressors after its own shuffle, in blocks of many axes"
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
+    compressors: ClassVar[tuple[str, ...]] = _BLOSC2_COMPRESSORS
+    shuffles: ClassVar[tuple[str, ...]] = _BLOSC2_SHUFFLES
+
+    @property
+    def error_bound(self) -> float | None:
+        """0; None if low bits are cleared, because it is not recorded how many."""
+        return None if self.shuffle == "truncate" else 0.0
+
+    def unencodable(self) -> str:
+        """Return that the shuffle is read-only, or which package is not installed; empty if neither."""
+        if self.shuffle in _READ_ONLY:
+            return f"tamis can decode {self.name} with shuffle={self.shuffle} but not encode it"
+        return self.missing()
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return revision, zero, element size, bytes of a chunk, requested parameters; the shape from 2 axes on."""
+        shape = (len(chunk.shape), *chunk.shape) if len(chunk.shape) > 1 else ()
+        return (1, 0, chunk.dtype.base.itemsize, chunk.nbytes, *self.requested[4:], *shape)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress, block by block."""
+        if reason := self.unencodable():
+            raise MissingFilterError(reason)
+        codecs = self.module("imagecodecs")
+        itemsize = chunk.dtype.itemsize
+        blocks, layout = data, None
+        if len(chunk.shape) > 1 and len(data) == chunk.nbytes:
+            layout = Layout(chunk.shape, _block_shape(chunk.shape, itemsize), itemsize)
+            blocks = _in_blocks(data, layout)
+        try:
+            packed: bytes = codecs.blosc2_encode(
+                array := elements(blocks, itemsize),
+                self.level,
+                compressor=self.compressor,
+                shuffle=_BLOSC2_SHUFFLES.index(self.shuffle),
+                blocksize=layout.block_nbytes if layout else 0,
+                numthreads=1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"blosc2 cannot compress these bytes: {error}") from error
+        return pack(packed, len(blocks), self.requested[4:7], array.itemsize, layout)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress, after checking every size in the frame."""
+        frame = unpack(data, chunk.most_nbytes)
+        if frame.zeros:
+            return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)
+        codecs = self.module("imagecodecs")
+        plain = decompressed(codecs.blosc2_decode, frame.chunk, frame.nbytes, "blosc2 chunk")
+        return plain if frame.layout is None else _out_of_blocks(plain, frame.layout)
+
+
+def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the shape of blocks: slowest axes are cut first, so that a block stays nearly contiguous."""
+    block = list(shape)
+    for axis in range(len(block)):
+        while block[axis] > 1 and math.prod(block) * itemsize > _BLOCK:
+            block[axis] = -(-block[axis] // 2)
+    return tuple(block)
+
+
+def _in_blocks(data: Data, layout: Layout) -> Data:
+    """Return the blocks of a chunk one after the other, padded with zeros."""
+    if layout.shape == layout.block:
+        return data
+    values = np.frombuffer(data, np.uint8).reshape(*layout.shape, layout.itemsize)
+    padded = np.zeros((*layout.padded, layout.itemsize), np.uint8)
+    padded[tuple(map(slice, layout.shape))] = values
+    rank = len(layout.shape)
+    split = padded.reshape(*layout.split, layout.itemsize)
+    return split.transpose(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2), 2 * rank).tobytes()
+
+
+def _out_of_blocks(plain: bytes, layout: Layout) -> bytes:
+    """Undo `_in_blocks`."""
+    if layout.shape == layout.block:
+        return plain
+    rank = len(layout.shape)
+    blocks = np.frombuffer(plain, np.uint8).reshape(*layout.split[::2], *layout.block, layout.itemsize)
+    order = [axis for pair in zip(range(rank), range(rank, 2 * rank), strict=True) for axis in pair]
+    padded = blocks.transpose(*order, 2 * rank).reshape(*layout.padded, layout.itemsize)
+    return padded[tuple(map(slice, layout.shape))].tobytes()

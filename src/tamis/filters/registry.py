@@ -34,7 +34,7 @@ _OWN = {
     32013: ("zfp", "zfp:Zfp"),
     32015: ("zstd", "plain:Zstd"),
     32024: ("sz3", "foreign:Sz3"),
-    32026: ("blosc2", "blosc2:Blosc2"),
+    32026: ("blosc2", "blosc:Blosc2"),
     32028: ("sperr", "foreign:Sperr"),
 }
 """Filters of tamis by id: name, and module and class, which are imported when they are used."""

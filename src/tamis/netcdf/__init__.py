@@ -44,9 +44,14 @@ if TYPE_CHECKING:
         inq_var_szip,
         inq_var_zstandard,
     )
-    from tamis.netcdf.library import NetcdfError
+    from tamis.netcdf.library import (
+        NetcdfError,
+        plugin_path_append,
+        plugin_path_get,
+        plugin_path_prepend,
+        plugin_path_set,
+    )
     from tamis.netcdf.new_variable import create_variable
-    from tamis.netcdf.plugin_folders import plugin_path_append, plugin_path_get, plugin_path_prepend, plugin_path_set
 
 __all__ = [
     "Deflation",
@@ -90,7 +95,7 @@ _MODULES = {
     "def_var_": "define",
     "filterspec_": "inquire",
     "inq_": "inquire",
-    "plugin_path_": "plugin_folders",
+    "plugin_path_": "library",
     "create_variable": "new_variable",
     "NetcdfError": "library",
     "filters": "inquire",
