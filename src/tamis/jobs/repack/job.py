@@ -21,11 +21,12 @@ from tamis.jobs.repack.new_target import (
     describe,
     growth_of,
     prove,
+    refuse_missed,
     refuse_missing,
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, Survey, plan_datasets, refuse_missed
+from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, PATH, checked

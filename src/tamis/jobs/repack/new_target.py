@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.accuracy.fields import FIELD_WORDS
+from tamis.accuracy.measured import AT_MOST, is_missed
 from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import BoundError, DataError, FileError, TamisError, located
 from tamis.formats.registry import open_store
 from tamis.formatting import plural, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.notes import GROWN, history_line, measures_note, planned_notes, recorded_filters, written_notes
-from tamis.jobs.repack.planning import Planning, refuse_missed_early, replaced_companions
+from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.packed_array import in_units_of, marks_of, unpacked, unpacked_type
-from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
+from tamis.rewrite.prove import Verified, reached_while_writing, verify, verify_copied, verify_kept
 from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing, count_partial, measured_fields, measured_pairs
@@ -382,3 +383,40 @@ def _facts(
     if target.companion is None:
         return facts
     return facts | {"companion": target.companion.path, "companion_nbytes": target.companion.stored_nbytes}
+
+
+def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
+    """Raise BoundError for missed measures of whole datasets, with the requested and the reached value of each."""
+    changed = (result for result in results if result.largest_error and result.path in plans)
+    missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
+    _refuse({path: texts for path, texts in missed.items() if texts})
+
+
+def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
+    """Raise the same error for a dataset that is written but not yet read again, if already known."""
+    measures = reached_while_writing(plan, source, written) if written.largest_error else {}
+    if texts := _missed(plan, measures):
+        _refuse({plan.path: texts})
+
+
+def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
+    """Return a text for each measure of changed values that is missed."""
+    asked = {} if plan.required is None else plan.required.measures
+    return [
+        f"{plan.path}: expected {word} of at {'most' if word in AT_MOST else 'least'} {asked[word]!r}, reached"
+        f" {_text(value)} with {plan.requested}"
+        for word, value in measures.items()
+        if word in asked and is_missed(word, asked[word], value)
+    ]
+
+
+def _refuse(missed: Mapping[str, Sequence[str]]) -> None:
+    if missed:
+        raise BoundError(
+            f"{'; '.join(text for texts in missed.values() for text in texts)}: nothing was kept: take filters that"
+            " lose less, such as a smaller accuracy of zfp or a rounding to more bits, or require less"
+        ).at(dataset=next(iter(missed)))
+
+
+def _text(value: float | None) -> str:
+    return "none, since it is not defined for such values" if value is None else f"{value:.9g}"

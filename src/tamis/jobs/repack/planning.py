@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,11 +13,11 @@ import numpy as np
 
 from tamis import meaning
 from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
-from tamis.accuracy.measured import AT_MOST, Measured, is_missed
+from tamis.accuracy.measured import Measured
 from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import default_chunks, grid_of
-from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
 from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
@@ -26,8 +26,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.packed_array import facts_of, pack_array, unpacked_type
-from tamis.rewrite.prove import reached_while_writing
-from tamis.rewrite.rewrite import Rewrite, Written, flags_for
+from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement
     from tamis.jobs.recipes.names import Assigned
     from tamis.jobs.repack.options import RepackOptions
-    from tamis.jobs.repack.result import Repacked
     from tamis.rewrite.transfer import TargetForm
     from tamis.rounding import Facts
 
@@ -149,43 +147,6 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
             if share is not None and size is not None:
                 bounds.append(share * size)
     return min(bounds, default=None)
-
-
-def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
-    """Raise BoundError for missed measures of whole datasets, with the requested and the reached value of each."""
-    changed = (result for result in results if result.largest_error and result.path in plans)
-    missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
-    _refuse({path: texts for path, texts in missed.items() if texts})
-
-
-def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
-    """Raise the same error for a dataset that is written but not yet read again, if already known."""
-    measures = reached_while_writing(plan, source, written) if written.largest_error else {}
-    if texts := _missed(plan, measures):
-        _refuse({plan.path: texts})
-
-
-def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
-    """Return a text for each measure of changed values that is missed."""
-    asked = {} if plan.required is None else plan.required.measures
-    return [
-        f"{plan.path}: expected {word} of at {'most' if word in AT_MOST else 'least'} {asked[word]!r}, reached"
-        f" {_text(value)} with {plan.requested}"
-        for word, value in measures.items()
-        if word in asked and is_missed(word, asked[word], value)
-    ]
-
-
-def _refuse(missed: Mapping[str, Sequence[str]]) -> None:
-    if missed:
-        raise BoundError(
-            f"{'; '.join(text for texts in missed.values() for text in texts)}: nothing was kept: take filters that"
-            " lose less, such as a smaller accuracy of zfp or a rounding to more bits, or require less"
-        ).at(dataset=next(iter(missed)))
-
-
-def _text(value: float | None) -> str:
-    return "none, since it is not defined for such values" if value is None else f"{value:.9g}"
 
 
 def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
