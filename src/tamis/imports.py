@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 """Functions by the name of the module that they wait for."""
@@ -42,7 +41,7 @@ def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
         function(module)
 
 
-class _Loader(Loader):
+class _Loader:  # without the base class of importlib.abc, whose import takes longer than that of tamis
     """Executes a module with its own loader, and then calls a function."""
 
     def __init__(self, loader: Any, function: Callable[[ModuleType], None]) -> None:
@@ -62,7 +61,7 @@ class _Loader(Loader):
         self._function(module)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds modules like the other finders."""
 
     def find_spec(
@@ -74,5 +73,5 @@ class _Finder(MetaPathFinder):
         specs = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
         spec = next(filter(None, specs), None)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader, function)
+            spec.loader = cast("Any", _Loader(spec.loader, function))
         return spec

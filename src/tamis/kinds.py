@@ -138,12 +138,11 @@ def explained(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _checker(function: Callable[P, R], kinds: dict[str, Kind]) -> Callable[P, None]:
     """Return a function that raises ParameterError for arguments of other kinds than those of the parameters."""
-    signature = inspect.signature(function)
-    optional = {name for name in kinds if signature.parameters[name].default is None}
+    signature = functools.cache(lambda: inspect.signature(function))  # late: it takes time, and many are never called
 
     def check(*args: P.args, **kwargs: P.kwargs) -> None:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            if name in kinds and not (value is None and name in optional):
+        for name, value in signature().bind(*args, **kwargs).arguments.items():
+            if name in kinds and not (value is None and signature().parameters[name].default is None):
                 kinds[name].check(name, value)
 
     return check

@@ -6,10 +6,12 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tamis.zfp.header import check_threads
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +49,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
         yield from map(function, items)
         return
     del first
+    from concurrent.futures import ThreadPoolExecutor  # late: small files need no threads
+
     with ThreadPoolExecutor(threads, "tamis") as executor:
         pending: deque[Future[R]] = deque()
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,10 +35,14 @@ class Bzip2(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
+        import bz2  # late: few files have it
+
         return bz2.compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to at most ``chunk.most_nbytes`` bytes."""
+        import bz2  # late
+
         return whole_stream("bzip2", bz2.BZ2Decompressor(), data, chunk.most_nbytes)
 
 

@@ -5,14 +5,12 @@ Cells of a table fold only if they must; numbers and names never do.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -180,6 +178,8 @@ def _padded(cell: str, width: int, *, left: bool) -> str:
 
 def _cell_len(text: str) -> int:
     """Return the number of terminal columns that a text takes."""
+    if text.isascii() and text.isprintable():
+        return len(text)
     from rich.cells import cell_len  # late: a result that is not printed needs no terminal
 
     return cell_len(text)
@@ -191,6 +191,8 @@ SCHEMA = 1
 
 def json_text(document: object, *, indent: int | None = None) -> str:
     """Return JSON in ASCII; see `json_value`."""
+    import json  # late, as all that not every command needs
+
     return json.dumps(json_value(document), indent=indent, allow_nan=False)
 
 
@@ -367,6 +369,8 @@ def _html(part: Part) -> Iterator[str]:
 
 def text(plain: str) -> str:
     """Return plain text as HTML."""
+    from html import escape  # late
+
     return escape(printable(plain), quote=True)
 
 

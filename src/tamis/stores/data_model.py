@@ -5,15 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tamis.pipeline import Pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """A dimension of a group."""
 
     size: int  # Number of elements; of an unlimited dimension, the largest extent of its variables
@@ -23,16 +22,14 @@ class Dimension:
         return f"{self.size}{', unlimited' if self.is_unlimited else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class EnumType:
+class EnumType(NamedTuple):
     """A named enumeration: name, and numbers by member."""
 
     name: str
     members: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeForm:
+class AttributeForm(NamedTuple):
     """Storage of an attribute, if it does not follow from the value."""
 
     # Type of the values: of numbers as NumPy has it, with members of an enumeration; of texts their length, character
@@ -143,8 +140,7 @@ USER_FORMS = ("enum", "opaque", "vlen", "compound")
 """Forms of types that users define."""
 
 
-@dataclass(frozen=True, slots=True)
-class CdlType:
+class CdlType(NamedTuple):
     """A type of values."""
 
     form: str  # ``number``, ``char``, ``string``, or one of `USER_FORMS`
@@ -157,8 +153,7 @@ class CdlType:
     fields: tuple[tuple[str, CdlType, tuple[int, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderAttribute:
+class HeaderAttribute(NamedTuple):
     """An attribute: its type, and its values in a row; `char` has one text."""
 
     name: str
@@ -166,8 +161,7 @@ class HeaderAttribute:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderVariable:
+class HeaderVariable(NamedTuple):
     """A variable."""
 
     # Name, type of the values, attributes in their order
@@ -177,14 +171,13 @@ class HeaderVariable:
     dimensions: tuple[str, ...]  # Path of the dimension of each axis
     storage: str = ""  # ``chunked``, ``contiguous``, ``compact`` or another word; empty in formats without a choice
     chunk_shape: tuple[int, ...] | None = None
-    pipeline: Pipeline = field(default_factory=lambda: Pipeline(()))
+    pipeline: Pipeline = Pipeline(())
     byteorder: str = ""  # ``little`` or ``big``; empty if there is none
     has_no_fill: bool = False  # Whether values that were never written are undefined
     codecs: str = ""  # JSON of the codecs of a Zarr array; empty in other formats
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderGroup:
+class HeaderGroup(NamedTuple):
     """A group; `left_out` has names and reasons of items that netCDF's data model cannot express."""
 
     path: str
@@ -196,8 +189,7 @@ class HeaderGroup:
     left_out: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """A file."""
 
     root: HeaderGroup

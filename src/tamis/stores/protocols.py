@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(NamedTuple):
     """Two small arrays of the same type, extents and fill value, without companions.
 
     Parameters
@@ -55,8 +54,7 @@ class CopyInsteadError(Exception):
     """Raised by a function that writes an array to give up: its array is removed, and the source's is copied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A difference of two stores."""
 
     path: str  # Path of the array, group or link

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -198,7 +198,7 @@ class _Comparison:
         names = tuple(f"attribute {name!r}" for name in PACKED_ATTRIBUTES) if packed else ()
         for change in self.stores.attribute_changes(path, source, target):
             if not change.text.startswith(names):
-                yield replace(change, harmless=change.harmless or (packed and Pack.attribute in change.text))
+                yield change._replace(harmless=change.harmless or (packed and Pack.attribute in change.text))
 
     def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
         """Return the result for small arrays; only values and attributes may differ."""
