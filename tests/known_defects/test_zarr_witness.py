@@ -17,7 +17,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.formats.zarr.writing import new_array
+from tamis.formats.zarr.writing import target
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 
@@ -116,14 +116,14 @@ def test_u50_wrong_byte_order_in_the_metadata_is_found(
     with h5py.File(tmp_path / "a.h5", "w") as file:
         enum = h5py.enum_dtype(MEMBERS, basetype=">i4")
         file.create_dataset("phase", data=np.array([0, 1, 2, 1], ">i4"), dtype=enum, **stored)
-    right = new_array.metadata_3
+    right = target.metadata_3
 
     def wrong(array: Any) -> dict[str, Any]:
         metadata = right(array)
         metadata["codecs"] = [{"name": "bytes", "configuration": {"endian": "little"}}, *metadata["codecs"][1:]]
         return metadata
 
-    monkeypatch.setattr(new_array, "metadata_3", wrong)
+    monkeypatch.setattr(target, "metadata_3", wrong)
     with pytest.raises(tamis.BoundError, match="expected the values of the source"):
         tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {})
     assert not (tmp_path / "a.zarr").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,30 +13,254 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zarr
 
-from tamis.arrays.grid import Grid
+from tamis.arrays.gather import several_chunks
+from tamis.arrays.grid import Grid, default_chunks
+from tamis.arrays.index import Parts
+from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError, located
-from tamis.filters import ChunkType
-from tamis.formats.zarr.array_metadata import Json, consolidate, json_attributes, write_json
-from tamis.formats.zarr.stored.array import table_text
+from tamis.filters import ChunkType, Deflate, Filter, Shuffle
+from tamis.formats.zarr.array_metadata import (
+    DIMENSIONS,
+    Json,
+    attributes_2,
+    consolidate,
+    has_type,
+    json_attributes,
+    metadata_2,
+    metadata_3,
+    write_json,
+)
+from tamis.formats.zarr.codec_choice import choose_codecs
+from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
 from tamis.formats.zarr.stored.store import quietly
-from tamis.formats.zarr.writing.copied_array import CopiedArray, copied, kept_plan
-from tamis.formats.zarr.writing.new_array import NewArray, write_texts
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY
 from tamis.pipeline import Pipeline
+from tamis.rewrite.growth import compresses
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.rewrite.streams import carry
+from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.streams import as_stored, carry, masks_of
 from tamis.rewrite.write import write
 from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
+from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 
 if TYPE_CHECKING:
+    from tamis.formats.zarr.codec_choice import Codecs
     from tamis.meaning.missing import Flags
-    from tamis.rewrite.rewrite import Rewrite
-    from tamis.stores.data_model import NamedArray, NamedGroup
+    from tamis.stores.data_model import AttributeForm, NamedArray, NamedGroup
     from tamis.stores.protocols import ArrayWriter, StoredArray
+
+
+_LEVEL = 4
+
+
+def kept_plan(array: StoredArray) -> Rewrite:
+    """Return how an array is stored without a recipe.
+
+    Chunks stay unchanged if every reader of Zarr has codecs for them, and also if filters were lossy, because their
+    values would otherwise take more space. Other filters are replaced by shuffle and deflate, and other values get
+    chunks.
+    """
+    carried = as_stored(array)
+    if carried is not None:
+        codecs = choose_codecs(carried.pipeline, array.chunk, dict.fromkeys(masks_of(array), 1))
+        if codecs.masked is None or carried.pipeline.error_bound != 0:
+            return carried
+    if array.dtype is None:
+        raise FileError(f"{array.label}: expected numbers, characters or text, got {array.type_text}").at(
+            dataset=array.path
+        )
+    chunk_shape = array.chunk_shape or default_chunks(array.shape, array.dtype.itemsize, zfp=False)
+    filters: list[Filter] = []
+    if compresses(array.pipeline):
+        filters = [*([Shuffle()] if array.dtype.itemsize > 1 else ()), Deflate(_LEVEL)]
+    return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
+
+
+_OF_NCZARR = ("_nczarr", "_NCZARR")
+"""Beginnings of attributes that name objects of the whole store."""
+
+
+@dataclass(slots=True)
+class CopiedArray:
+    """A new array with the files of another one; see `tamis.formats.zarr.writing.target.NewArray`."""
+
+    source: Path  # The folder of the other array
+    path: str  # Path in the new hierarchy
+    dimensions: tuple[str, ...]  # Name of each axis
+    attributes: Mapping[str, Any]
+    types: Types  # Types of the attributes
+
+    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
+        """Write the metadata of the other array, with names for all axes, into the folder of the array."""
+        folder = root / self.path.strip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        if form.zarr_format == 2:
+            (folder / ".zarray").write_bytes((self.source / ".zarray").read_bytes())
+            return write_json(
+                folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions], **with_types_of(self.types)}
+            )
+        metadata = json.loads((self.source / "zarr.json").read_text(encoding="utf-8"))
+        metadata |= {"attributes": {**self.attributes}, "dimension_names": [*self.dimensions]}
+        return write_json(folder / "zarr.json", metadata)
+
+
+def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
+    """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
+    if not isinstance(array, ZarrArray) or not stays(array, form):
+        return None
+    target = root / variable.path.strip("/")
+
+    def copy(file: Path) -> None:
+        place = target / file.relative_to(array.folder)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            data = file.read_bytes()
+            place.write_bytes(data)
+            same = place.read_bytes() == data
+        except OSError as error:
+            raise FileError(f"{place}: cannot be copied from {file}: {disk_text(error)}").at(path=file) from error
+        if not same:
+            raise FileError(f"{place}: expected the bytes of {file}, read different ones back").at(path=place)
+
+    with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
+        for _ in done:
+            pass
+    attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(_OF_NCZARR)}
+    attributes.pop(DIMENSIONS, None)
+    types = types_of(variable.attributes, variable.forms)
+    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types)
+
+
+def stays(array: StoredArray, form: ZarrForm) -> bool:
+    """Return whether the new hierarchy keeps the same chunk files, and no HDF5 filters replace them."""
+    if not isinstance(array, ZarrArray):
+        return False
+    metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
+    return (
+        array.filters is None
+        and array.zarr_format == form.zarr_format
+        and not array.has_companion
+        and not array.is_sharded
+        and form.shard_counts(array.grid) is None
+        and metadata.is_file()
+    )
+
+
+def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
+    """Raise FileError if a store of this form does not support the values or attributes of an array."""
+    if variable.shape != tuple(array.shape):
+        raise FileError(
+            f"expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
+            " extend the variable in the source"
+        )
+    json_attributes(variable.path, variable.attributes)
+    if variable.is_text or stays(array, form):
+        return
+    if array.dtype is None:
+        raise FileError(f"expected numbers, characters or text, got {array.type_text}")
+    dtype = variable.dtype if array.dtype.kind == "V" else array.dtype
+    if not has_type(dtype, form.zarr_format):
+        raise FileError(f"expected a type that Zarr {form.zarr_format} has, got {array.type_words}")
+
+
+@dataclass(slots=True)
+class NewArray:
+    """A new array."""
+
+    path: str  # Path in the hierarchy
+    dimensions: tuple[str, ...]  # Name of each axis
+    attributes: Mapping[str, Any]  # As readers of netCDF have them
+    dtype: np.dtype[Any]  # Type of the values in the chunks
+    fill_value: Any  # Value of chunks that are not stored
+    writer: ZarrWriter  # Writer of the chunks
+    # Forms of the attributes that do not follow from their values
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, slowest axis first."""
+        return self.writer.grid.shape
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Chunk shape."""
+        return self.writer.grid.chunk_shape
+
+    @property
+    def codecs(self) -> Codecs:
+        """The codecs of the chunks."""
+        return self.writer.codecs
+
+    @property
+    def types(self) -> Types:
+        """Types of the attributes."""
+        return types_of(self.attributes, self.forms)
+
+    @property
+    def absent(self) -> int:
+        """Number of chunks that are not stored."""
+        return self.writer.grid.chunk_count - self.writer.count
+
+    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
+        """Write the metadata into the array's folder, which exists if it has chunks, and return them."""
+        folder = root / self.path.strip("/")
+        if not self.writer.count:
+            folder.mkdir(parents=True, exist_ok=True)
+        if form.zarr_format == 2:
+            write_json(folder / ".zattrs", attributes_2(self) | with_types_of(self.types))
+            return write_json(folder / ".zarray", metadata_2(self))
+        metadata = metadata_3(self)
+        if (counts := form.shard_counts(self.writer.grid)) is not None:
+            metadata |= _sharded(metadata, counts)
+        return write_json(folder / "zarr.json", metadata)
+
+
+def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
+    """Return the changes of metadata for files with several chunks."""
+    chunk_shape = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    shard_shape = [step * count for step, count in zip(chunk_shape, counts, strict=True)]
+    sharding = {
+        "chunk_shape": chunk_shape,
+        "codecs": metadata["codecs"],
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+        "index_location": "end",
+    }
+    return {
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard_shape}},
+        "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+    }
+
+
+_COUNT = 1 << 16
+"""Texts in a chunk."""
+
+
+def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
+    """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs."""
+    steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
+    attributes = json_attributes(variable.path, variable.attributes)
+    if form.zarr_format == 2:
+        types = types_of(variable.attributes, variable.forms)
+        attributes |= {DIMENSIONS: [*variable.dimensions], **with_types_of(types)}
+    with quietly():
+        created = zarr.create_array(
+            str(root / variable.path.strip("/")),
+            shape=array.shape,
+            dtype=str,
+            chunks=tuple(max(step, 1) for step in steps) or "auto",
+            fill_value=None if form.zarr_format == 2 else "",  # xarray treats that of Zarr 2 as missing
+            zarr_format=form.zarr_format,
+            attributes=attributes,
+            dimension_names=variable.dimensions if form.zarr_format == 3 else None,
+        )
+    with closing(array.open_reader()) as reader:
+        for part in Parts(Grid(array.shape, steps)) if array.size else ():
+            created[part or ...] = np.asarray(reader.read(part), object)
+
 
 _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
 

@@ -59,7 +59,7 @@ class ZarrForm:
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if such a hierarchy cannot hold an array of the source that is not left out."""
-        from tamis.formats.zarr.writing.new_array import check_array  # late, as below: these modules need the form
+        from tamis.formats.zarr.writing.target import check_array  # late, as below: these modules need the form
 
         check_storable(source, partial(check_array, self), dropped)
 
