@@ -30,7 +30,7 @@ from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
 from tamis.formats.hdf5.model.attributes import write_attribute
 from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
-from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters
+from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.rewrite.streams import as_stored, carry
@@ -113,7 +113,7 @@ class NetcdfTarget:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
         if values_nbytes <= _SMALL_NBYTES:
-            calls.set_chunk_nodes(fcpl, _SMALL_NODES)
+            calls.call("H5Pset_istore_k", fcpl.id, _SMALL_NODES)
         self.notes: list[str] = []
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
@@ -172,10 +172,7 @@ class NetcdfTarget:
         self._remove(variable)
         if plan.codes is not None:
             variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
-        filters = [
-            (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
-            for stage in plan.created.stages
-        ]
+        filters = filters_of(plan.created, plan.chunk)
         dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
         try:
             dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)

@@ -30,22 +30,11 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Readers, Store, StoreComparison
 
 
-def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, meaning.Role]:
-    """Return the role of each dataset of a file, without reading values."""
-    addresses = datasets.addresses()
-    variables = [variable_of(path, array, addresses) for path, array in datasets.items()]
-    groups: dict[str, dict[str, Any]] = {}
-    for group in {path.rpartition("/")[0] or "/" for path in datasets}:
-        with suppress(OSError, RuntimeError, ValueError, KeyError):
-            groups[group] = known_attributes(file[group.encode("utf-8", "surrogateescape")])
-    return meaning.roles_of(variables, groups)
-
-
-def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str] | None = None) -> meaning.Variable:
+def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> meaning.Variable:
     """Return a dataset as a variable of the conventions."""
     dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
     is_scale = meaning.text(attributes, "CLASS") == "DIMENSION_SCALE"
-    dimensions = _dimensions(array.dataset, addresses) if addresses else ()
+    dimensions = _dimensions(array.dataset, addresses)
     return meaning.Variable(
         path,
         shape,
@@ -140,7 +129,13 @@ class Hdf5Store:
     @cached_property
     def roles(self) -> dict[str, meaning.Role]:
         """The role of each array by path, found without reading values."""
-        return roles_in(self.file, self.contents.datasets)
+        addresses = self.arrays.addresses()
+        variables = [variable_of(path, array, addresses) for path, array in self.arrays.items()]
+        groups: dict[str, dict[str, Any]] = {}
+        for group in {path.rpartition("/")[0] or "/" for path in self.arrays}:
+            with suppress(OSError, RuntimeError, ValueError, KeyError):
+                groups[group] = known_attributes(self.file[group.encode("utf-8", "surrogateescape")])
+        return meaning.roles_of(variables, groups)
 
     @cached_property
     def model(self) -> Hdf5Model:

@@ -334,7 +334,11 @@ class Hdf5Array(DatasetFacts):
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
         if self.number_type is not None or self.conversion is None:
             return self
-        return converted(self)
+        from numpy.lib.recfunctions import repack_fields  # late: few arrays have records
+
+        dtype = self.conversion.dtype
+        packed: np.dtype[Any] = repack_fields(dtype, recurse=True) if dtype.names else dtype
+        return ConvertedArray(self, packed) if self.conversion.is_needed or packed != dtype else self
 
     def open_values(self) -> ArrayReader:
         """Open the values in their type, if h5py has it; otherwise the same as `open_reader`."""
@@ -458,17 +462,6 @@ class Hdf5Array(DatasetFacts):
             return np.zeros((), chunk.dtype)
         part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())
-
-
-def converted(array: Hdf5Array) -> Hdf5Array:
-    """Return a dataset as an array of values; the dataset itself if its bytes are values without gaps."""
-    dtype = array.value_type
-    if dtype is None or array.conversion is None:
-        return array
-    from numpy.lib.recfunctions import repack_fields  # late: few arrays have records
-
-    packed: np.dtype[Any] = repack_fields(dtype, recurse=True) if dtype.names else dtype
-    return ConvertedArray(array, packed) if array.conversion.is_needed or packed != dtype else array
 
 
 class ConvertedArray(Hdf5Array):

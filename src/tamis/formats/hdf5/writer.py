@@ -32,7 +32,7 @@ from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree, create
 from tamis.formats.hdf5.tree.create import create_like, create_named, plist_like, type_like
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.tree.walk import Link, link_plist
-from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters, new_dataset
+from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY, with_line
 from tamis.rewrite.new_chunk import native_encoder
@@ -235,10 +235,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
             space = h5s.create_simple(source.shape, limits)
             dataset = create_named(parent, name, like.datatype, space, like.plist)
             return _opened(dataset, plan, source, like.recorded, growing)
-        filters = [
-            (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
-            for stage in plan.created.stages
-        ]
+        filters = filters_of(plan.created, plan.chunk)
         dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
         datatype = type_like(source.dataset, parent) if dtype is None else dtype

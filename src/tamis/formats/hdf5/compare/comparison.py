@@ -134,12 +134,6 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
                 return
 
 
-def named_type_change(source: Hdf5Array, target: Hdf5Array) -> str:
-    """Return how a dataset gained or lost a named type; empty if it did not."""
-    kinds = ["a named type" if array.has_named_type else "one without a name" for array in (source, target)]
-    return "" if kinds[0] == kinds[1] else f"the type, {kinds[0]}, became {kinds[1]}"
-
-
 def _creation_order(group: h5py.Group) -> list[bytes] | None:
     """Return the names of links in the order of creation; None if the group does not record it."""
     links = links_of(group.id)
@@ -262,7 +256,8 @@ class Hdf5Comparison:
 
     def type_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
         """Return how a named type changed; empty if it did not."""
-        return named_type_change(source, target)
+        kinds = ["a named type" if array.has_named_type else "one without a name" for array in (source, target)]
+        return "" if kinds[0] == kinds[1] else f"the type, {kinds[0]}, became {kinds[1]}"
 
     def same_value_type(self, source: Hdf5Array, target: Hdf5Array) -> bool:
         """Return False: the types of HDF5 files are the same, or differ."""

@@ -192,14 +192,8 @@ def replace_attributes(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> 
             dataset.attrs.create(name, np.atleast_1d(value))
 
 
-def name_container(dataset: h5py.Dataset, group: h5py.Group, rounding: Rounding) -> None:
-    """Let a dataset name the variable of its group that describes the algorithm; create the variable if needed."""
-    if name := _container(group, rounding):
-        set_text(dataset, CONTAINER, name)
-
-
 def name_containers(file: h5py.File, roundings: Mapping[str, Rounding]) -> None:
-    """Let datasets, by path, name the variables that describe their rounding; see `name_container`."""
+    """Let datasets, by path, name the variables that describe their rounding; create these if needed."""
     containers: dict[tuple[bytes, str], str] = {}
     for path, rounding in roundings.items():
         raw = path.encode("utf-8", "surrogateescape")

@@ -108,11 +108,6 @@ def accept_unused_bits(fapl: h5p.PropFAID) -> None:
         call("H5Pset_relax_file_integrity_checks", fapl.id, _UNUSED_BITS)
 
 
-def set_chunk_nodes(plist: h5p.PropFCID, half: int) -> None:
-    """Set half the number of chunks in a node of the trees that index them, in a new file."""
-    call("H5Pset_istore_k", plist.id, half)
-
-
 class ListedFilter(NamedTuple):
     """A filter of a property list."""
 
@@ -284,11 +279,6 @@ def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: 
         finally:
             if not known:
                 call("H5Lunregister", kind)
-
-
-def increment_links(item: Any) -> None:
-    """Keep an object in the file without the link that it is about to lose."""
-    call("H5Oincr_refcount", item.id)
 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:

@@ -128,9 +128,6 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-_STORAGES = {"external": "contiguous"}
-
-
 def read_header(file: h5py.File, model: Hdf5Model) -> Header:
     """Read the header of a file."""
     with reading(str(file.filename)):
@@ -198,7 +195,7 @@ class _Reader:
             kind,
             attributes,
             tuple(self._dimension_path(path, axis) for axis in item.dimensions),
-            _STORAGES.get(array.layout, array.layout),
+            "contiguous" if array.layout == "external" else array.layout,
             item.chunk_shape,
             item.pipeline,
             array.byteorder if plain else "",

@@ -65,21 +65,6 @@ def subject_of(path: bytes, attribute: bytes | None = None) -> str:
     return text_of(path) + (f" (attribute {text_of(attribute)!r})" if attribute is not None else "")
 
 
-class Losses:
-    """Losses in a copy, by the objects that have them in the source."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-
-    def add(self, subject: str, what: str, fate: str) -> None:
-        """Add a loss: what the copy cannot have, in a word, and what became of it."""
-        self._counts[subject, what, fate] += 1
-
-    def notes(self) -> list[str]:
-        """Return a line for each object and kind of loss."""
-        return [f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in self._counts.items()]
-
-
 class _PlacedError(FileError):
     """An error that already names its object, so that outer blocks do not add theirs."""
 
@@ -206,7 +191,8 @@ def copy_tree(
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
     copy = _Copy(source, target, recreate, addresses_of(source, left_out))
     copy.run(history)
-    return TreeCopy(copy.other_files.notes + copy.losses.notes(), copy.headers())
+    losses = (f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in copy.losses.items())
+    return TreeCopy([*copy.other_files.notes, *losses], copy.headers())
 
 
 class _Place(NamedTuple):
@@ -242,7 +228,8 @@ class _Copy:
         self.groups, self.copies = (OpenGroups(root, self.root) for root in (self.source, self.target))
         # Addresses of objects that the second pass completes.
         self.unfinished = [self.root]
-        self.losses = Losses()
+        # What the copy cannot have: its object in the source, what it is, and what became of it.
+        self.losses: Counter[tuple[str, str, str]] = Counter()
         # Addresses of objects that may record times in the target, too.
         self.timed: list[int] = []
         # Address in the source → object in source and target, which has, so far, a path in the staging group alone.
@@ -492,7 +479,8 @@ class _Copy:
         """Copy the rest of an object: attributes, and references in its values."""
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
             if source.get_create_plist().get_external_count():
-                self.losses.add(text_of(path), "raw file", "with references that lead into the source, and is shared")
+                loss = text_of(path), "raw file", "with references that lead into the source, and is shared"
+                self.losses[loss] += 1
             else:
                 rewrite_references(source, target, partial(self._rewire, text_of(path)))
         own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
@@ -519,7 +507,7 @@ class _Copy:
                     if not isinstance(source, h5g.GroupID):
                         self._finish(path, source, target)
                     if not isinstance(source, h5t.TypeID):  # a type stays with its datasets
-                        calls.increment_links(target)
+                        calls.call("H5Oincr_refcount", target.id)  # it stays without its link
             finished |= pending
 
     def _rewire(self, subject: str | None, place: Place) -> None:
@@ -533,7 +521,7 @@ class _Copy:
         if target is None or home is None:
             place.clear()
             if subject is not None:
-                self.losses.add(subject, "reference", f"{self._where(target)} became null")
+                self.losses[subject, "reference", f"{self._where(target)} became null"] += 1
             return
         place.lead_to(*home, target)
         if place.is_address:

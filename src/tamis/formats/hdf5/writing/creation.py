@@ -18,7 +18,7 @@ from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.attributes import name_container, record_rounding, text_attribute
+from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, text_attribute
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
 from tamis.formats.hdf5.tree.create import GROUP
@@ -129,8 +129,8 @@ def new_dataset(
         plist.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         if fill is not None:
             plist.set_fill_value(fill)
-        for stage in pipeline.stages:
-            plist.set_filter(stage.filter.id, int(stage.optional), filter_parameters(stage, chunk))
+        for entry in filters_of(pipeline, chunk):
+            plist.set_filter(*entry)
         dataset = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
@@ -180,7 +180,7 @@ def named(dataset: h5py.Dataset, parent: h5py.Group, name: str, rounding: Roundi
     dataset.id.close()  # otherwise HDF5 ignores the masks of its chunks
     result = parent[name]
     if rounding is not None and rounding.attribute in result.attrs:
-        name_container(result, result.parent, rounding)
+        name_containers(result.file, {result.name: rounding})
     return result
 
 
@@ -195,7 +195,12 @@ def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ..
         raise ParameterError(f"expected whole numbers, one for each axis, got {name}={value!r}") from None
 
 
-def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
+def filters_of(pipeline: Pipeline, chunk: ChunkType) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Return number, flags and parameters of filters for H5Pset_filter."""
+    return [(stage.filter.id, int(stage.optional), _parameters(stage, chunk)) for stage in pipeline.stages]
+
+
+def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     """Return the parameters for H5Pset_filter: requested ones, or stored ones if libhdf5 does not have the filter."""
     if is_available(stage.filter.id):
         return stage.filter.requested

@@ -354,30 +354,27 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def _index(self) -> ChunkIndex:
         source = self._source
-        places = self._places(source.starts())
-        starts, sizes = places.starts, places.sizes
+        numbers, starts, sizes = self._places(source.starts())
         masks = np.zeros(len(starts), np.uint32)
         filters = self.filters
         if filters is not None and filters.marked is not None:
             masks[:] = filters.marked.mask
-            for i, number in enumerate(places.numbers.tolist()):
-                if (
-                    mask := self._marked_mask(source.read(int(starts[i]), min(_MARK_NBYTES, int(sizes[i]))), number)
-                ) is None:
-                    continue
-                starts[i] += _MARK_NBYTES
-                sizes[i] -= _MARK_NBYTES
-                masks[i] = mask
+            for i, number in enumerate(numbers.tolist()):
+                head = source.read(int(starts[i]), min(_MARK_NBYTES, int(sizes[i])))
+                if (mask := self._marked_mask(head, number)) is not None:
+                    starts[i] += _MARK_NBYTES
+                    sizes[i] -= _MARK_NBYTES
+                    masks[i] = mask
         if filters is not None and filters.raw_nbytes is not None:
             masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
-        known = range(len(starts)) if len(starts) == self.grid.chunk_count else places.numbers
+        known = range(len(starts)) if len(starts) == self.grid.chunk_count else numbers
         return ChunkIndex(self.grid, known, starts, sizes, masks)
 
     def _places(self, starts: NDArray[np.int64]) -> Places:
         """Return where chunks are; `starts` has where their files are."""
         numbers, sizes = self._files
         if self._shard_form is None:
-            return Places(numbers, starts.copy(), sizes.copy())
+            return numbers, starts.copy(), sizes.copy()
         grids = self.grid, Grid(self.shape, tuple(self.array.shards))
         return places_in_shards(self._shard_form, grids, (numbers, starts), self._path_of)
 

@@ -67,14 +67,8 @@ class ShardForm:
         return entries
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Places of stored chunks."""
-
-    numbers: NDArray[np.int64]  # Numbers of the chunks, increasing
-    # Offset in the concatenated files, and size
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Numbers of stored chunks, increasing, their offsets in the concatenated files, and their sizes."""
 
 
 def places_in_shards(
@@ -97,7 +91,7 @@ def places_in_shards(
         starts.append(entries[inner[inside], 0].astype(np.int64) + begin)
         sizes.append(entries[inner[inside], 1].astype(np.int64))
     order = np.argsort(known := np.concatenate(numbers))
-    return Places(known[order], np.concatenate(starts)[order], np.concatenate(sizes)[order])
+    return known[order], np.concatenate(starts)[order], np.concatenate(sizes)[order]
 
 
 def _crc32c(data: bytes) -> int:
