@@ -61,7 +61,7 @@ def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Pa
     assert chosen is not None
     assert result["TS"].ratio == pytest.approx(chosen.ratio, rel=0.1)
     assert result["TS"].largest_error == pytest.approx(chosen.largest_error, rel=0.5)
-    with tamis.open(sample) as before, tamis.open(tmp_path / "out.nc") as after:
+    with tamis.open(sample) as before, tamis.open(tmp_path / "out.nc", unpack=True) as after:
         source, target = before["TS"][:].astype("f8"), after["TS"][:].astype("f8")
     errors = np.abs(source - target)
     psnr = 20 * np.log10(np.ptp(source) / np.sqrt(max((errors**2).mean(), 1e-300)))
@@ -79,15 +79,15 @@ def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("readers", "allowed"),
     [
-        ("any", {"any HDF5"}),
-        ("zfp", {"any HDF5", "HDF5 with zfp"}),
-        ("netcdf", {"any HDF5", "HDF5 with zstd"}),
-        ("all", {"any HDF5", "HDF5 with zstd", "HDF5 with zfp", "HDF5 with bitshuffle", "HDF5 with lz4"}),
+        ("any", set()),
+        ("zfp", {"HDF5 with zfp"}),
+        ("netcdf", {"HDF5 with zstd"}),
+        ("all", {f"HDF5 with {name}" for name in ("zstd", "zfp", "bitshuffle", "lz4", "bzip2")}),
     ],
 )
 def test_readers_limit_the_candidates(readers: Any, allowed: set[str], tmp_path: Path) -> None:
     plan = tamis.plan(make(tmp_path / "a.nc"), {"ts": "abs=0.1"}, readers=readers)
-    assert {each.read_by for each in plan["ts"].candidates} <= allowed
+    assert {each.read_by for each in plan["ts"].candidates} <= allowed | {"any HDF5", "any HDF5 with szip"}
     assert any("readers" in reason for _, reason in plan["ts"].refused) == (readers != "all")
     assert plan.filters
 
@@ -127,13 +127,13 @@ def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
     first, second = make(tmp_path / "a.nc", "ts only"), make(tmp_path / "b.nc", "ts")
     with netCDF4.Dataset(second, "a") as file:
         file["ts"][:] = smooth(seed=5) * 40
-    alone = tamis.plan(first, {"ts": "abs=0.1"}, readers="any").filters["/ts"]
-    plan = tamis.plan([first, second], {"*": "abs=0.1"}, readers="any")
+    alone = tamis.plan(first, {"ts": "range=0.001"}, readers="any").filters["/ts"]
+    plan = tamis.plan([first, second], {"*": "range=0.001"}, readers="any")
     assert plan.filters["/ts"] != alone
     assert ("/only", "not planned: not in all of the files") in plan.kept
     for number, path in enumerate((first, second)):
         result = tamis.repack(path, tmp_path / f"out{number}.nc", plan.recipe)
-        assert 0 < result["ts"].largest_error <= 0.1
+        assert 0 < result["ts"].largest_error <= 0.001 * np.ptp(np.stack([smooth(), smooth(seed=5) * 40]))
 
 
 def test_files_that_are_packed_differently_are_not_added_up(tmp_path: Path) -> None:

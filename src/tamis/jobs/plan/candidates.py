@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from tamis.accuracy.fields import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import FLAGS, Requirement
-from tamis.errors import MissingFilterError, ParameterError
+from tamis.arrays.grid import grid_of
+from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Filter, Zfp
 from tamis.formatting import ratio, ratio_text
 from tamis.jobs.plan.measure import (
     absolute_bound,
+    absolute_errors,
     absolute_roundings,
     cost_of,
     facts_of,
@@ -33,16 +36,20 @@ from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.planning import plan_datasets
+from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
-from tamis.rounding import BitRound, Rounding
+from tamis.rewrite.packed_array import fill_of, in_units, marks_of
+from tamis.rounding import BitRound, Pack, Rounding
+from tamis.rounding import Facts as PackingFacts
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
+    from tamis.accuracy.measured import Measured
     from tamis.filters import Filter
     from tamis.jobs.plan.result import Candidate
-    from tamis.jobs.plan.sample import Sample
+    from tamis.jobs.plan.sample import Piece, Sample
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.repack.planning import Survey
     from tamis.pipeline import Pipeline
     from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
@@ -55,10 +62,11 @@ PREFERENCES = get_args(Preference)
 
 _BASE = frozenset(("shuffle", "deflate", "fletcher32"))
 """Filters of every HDF5 library."""
-_ALLOWED = {"any": _BASE, "netcdf": _BASE | {"zstd"}, "zfp": _BASE | {"zfp"}}
-"""Filters that readers have; netCDF-C is installed with zstd."""
+_USUAL = _BASE | {"szip"}
+_ALLOWED = {"any": _USUAL, "netcdf": _USUAL | {"zstd"}, "zfp": _USUAL | {"zfp"}}
+"""Filters that readers have; netCDF-C is installed with zstd, and nearly all builds of HDF5 have szip."""
 
-_LOSS = "loss"
+_LOSS, _PACKING = "loss", "packing"
 _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
 FAST_SHARE = 2 / 3
@@ -75,6 +83,8 @@ def readable(filters: Sequence[Filter], readers: str) -> bool:
 def read_by(filters: Sequence[Filter]) -> str:
     """Return which HDF5 libraries can read what these filters store."""
     plugins = dict.fromkeys(item.name for item in filters if item.name not in _BASE)
+    if [*plugins] == ["szip"]:
+        return "any HDF5 with szip"
     return f"HDF5 with {' and '.join(plugins)}" if plugins else "any HDF5"
 
 
@@ -93,9 +103,10 @@ def _surpasses(one: Candidate, other: Candidate) -> bool:
 
 @lru_cache(maxsize=256)  # each candidate is compared with all others
 def _demands(pipeline: Pipeline) -> frozenset[str]:
-    """Return the plugins that readers need, and ``loss`` if they get other values."""
+    """Return the plugins that readers need, ``loss`` if they get other values, and ``packing`` if they must unpack."""
     names = {item.name for item in pipeline.filters} - _BASE
-    return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
+    packing = {_PACKING} if packs(pipeline) else set()
+    return frozenset(names | packing | {_LOSS} if pipeline.error_bound != 0 else names)
 
 
 def _effort(candidate: Candidate) -> float:
@@ -145,6 +156,11 @@ _CHAINS = tuple(
     )
 )
 """Lossless filters that are measured, alone and after a rounding."""
+_PACKED_CHAINS = (
+    *map(Pipeline.parse, ("szip(nn,16)", "szip(nn,8)", "bzip2(9)")),
+    *(chain for chain in _CHAINS if chain.filters[-1].name in ("deflate", "zstd")),
+)
+"""Lossless filters that are measured after packing."""
 _FALLBACK = _CHAINS[0]
 """Filters of chunks that zfp cannot keep."""
 
@@ -176,8 +192,10 @@ class Variable(NamedTuple):
         """Bytes of the values for each byte that they take in the files; None if they take none."""
         return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
 
-    def plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
-        """Return repack's plan for each file; raises its errors."""
+    def plans(
+        self, filters: Pipeline, required: Requirement | None = None, surveys: Sequence[Survey] = ()
+    ) -> list[ArrayPlan]:
+        """Return repack's plan for each file, by surveys or else all of its values; raises its errors."""
         recipe = Recipe(
             {self.path: filters},
             chunks={self.path: self.chunk_shape},
@@ -185,7 +203,27 @@ class Variable(NamedTuple):
             missing=self.missing,
         )
         options = RepackOptions(recipe)
-        return [plan_datasets(store, options).plans[self.path] for store in self.stores]
+        pairs = zip(self.stores, surveys or [SURVEY_ALONE] * len(self.stores), strict=True)
+        return [plan_datasets(store, options, survey).plans[self.path] for store, survey in pairs]
+
+
+class _Sampled(NamedTuple):
+    """What a sample tells of the values of an array."""
+
+    pieces: tuple[Iterable[Piece], ...]
+
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
+        """See `Survey.measured`: this reads all values."""
+        return SURVEY_ALONE.measured(plan, source, moments=moments)
+
+    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingFacts:
+        """See `Survey.facts`: range and missing values of the sample."""
+        marks = marks_of(source)
+        pieces = itertools.chain.from_iterable(self.pieces)
+        every = (PackingFacts.of(in_units(source, piece.values), marks) for piece in pieces)
+        is_full = source.parts(grid_of(source.shape, chunk_shape)).are_all
+        rest = PackingFacts() if is_full else PackingFacts.of(fill_of(source).reshape(1), marks)
+        return reduce(PackingFacts.plus, every, rest)
 
 
 def _after(first: Filter | Rounding, filters: Pipeline) -> Pipeline:
@@ -207,7 +245,8 @@ class Candidates:
     def __init__(self, variable: Variable, sample: Sample) -> None:
         self._variable, self._sample = variable, sample
         self._refused: dict[Pipeline, str] = {}
-        self._cached_plans = cache(variable.plans)
+        surveys = [_Sampled(pieces) for pieces in zip(sample.chunks, sample.tiles, strict=True)]
+        self._cached_plans = cache(partial(variable.plans, surveys=surveys))
         self._errors: dict[Pipeline, float] = {}
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
@@ -250,6 +289,22 @@ class Candidates:
             for chain in _CHAINS:
                 self._errors[rounded := _after(rounding, chain)] = error
                 yield rounded
+        yield from self._packed()
+
+    def _packed(self) -> Iterator[Pipeline]:
+        """Yield packings to integers, for absolute errors of floats."""
+        want = self._variable.want
+        if self._packing is not None or any(name in want.limits for name in RELATIVE):
+            return
+        packing = loosest(
+            [Pack(bound=error) for error in absolute_errors(want, self._facts)][: rungs_to_try(want)],
+            lambda packing: self._keeps(_after(packing, _FALLBACK), rounds=False),
+        )
+        if packing is not None:
+            error = self._errors[_after(packing, _FALLBACK)]
+            for chain in _PACKED_CHAINS:
+                self._errors[packed := _after(packing, chain)] = error
+                yield packed
 
     def _plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
         return self._cached_plans(filters, required)
@@ -276,7 +331,7 @@ class Candidates:
         """Return whether repack can store the variable with filters; record why not."""
         try:
             self._plans(filters)
-        except (ParameterError, MissingFilterError) as error:
+        except (ParameterError, DataError, MissingFilterError) as error:
             self._refused[filters] = str(error)
             return False
         return True
@@ -334,7 +389,9 @@ class Candidates:
         return None if filters is None or required is None or filters.error_bound == 0 else str(required)
 
     def condition(self, filters: Pipeline) -> str:
-        """Return the condition under which rounding keeps an absolute bound; empty if there is none."""
+        """Return what else to know of a choice: that it packs, or when rounding keeps an absolute bound."""
+        if packs(filters):
+            return "; readers unpack its integers by scale_factor and add_offset"
         bound = absolute_bound(self._variable.want, self._facts)
         rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:

@@ -19,6 +19,7 @@ from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchange
 from tamis.filters import Zfp
 from tamis.jobs.plan.sample import Piece, Sample
 from tamis.jobs.plan.wants import RELATIVE, Want
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.rewrite import Rewrite
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tamis import meaning
     from tamis.jobs.plan.sample import Sample
     from tamis.jobs.plan.wants import Want
-    from tamis.meaning.missing import Missing
     from tamis.zfp import Accuracy, Precision
 
 
@@ -75,16 +75,17 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
     detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
-    changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
+    changes, dtype = Changes(), np.result_type(*(_model_of(plan).dtype for plan in plans))
     rows: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
-        zero = 0.0 if plan.packing is None else plan.packing.stored_zero
-        missing, spectra = plan.missing, Spectra()
+        model = _model_of(plan)
+        zero = 0.0 if model.packing is None else model.packing.stored_zero
+        missing, spectra = model.missing, Spectra()
         # Filters after the first one are lossless and only take time.
         first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
         lossy = plan if changed else replace(plan, pipeline=first)
         for piece in pieces:
-            values = piece.values.astype(plan.dtype, copy=False)
+            values = piece.values.astype(model.dtype, copy=False)
             after = change(lossy, piece, values)
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
@@ -140,14 +141,16 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
     read_nbytes = 0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
-            values = piece.values.astype(plan.dtype, copy=False)
-            own = _for_piece(plan, piece)
+            values = piece.values.astype(_model_of(plan).dtype, copy=False)
+            own, codes = _for_piece(plan, piece), plan.codes
             begin = time.perf_counter()
-            chunk = make_chunk(own, piece.region, values)
+            chunk = make_chunk(own, piece.region, values if codes is None else codes.pack(values)[0])
             middle = time.perf_counter()
             write_seconds += middle - begin
             if read_nbytes < _READ_NBYTES:
-                own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+                decoded = own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+                if codes is not None:
+                    codes.unpack(decoded)
                 read_seconds += time.perf_counter() - middle
                 read_nbytes += values.nbytes
             raw.append(values.nbytes)
@@ -170,6 +173,14 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     return ratio, max(ratio - spread, 0.0), ratio + spread
 
 
+def _model_of(plan: Rewrite) -> Rewrite:
+    """Return the plan itself, or, for packed values, one of the values before."""
+    if (codes := plan.codes) is None:
+        return plan
+    marks = tuple(codes.unpacked.type(mark) for mark, _ in codes.missing if mark == mark)
+    return replace(plan, codes=None, pack=None, dtype=codes.unpacked, missing=Missing(marks), packing=None)
+
+
 def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
     """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
     return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
@@ -177,6 +188,8 @@ def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
 
 def _after(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
+    if plan.codes is not None:
+        return plan.codes.unpack(plan.codes.pack(values)[0])
     if plan.rounding is not None:
         return plan.rounding.apply(values, piece.origin, plan.missing).values
     own = _for_piece(plan, piece)

@@ -26,7 +26,7 @@ from tamis.jobs.repack.new_target import (
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, Survey, plan_datasets
+from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, PATH, checked
@@ -209,7 +209,7 @@ def run_repack(
         if not form.copies_objects_of(store):
             store.read_ahead()
         options = adapt(options, store) if adapt else options
-        planning = _planning(store, options, form, Survey(report, options.threads))
+        planning = _planning(store, options, form, ReadSurvey(report, options.threads))
         form.check_copy(store, planning.dropped)
         notes = _notes_of(planning, options)
         if not form.copies_objects_of(store):
@@ -352,7 +352,7 @@ def save_store(store: Store, target: str | os.PathLike[str], options: RepackOpti
     with form.begin(path, overwrite=options.overwrite) as transaction:
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
-        planning = plan_datasets(store, options, Survey(report, threads))._replace(form=form)
+        planning = plan_datasets(store, options, ReadSurvey(report, threads))._replace(form=form)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)

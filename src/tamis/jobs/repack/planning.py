@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -49,24 +49,34 @@ _FIELDS_NBYTES = 8 << 20
 """Largest chunk whose fields are measured while it is in work: that takes up to 20 times the memory of a field."""
 
 
-class Survey(NamedTuple):
-    """Reads all values of an array before it is written, if its plan depends on them."""
+class Survey(Protocol):
+    """What is known of all values of an array before it is written, if its plan depends on them."""
+
+    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+        """Return what is known of all values of an array by its plan, with their moments if asked for."""
+
+    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> Facts:
+        """Return the range and the missing values of an array that is packed."""
+
+
+class ReadSurvey(NamedTuple):
+    """A survey that reads all values."""
 
     report: Progress = lambda *_: None
     threads: int = 1
 
     def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
-        """Return what is known of all values of an array by its plan, with their moments if asked for."""
+        """See `Survey.measured`."""
         step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
         return survey(plan, source, partial(self.report, step), self.threads, moments=moments)
 
     def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> Facts:
-        """Return the range and the missing values of an array that is packed."""
+        """See `Survey.facts`."""
         step = Step(f"reading {source.path}, whose range is needed", 1, 1)
         return facts_of(source, grid_of(source.shape, chunk_shape), partial(self.report, step), self.threads)
 
 
-SURVEY_ALONE = Survey()
+SURVEY_ALONE = ReadSurvey()
 """Reads in one thread, and reports nothing."""
 
 
