@@ -117,10 +117,10 @@ def _repacked(
             return repack(path, target, demanding, progress=progress)
         except BoundError as error:
             texts = str(error).split("; ")  # one for each measure; /T is not part of /group/T
-            missed = [name for name in left if any(text.startswith(f"{name}: expected") for text in texts)]
-            for name in missed:
-                totals[name].missed = totals[name].missed or str(error)
-            left = {name: value for name, value in left.items() if missed and name not in missed}
+            missed = {name: [text for text in texts if text.startswith(f"{name}: expected")] for name in left}
+            for name, own in missed.items():
+                totals[name].missed = totals[name].missed or "; ".join(own) or None
+            left = {name: value for name, value in left.items() if any(missed.values()) and not missed[name]}
     return repack(path, target, recipe, progress=progress)
 
 
