@@ -110,7 +110,7 @@ SESSIONS = [
 ]
 # Times and speeds, which no two runs share.
 _SECONDS = re.compile(r"\bin [\d.]+ s\b")
-_SPEEDS = re.compile(r" \d+ \d+ (?=(?:any HDF5|HDF5 with \w+)$)")
+_SPEEDS = re.compile(r" \d+ \d+ (?=(?:any HDF5|(?:any )?HDF5 with \w+)$)")
 
 
 def comparable(line: str) -> str:
