@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 231
-MOST_LINES = 49_090
-MOST_CODE_LINES = 33_090
+MOST_LINES = 49_200
+MOST_CODE_LINES = 33_180
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 26,
