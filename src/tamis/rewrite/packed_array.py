@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tamis import meaning
 from tamis.arrays.gather import one_by_one, over_chunks
 from tamis.arrays.grid import origin_of
-from tamis.arrays.reader import ConvertedReader
+from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
@@ -86,7 +86,7 @@ class PackedArray(ConvertedArray):
     """
 
     def __init__(self, source: StoredArray, codes: Codes) -> None:
-        super().__init__(source, codes.dtype, self._packed)
+        super().__init__(source, codes.dtype, self.packed)
         self.codes = codes
         self.largest_error = 0.0  # of all values that were read
         self._lock = threading.Lock()
@@ -122,12 +122,31 @@ class PackedArray(ConvertedArray):
         """Nothing: codes do not change any more."""
         return Missing()
 
-    def _packed(self, values: NDArray[Any]) -> NDArray[Any]:
-        with located(self.source.path, dataset=self.source.path):
-            codes, error = self.codes.pack(in_units(self.source, values))
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the codes; the error of a value without a code says where it is."""
+        return _PackingReader(self.source.open_reader(independent=independent), self)
+
+    def packed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes of stored values of the source."""
+        codes, error = self.codes.pack(in_units(self.source, values))
         with self._lock:
             self.largest_error = max(self.largest_error, error)
         return codes
+
+
+class _PackingReader:
+    """The codes of the values of another reader; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(self, reader: ArrayReader, array: PackedArray) -> None:
+        self.shape, self.dtype, self.chunk_shape = reader.shape, array.dtype, reader.chunk_shape
+        self.close = reader.close
+        self._reader, self._array = reader, array
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read and pack a part."""
+        values, path, origin = self._reader.read(part), self._array.source.path, origin_of(part)
+        with located(f"{path}: from {origin} on", dataset=path, chunk=origin):
+            return put(self._array.packed(values), out)
 
 
 def pack_array(source: StoredArray, packing: Pack, facts: Facts, *, bound: float, zeros: bool) -> PackedArray:

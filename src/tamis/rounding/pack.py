@@ -152,11 +152,6 @@ class Codes:
         last = None if high is None else (float(high), self.code_of(float(high), self.low - 1, self.high))
         return replace(self, limits=(first, last))
 
-    @property
-    def count(self) -> int:
-        """The number of codes in use, with those of missing values."""
-        return self.high - self.low + 1 + len(self.missing)
-
 
 def codes_in_steps(
     unpacked: np.dtype[Any], step: float, low: float, high: float, marks: Sequence[float], bound: float

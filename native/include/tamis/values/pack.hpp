@@ -204,13 +204,17 @@ template <class Scalar, class Code>
 Packed pack(const Packing<Scalar>& packing, std::span<const Scalar> in, Code* out) {
     Packed packed;
     const bool compares = detail::compares(packing);
+    bool has_missing = false;  // the last block, and so probably the next one
     detail::each_block(in, [&](std::size_t at, std::size_t count) {
         if (packed.refused >= 0) return;
         const auto block = in.subspan(at, count);
         const bool near = compares && detail::is_near(packing, block);
-        if (!near && (detail::pack_block<false>(packing, block, out + at, packed) ||
-                      (!compares && detail::pack_block<true>(packing, block, out + at, packed))))
+        if (!near && !has_missing && detail::pack_block<false>(packing, block, out + at, packed)) return;
+        const std::size_t missing = packed.missing;
+        if (!near && !compares && detail::pack_block<true>(packing, block, out + at, packed)) {
+            has_missing = packed.missing != missing;
             return;
+        }
         const std::size_t done = detail::pack_slowly(packing, block, out + at, packed);
         if (done < count) packed.refused = static_cast<std::ptrdiff_t>(at + done);
     });
