@@ -12,7 +12,7 @@ from calls import Job, calls_by_count
 import tamis
 
 # About 10% more than they take, so that no regression goes unseen; each call takes 0.3 µs or more.
-MOST_CALLS = {"repack": 450, "verify": 237}
+MOST_CALLS = {"repack": 480, "verify": 237}
 JOBS: dict[str, Job] = {
     "repack": lambda path, out: tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, overwrite=True, threads=1),
     "verify": lambda path, out: tamis.verify(path, out, threads=1),

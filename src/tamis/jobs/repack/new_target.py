@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredA
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.resuming import Resuming, Unresumed
+    from tamis.rewrite.packed_array import PackedArray
     from tamis.rewrite.rewrite import Create, Rewrite, Written
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
@@ -145,7 +146,9 @@ def write_target(
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
                 result = write(plan, source, make, partial(report, step), threads, resumed)
-            written[plan.path] = replace(result, packing_error=getattr(source, "largest_error", 0.0))
+            if plan.codes is not None:
+                result = replace(result, packing_error=cast("PackedArray", source).largest_error)
+            written[plan.path] = result
         except LargerError:
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
@@ -308,7 +311,7 @@ def _check_written(
         error = plan.in_units(verified.largest_error)
         measures = _measures(plan, source, target, verified, report, threads)
     else:
-        error = max(written.packing_error, getattr(stored, "largest_error", 0.0))
+        error = max(written.packing_error, cast("PackedArray", stored).largest_error)
         measures = _measures_of_packing(plan, source, target, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)

@@ -223,6 +223,10 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     plans: dict[str, Rewrite] = {}
     kept: dict[str, str] = {}
     plans_by_likeness: dict[object, Rewrite] = {}
+
+    def is_kept(recipe: Assigned[Any]) -> bool:  # roles are looked at only where values may change
+        return not recipe.exact and store.roles.get(recipe.path, meaning.DATA).is_exact
+
     for recipe in recipes:
         if (path := labels[recipe.path]) in plans:
             continue
@@ -248,15 +252,14 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
             )
             continue
         try:
-            role = meaning.DATA if recipe.exact else store.roles.get(recipe.path, meaning.DATA)
             with reading(store.path, dataset=path):
                 chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
-                if filters is not None and packs(filters) and not role.is_exact:
+                if filters is not None and packs(filters) and not is_kept(recipe):
                     plan = _plan_packed(path, dataset, filters, chunks, options, required.get(recipe.path), survey)
                 else:
                     plan = _plan_dataset(path, dataset, filters, chunks, options)
-            if role.is_exact and plan.changes_values:
-                kept[path] = f"{role.reason}; name it to store it lossily"
+            if plan.changes_values and is_kept(recipe):
+                kept[path] = f"{store.roles[recipe.path].reason}; name it to store it lossily"
                 continue
             # With `follow`, values of other files are to be in the target, although it becomes larger.
             unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
