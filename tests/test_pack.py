@@ -41,6 +41,17 @@ def test_step_has_eight_bits_and_codes_the_smallest_type(bound: float, step: flo
     assert (codes.offset / step).is_integer()
 
 
+def test_float64_unpacks_the_same_in_float32_where_a_short_step_allows_it() -> None:
+    for facts, same in ((Facts(200.0, 330.0), True), (Facts(1e5, 1e5 + 1), False)):
+        codes = Pack(0.001).codes(F8, facts)
+        packed = np.arange(codes.low, codes.high + 1)
+        wide = codes.unpack(packed)
+        narrow = packed.astype("f4") * np.float32(codes.scale) + np.float32(codes.offset)
+        assert wide.dtype == F8
+        assert (narrow == wide).all() == same
+        assert 0.00097 < codes.scale / 2 <= 0.001
+
+
 def test_codes_are_negative_only_where_they_would_not_fit_otherwise() -> None:
     for count, dtype, low in (
         (128, "i1", 0),

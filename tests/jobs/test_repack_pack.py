@@ -59,7 +59,7 @@ def readings(path: Path) -> Iterator[tuple[str, Any]]:
             yield engine, data["v"].values.astype("f8")
     with h5py.File(path) as file:
         codes, own = file["v"][()], file["v"].attrs
-        for dtype in ("f4", "f8"):
+        for dtype in ("f4", "f8")[own["scale_factor"].itemsize // 8 :]:
             values = codes.astype(dtype) * own["scale_factor"].astype(dtype) + own["add_offset"].astype(dtype)
             lost = codes == own["_FillValue"] if "_FillValue" in own else np.zeros(codes.shape, bool)
             lost |= codes == own["missing_value"] if "missing_value" in own else False
@@ -299,3 +299,75 @@ def test_open_unpacks_on_request(tmp_path: Path) -> None:
             assert np.isnan(array[0, 0, 0])
             assert file["time"][...].tolist() == list(range(6))
             assert array.__dask_tokenize__() != stored["v"].__dask_tokenize__()
+
+
+def hostile(random: np.random.Generator, count: int) -> Iterator[tuple[str, Any, dict[str, Any], float]]:
+    """Values that packing may spoil, by what is special: name, values, attributes, and the bound."""
+    noise = random.standard_normal(count)
+    smooth = np.cumsum(noise) / 100 + 280
+    ties = np.rint(smooth / 0.125) * 0.125 + np.where(noise > 0, 0.0625, 0.0)
+    heavy = np.sign(noise) * np.abs(noise) ** 9
+    gaps = random.random(count) < 0.3
+    for dtype in (np.float32, np.float64):
+        marked = {"_FillValue": dtype(1e20), "missing_value": dtype(1e20)}
+        yield "smooth", smooth.astype(dtype), {}, 0.1
+        yield "fine", smooth.astype(dtype), {}, 0.001
+        yield "ties", ties.astype(dtype), {}, 0.0625
+        yield "around zero", noise.astype(dtype), {"valid_min": dtype(-3), "valid_max": dtype(3)}, 0.01
+        yield "zeros", np.where(gaps, 0, np.abs(noise)).astype(dtype), {}, 0.1
+        yield "marked", np.where(gaps, 1e20, smooth).astype(dtype), marked, 0.05
+        yield "nan", np.where(gaps, np.nan, smooth).astype(dtype), {}, 0.05
+        yield "both", np.where(gaps, np.where(noise > 0, np.nan, 1e20), smooth).astype(dtype), marked, 0.05
+        yield "mark among values", np.where(gaps, 0, noise).astype(dtype), {"_FillValue": dtype(0)}, 0.01
+        yield "spikes", np.where(random.random(count) < 1e-4, 1e30, smooth).astype(dtype), {}, 0.1
+        yield "heavy", heavy.astype(dtype), {}, 1.0
+        yield "large", (noise * 1e30).astype(dtype), {}, 1e26
+        yield "tiny", (noise * 1e-30).astype(dtype), {}, 1e-33
+        yield "denormal", (noise * float(np.finfo(dtype).tiny)).astype(dtype), {}, float(np.finfo(dtype).tiny)
+        yield "far from zero", (noise + 1e5).astype(dtype), {}, 0.01
+        yield "constant", np.full(count, 7.3, dtype), {}, 0.1
+
+
+@pytest.mark.check
+def test_no_reader_gets_one_of_ten_million_hostile_values_wrong(tmp_path: Path) -> None:
+    rows, count = 500, 330_000
+    seen = 0
+    refused = set()
+    for name, flat, attributes, bound in hostile(np.random.default_rng(11), count):
+        values = flat.reshape(rows, -1)
+        with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+            for axis, extent in zip("yx", values.shape, strict=True):
+                file.createDimension(axis, extent)
+            fill = attributes.get("_FillValue", False)
+            variable = file.createVariable(
+                "v", values.dtype, ("y", "x"), fill_value=fill, chunksizes=(50, values.shape[1])
+            )
+            variable.setncatts({key: value for key, value in attributes.items() if key != "_FillValue"})
+            variable.set_auto_maskandscale(False)
+            variable[:] = values
+        missing = np.isnan(values)
+        if "_FillValue" in attributes:
+            missing |= values == attributes["_FillValue"]
+        for target in ("b.nc", "b.zarr"):
+            recipe = {"v": f"pack(bound={bound})|shuffle|deflate(1)"}
+            try:
+                result = tamis.repack(tmp_path / "a.nc", tmp_path / target, recipe, overwrite=True)
+            except (ParameterError, DataError):
+                refused.add(name)
+                continue
+            assert (result["v"].largest_error or 0) <= bound
+            seen += values.size
+            for reader, found in readings(tmp_path / target):
+                outside = missing | beyond(values, attributes) if reader == "netCDF4" else missing
+                np.testing.assert_array_equal(np.isnan(found), outside, err_msg=f"{name}: {reader}")
+                errors = np.abs(found - values.astype("f8"))[~outside]
+                assert errors.max(initial=0) <= bound, (name, reader, values.dtype)
+    assert refused <= {"spikes", "heavy", "denormal", "large", "tiny", "far from zero", "around zero"}
+    assert seen > 10_000_000
+
+
+def beyond(values: Any, attributes: dict[str, Any]) -> Any:
+    """Which values netCDF4-python masks because they are outside the valid range."""
+    if "valid_min" not in attributes:
+        return np.zeros(values.shape, bool)
+    return (values < attributes["valid_min"]) | (values > attributes["valid_max"])

@@ -241,6 +241,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
         if plan.codes is not None:
             calls.set_fill_bytes(plist, datatype, plan.packed(source).fill_value.tobytes())
+            plist.set_fill_time(h5d.FILL_TIME_IFSET)  # of a source that is never filled, 0 would be read
         dataset = create_named(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
