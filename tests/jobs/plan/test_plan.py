@@ -172,7 +172,8 @@ def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
         file.create_dataset(
             "v", data=np.zeros((400, 400), "i4"), chunks=(400, 400), compression="gzip", compression_opts=9
         )
-    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", tamis.plan(tmp_path / "a.h5").filters or {"v": "zstd(19)"})
+    best = tamis.plan(tmp_path / "a.h5")["v"].candidates[0]  # the choice may depend on time, if ratios are close
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": best.filters})
     plan = tamis.plan(tmp_path / "b.h5")
     assert plan["v"].filters is None
     assert plan["v"].reason.startswith("stays as it is, because none of these beats its present ratio")
