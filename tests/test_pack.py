@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 import tamis
 from tamis.errors import DataError, ParameterError
-from tamis.rounding import Codes, Facts, Pack
+from tamis.rounding import Codes, Pack, PackingRange
 
 NAN = math.nan
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -35,14 +35,14 @@ def unpackings(codes: Codes, packed: Any) -> list[Any]:
     [(0.1, 204 * 2.0**-10, "i2"), (0.5, 1.0, "i1"), (2.0, 4.0, "i1"), (0.013, 0.02587890625, "i2")],
 )
 def test_step_has_eight_bits_and_codes_the_smallest_type(bound: float, step: float, dtype: str) -> None:
-    codes = Pack(bound).codes(F4, Facts(200.0, 330.0, (NAN,)))
+    codes = Pack(bound).codes(F4, PackingRange(200.0, 330.0, (NAN,)))
     assert (codes.scale, codes.dtype, codes.low - codes.missing[0][1]) == (step, dtype, 1)
     assert bound * 0.99 < codes.scale / 2 <= bound
     assert (codes.offset / step).is_integer()
 
 
 def test_float64_unpacks_the_same_in_float32_where_a_short_step_allows_it() -> None:
-    for facts, same in ((Facts(200.0, 330.0), True), (Facts(1e5, 1e5 + 1), False)):
+    for facts, same in ((PackingRange(200.0, 330.0), True), (PackingRange(1e5, 1e5 + 1), False)):
         codes = Pack(0.001).codes(F8, facts)
         packed = np.arange(codes.low, codes.high + 1)
         wide = codes.unpack(packed)
@@ -60,25 +60,25 @@ def test_codes_are_negative_only_where_they_would_not_fit_otherwise() -> None:
         (32769, "i2", -32768),
         (65537, "i4", 0),
     ):
-        codes = Pack(0.5).codes(F8, Facts(0.0, count - 1.0))
+        codes = Pack(0.5).codes(F8, PackingRange(0.0, count - 1.0))
         assert (codes.dtype, codes.low, codes.high - codes.low + 1) == (dtype, low, count)
 
 
 def test_missing_values_get_codes_next_to_the_others() -> None:
     values = np.array([1e20, np.nan, 3.0, 1e20, 5.0], "f4")
-    facts = Facts.of(values, [np.float32(1e20)])
+    facts = PackingRange.of(values, [np.float32(1e20)])
     codes = Pack(0.5).codes(F4, facts)
     packed, error = codes.pack(values)
     assert packed.tolist() == [0, 1, 2, 0, 4]
     assert error == 0
     np.testing.assert_array_equal(codes.unpack(packed), values)
     with pytest.raises(ParameterError, match=r"at most 2 different missing values.*found -1, 1e\+20, nan"):
-        Pack(0.5).codes(F4, facts.plus(Facts(0, 0, (-1.0,))))
+        Pack(0.5).codes(F4, facts.plus(PackingRange(0, 0, (-1.0,))))
 
 
 def test_zeros_stay_zeros_and_others_do_not_become_zero_where_asked() -> None:
     values = np.array([0.0, -0.0, 0.04, 0.3], "f4")
-    codes = Pack(0.1).codes(F4, Facts.of(values, ()))
+    codes = Pack(0.1).codes(F4, PackingRange.of(values, ()))
     assert codes.unpack(codes.pack(values)[0]).tolist()[:3] == [0, 0, 0]
     kept = Codes(codes.dtype, F4, codes.scale, codes.offset, codes.low, codes.high, 0.1, zeros=True)
     with pytest.raises(DataError, match=r"zeros apart from others, found 0\.0399"):
@@ -89,7 +89,7 @@ def test_zeros_stay_zeros_and_others_do_not_become_zero_where_asked() -> None:
 
 def test_values_stay_on_their_side_of_limits() -> None:
     values = np.array([-0.3, 0.0, 0.02, 50.0, 99.99, 100.0, 100.4], "f4")
-    codes = Pack(0.1).codes(F4, Facts.of(values, ())).within(0.0, 100.0)
+    codes = Pack(0.1).codes(F4, PackingRange.of(values, ())).within(0.0, 100.0)
     packed, _ = codes.pack(values)
     (_, low), (_, high) = codes.limits[0] or (0, 0), codes.limits[1] or (0, 0)
     assert ((packed < low) == (values < 0)).all()
@@ -101,27 +101,31 @@ def test_values_stay_on_their_side_of_limits() -> None:
 
 def test_range_gives_the_same_codes_whatever_the_values() -> None:
     fixed = Pack(0.1, range=(200, 330))
-    first, second = (fixed.codes(F4, Facts(low, low + 1)) for low in (210.0, 280.0))
+    first, second = (fixed.codes(F4, PackingRange(low, low + 1)) for low in (210.0, 280.0))
     assert first == second
-    assert fixed.codes(F4, Facts(100.0, 340.0)).value_of(0) == pytest.approx(100, abs=0.1)
+    assert fixed.codes(F4, PackingRange(100.0, 340.0)).value_of(0) == pytest.approx(100, abs=0.1)
     with pytest.raises(ParameterError, match=r"expected values from 200 to 330, found 340\.5: give a wider range"):
-        Pack(0.1, (200, 330), "error").codes(F4, Facts(210.0, 340.5))
+        Pack(0.1, (200, 330), "error").codes(F4, PackingRange(210.0, 340.5))
 
 
 @pytest.mark.parametrize(
     ("dtype", "facts", "bound"),
-    [(F4, Facts(100000.0, 100010.0), 1e-4), (F4, Facts(-1e30, 1e30), 0.1), (F8, Facts(0, 1e12), 0.1)],
+    [
+        (F4, PackingRange(100000.0, 100010.0), 1e-4),
+        (F4, PackingRange(-1e30, 1e30), 0.1),
+        (F8, PackingRange(0, 1e12), 0.1),
+    ],
 )
-def test_what_32_bits_or_the_type_cannot_keep_is_refused(dtype: Any, facts: Facts, bound: float) -> None:
+def test_what_32_bits_or_the_type_cannot_keep_is_refused(dtype: Any, facts: PackingRange, bound: float) -> None:
     with pytest.raises(ParameterError, match=r"bound that integers of 32 bits can keep and float\d\d unpacks exactly"):
         Pack(bound).codes(dtype, facts)
 
 
 def test_infinity_is_refused_unless_it_marks_missing_values() -> None:
     with pytest.raises(DataError, match="found an infinite one"):
-        Facts.of(np.array([1.0, np.inf], "f4"), ())
+        PackingRange.of(np.array([1.0, np.inf], "f4"), ())
     with pytest.raises(DataError, match="found inf"):
-        Pack(0.1).codes(F4, Facts(0, 1)).pack(np.array([0.5, np.inf], "f4"))
+        Pack(0.1).codes(F4, PackingRange(0, 1)).pack(np.array([0.5, np.inf], "f4"))
 
 
 def test_text_reads_back() -> None:
@@ -171,7 +175,7 @@ def test_no_value_breaks_the_bound_however_it_is_unpacked(data: st.DataObject, d
             values[at] = tie if np.isfinite(tie) else values[at]
     marks = [dtype.type(MARK), dtype.type(1e20)][: data.draw(st.integers(0, 2))]
     try:
-        codes = Pack(bound).codes(dtype, Facts.of(values, marks))
+        codes = Pack(bound).codes(dtype, PackingRange.of(values, marks))
         packed, error = codes.pack(values)
     except (ParameterError, DataError):
         return

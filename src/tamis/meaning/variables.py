@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.kinds import ATTRIBUTES, DTYPE, TEXT, explained
-from tamis.rounding import CONTAINER_ATTRIBUTES, ROUNDING_ATTRIBUTES
+from tamis.rounding import CONTAINER_ATTRIBUTES, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
@@ -124,8 +124,8 @@ class Packing:
         """Return an error or bound of stored values in units of the unpacked ones, to 15 digits."""
         return _in_15_digits(error * abs(self.scale))
 
-    def unpacked(self, value: float) -> float:
-        """Return a stored value unpacked."""
+    def unpacked(self, value: Any) -> Any:
+        """Return a stored value, or an array of them, unpacked."""
         return value * self.scale + self.offset
 
     @property
@@ -152,7 +152,7 @@ def _in_15_digits(value: float) -> float:
 def packing_of(attributes: Attributes) -> Packing | None:
     """Return how values are packed; None if they are not, or if the attributes are not single finite numbers."""
     factors: list[float] = []
-    for name, default in (("scale_factor", 1.0), ("add_offset", 0.0)):
+    for name, default in zip(PACKING_ATTRIBUTES, (1.0, 0.0), strict=True):
         values = numbers(attributes, name)
         if name in attributes and (values.size != 1 or not math.isfinite(float(values[0]))):
             return None
@@ -168,10 +168,15 @@ def unpacked_type(attributes: Attributes, dtype: np.dtype[Any]) -> np.dtype[Any]
     """Return the type of packed integers in units of their variable: that of their attributes; None for others."""
     if dtype.kind not in "iu" or is_unsigned(attributes) or packing_of(attributes) is None:
         return None
-    factors = [factor for name in ("scale_factor", "add_offset") if (factor := numbers(attributes, name)).size]
-    unpacked: np.dtype[Any] = np.result_type(*(factor.dtype for factor in factors))
+    unpacked = _factor_type(attributes)
     is_float = unpacked.kind == "f" and unpacked.itemsize in (4, 8)
     return unpacked.newbyteorder("=") if is_float else np.dtype(np.float64)
+
+
+def _factor_type(attributes: Attributes) -> np.dtype[Any]:
+    """Return the common type of the attributes that pack values, at least one of which has a number."""
+    factors = (numbers(attributes, name) for name in PACKING_ATTRIBUTES)
+    return np.result_type(*(factor.dtype for factor in factors if factor.size))
 
 
 HISTORY = "history"
@@ -271,11 +276,9 @@ def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
 
 def _is_unpacked(limit: NDArray[Any], attributes: Attributes, dtype: np.dtype[Any]) -> bool:
     """Return whether a limit has the type of the unpacked values, which must be wider than that of stored ones."""
-    factors = [numbers(attributes, name) for name in ("scale_factor", "add_offset")]
-    types = [factor.dtype for factor in factors if factor.size]
-    if packing_of(attributes) is None or not limit.size or not types:
+    if packing_of(attributes) is None or not limit.size:
         return False
-    unpacked = np.result_type(*types)
+    unpacked = _factor_type(attributes)
     wider = (unpacked.kind == "f" and dtype.kind != "f") or unpacked.itemsize > dtype.itemsize
     return bool(wider and limit.dtype == unpacked)
 

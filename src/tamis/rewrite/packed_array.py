@@ -21,7 +21,7 @@ from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rounding import Pack, recorded_rounding
-from tamis.rounding.pack import Facts, attributes_of
+from tamis.rounding.pack import PackingRange, attributes_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.protocols import PartByPart
 
@@ -149,8 +149,8 @@ class _PackingReader:
             return put(self._array.packed(values), out)
 
 
-def pack_array(source: StoredArray, packing: Pack, facts: Facts, *, bound: float, zeros: bool) -> PackedArray:
-    """Return an array packed within a bound, from the facts of all of its values.
+def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool) -> PackedArray:
+    """Return an array packed within a bound, from the range of all of its values.
 
     Raises
     ------
@@ -160,33 +160,33 @@ def pack_array(source: StoredArray, packing: Pack, facts: Facts, *, bound: float
     missing, fill = source.missing, fill_of(source).item()
     grows = any(most is None or most > extent for extent, most in zip(source.shape, source.maxshape, strict=True))
     # A code for missing values that attributes name, and for elements that are written later or never.
-    spare = bool(missing.values or source.missing_nan) or (grows and not facts.low <= fill <= facts.high)
-    codes = packing.codes(unpacked_type(source), facts, spare=spare, bound=bound)
+    spare = bool(missing.values or source.missing_nan) or (grows and not extent.low <= fill <= extent.high)
+    codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
     ends = [None if end is None else float(in_units(source, np.asarray(end))) for end in (missing.low, missing.high)]
     low, high = reversed(ends) if source.packing is not None and source.packing.scale < 0 else ends
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
 
 
-def facts_of(
+def packing_range_of(
     source: StoredArray, grid: Grid, progress: Callable[[int, int], None] = lambda *_: None, threads: int = 1
-) -> Facts:
-    """Return the facts of all values of an array, read in threads by the chunks of a grid."""
+) -> PackingRange:
+    """Return the range of all values of an array, read in threads by the chunks of a grid."""
     source.check_readable()
-    parts, marks, total = source.parts(grid), marks_of(source), Facts()
+    parts, marks, total = source.parts(grid), marks_of(source), PackingRange()
 
-    def facts(part: Region, values: NDArray[Any]) -> Facts:
+    def range_of(part: Region, values: NDArray[Any]) -> PackingRange:
         with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):
-            return Facts.of(in_units(source, values), marks)
+            return PackingRange.of(in_units(source, values), marks)
 
     progress(0, len(parts))
     with (
         closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, reader.dtype.newbyteorder("="), one_by_one(facts), threads)) as found,
+        closing(over_chunks(reader, parts, reader.dtype.newbyteorder("="), one_by_one(range_of), threads)) as found,
     ):
-        for done, part_facts in enumerate(found, start=1):
-            total = total.plus(part_facts)
+        for done, extent in enumerate(found, start=1):
+            total = total.plus(extent)
             progress(done, len(parts))
-    return total if parts.are_all else total.plus(Facts.of(fill_of(source).reshape(1), marks))
+    return total if parts.are_all else total.plus(PackingRange.of(fill_of(source).reshape(1), marks))
 
 
 def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
     return removed | {Pack.attribute: np.float64(codes.bound + bound)}
 
 
-class UnpackedArray(ConvertedArray):
+class ArrayInUnits(ConvertedArray):
     """An array as its readers have it: values in units of the variable, in float64, missing ones as NaN."""
 
     def __init__(self, source: StoredArray) -> None:
@@ -251,7 +251,8 @@ def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
     """Return stored values in units of the variable: packed ones unpacked to float64."""
     if array.packing is None:
         return values.astype(values.dtype.newbyteorder("="), copy=False)
-    return values.astype(np.float64) * array.packing.scale + array.packing.offset
+    unpacked: NDArray[Any] = array.packing.unpacked(values.astype(np.float64))
+    return unpacked
 
 
 def marks_of(array: StoredArray) -> list[Any]:

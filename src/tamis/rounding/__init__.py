@@ -5,7 +5,7 @@ it, and every reader can read the result.
 """
 
 from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
-from tamis.rounding.pack import Codes, Facts, Pack
+from tamis.rounding.pack import PACKING_ATTRIBUTES, Codes, Pack, PackingRange
 from tamis.rounding.recorded import (
     ALL_KINDS,
     BY_NAME,
@@ -27,14 +27,15 @@ __all__ = [
     "CONTAINER",
     "CONTAINER_ATTRIBUTES",
     "KINDS",
+    "PACKING_ATTRIBUTES",
     "ROUNDING_ATTRIBUTES",
     "Absolute",
     "BitGroom",
     "BitRound",
     "Codes",
-    "Facts",
     "Granular",
     "Pack",
+    "PackingRange",
     "Rounded",
     "Rounding",
     "container_attributes",

@@ -30,8 +30,8 @@ _MOST_MARKS = 2
 """Missing values that a file can tell apart: by ``_FillValue`` and ``missing_value``."""
 
 
-class Facts(NamedTuple):
-    """Facts of some values: the smallest and the largest valid one, and the different missing ones, NaN last."""
+class PackingRange(NamedTuple):
+    """What packing must have codes for: the smallest and largest valid value, and the missing ones, NaN last."""
 
     low: float = math.inf
     high: float = -math.inf
@@ -39,7 +39,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, values: NDArray[Any], marks: Sequence[Any] | NDArray[Any]) -> Self:
-        """Return the facts of values, given those that mark missing ones besides NaN.
+        """Return the range of values, given those that mark missing ones besides NaN.
 
         Raises
         ------
@@ -64,12 +64,12 @@ class Facts(NamedTuple):
             raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
         return cls(low, high, missing)
 
-    def plus(self, other: Facts) -> Facts:
-        """Return the facts of the values of both."""
+    def plus(self, other: PackingRange) -> PackingRange:
+        """Return the range of the values of both."""
         marks = {*self.missing, *other.missing}
         nan = [mark for mark in (*self.missing, *other.missing) if mark != mark][:1]
         finite = sorted(mark for mark in marks if mark == mark)
-        return Facts(min(self.low, other.low), max(self.high, other.high), (*finite, *nan))
+        return PackingRange(min(self.low, other.low), max(self.high, other.high), (*finite, *nan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +246,21 @@ class Pack(Rounding):
     ) -> Rounded:
         """Return the values as readers unpack them; see `round`."""
         self.check(values.dtype)
-        facts = Facts.of(values, np.array(missing_values, values.dtype).reshape(-1))
-        codes = self.codes(values.dtype.newbyteorder("="), facts).within(*valid_range)
+        extent = PackingRange.of(values, np.array(missing_values, values.dtype).reshape(-1))
+        codes = self.codes(values.dtype.newbyteorder("="), extent).within(*valid_range)
         return Rounded(codes.unpack(codes.pack(values)[0]).astype(values.dtype, copy=False), 0)
 
-    def codes(self, unpacked: np.dtype[Any], facts: Facts, *, spare: bool = False, bound: float = math.inf) -> Codes:
+    def codes(
+        self, unpacked: np.dtype[Any], extent: PackingRange, *, spare: bool = False, bound: float = math.inf
+    ) -> Codes:
         """Return the codes of values.
 
         Parameters
         ----------
         unpacked
             The type that readers unpack to: float32 or float64, in native byte order.
-        facts
-            Facts of all values.
+        extent
+            The range of all values.
         spare
             Whether there is a code for missing values even if there are none.
         bound
@@ -270,8 +272,8 @@ class Pack(Rounding):
             If values are outside the range, more than two different ones are missing, or integers cannot keep the
             bound.
         """
-        low, high = self._ends(facts)
-        marks = facts.missing or ((math.nan,) if spare else ())
+        low, high = self._ends(extent)
+        marks = extent.missing or ((math.nan,) if spare else ())
         if len(marks) > _MOST_MARKS:
             raise ParameterError(
                 f"expected at most {_MOST_MARKS} different missing values, which _FillValue and missing_value tell"
@@ -288,17 +290,17 @@ class Pack(Rounding):
             f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"
         ).at(filter=self)
 
-    def _ends(self, facts: Facts) -> tuple[float, float]:
+    def _ends(self, extent: PackingRange) -> tuple[float, float]:
         """Return the smallest and the largest value that get a code."""
         if self.range is None:
-            return (facts.low, facts.high) if facts.low <= facts.high else (0.0, 0.0)
+            return (extent.low, extent.high) if extent.low <= extent.high else (0.0, 0.0)
         low, high = self.range
-        if self.outside == "error" and facts.low <= facts.high and not low <= facts.low <= facts.high <= high:
-            beyond = facts.low if facts.low < low else facts.high
+        if self.outside == "error" and extent.low <= extent.high and not low <= extent.low <= extent.high <= high:
+            beyond = extent.low if extent.low < low else extent.high
             raise ParameterError(
                 f"expected values from {low:g} to {high:g}, found {beyond!r}: give a wider range, or outside=widen"
             ).at(filter=self)
-        return min(low, facts.low), max(high, facts.high)
+        return min(low, extent.low), max(high, extent.high)
 
     def __str__(self) -> str:
         ends = "" if self.range is None else f",range={self.range[0]!r}:{self.range[1]!r}"

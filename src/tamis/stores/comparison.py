@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 def history_change(path: str, name: str, before: str, after: str) -> Change | None:
     """Return the note that tamis added a line to the history of the root group; None for any other change."""
     line = added_line(before, after) if (path, name) == ("/", HISTORY) else ""
-    return Change(path, "attribute", f"attribute {name!r} has a new line: {line}") if line else None
+    text = f"attribute {name!r} has a new line: {line}"
+    return Change(path, "attribute", text, attribute=name) if line else None
 
 
 def new_attribute(path: str, name: str) -> Change:
     """Return the note that only the target has an attribute."""
     about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
-    return Change(path, "attribute", f"attribute {name!r} is new{about}")
+    return Change(path, "attribute", f"attribute {name!r} is new{about}", attribute=name)
 
 
 def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
@@ -199,13 +200,14 @@ class ModelComparison:
         same = _same_values if self._before.model.is_loose or self._after.model.is_loose else _same
         for name, value in before.items():
             if name not in after:
-                yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
+                text = f"attribute {name!r} is lost"
+                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
             elif not same(value, after[name]):
                 if note := history_change(path, name, meaning.text(before, name), meaning.text(after, name)):
                     yield note
                     continue
                 text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
-                yield Change(path, "attribute", text, harmless=name in harmless)
+                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
         for name in after.keys() - before.keys():
             yield new_attribute(path, name)
 

@@ -61,6 +61,7 @@ class Change(NamedTuple):
     code: str  # Kind of difference, in a word
     text: str  # The difference in words
     harmless: bool = True  # Whether the second store still has everything in the first one
+    attribute: str = ""  # Name of the attribute, if it is the difference of one
 
 
 @dataclass(frozen=True, slots=True)

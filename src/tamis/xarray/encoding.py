@@ -29,7 +29,7 @@ from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
-from tamis.rounding import BitGroom, Granular, Rounding, still_needed
+from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Rounding, still_needed
 from tamis.xarray.filter_encoding import (
     ENGINES,
     PIPELINE,
@@ -51,9 +51,6 @@ _KEPT = (
     *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
     *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
 )
-
-
-_PACKING = ("scale_factor", "add_offset")
 
 
 class Encoding(Result, dict[str, dict[str, Any]]):
@@ -334,7 +331,7 @@ def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
 def _refuse_rounding(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
     """Raise DataError if rounding to the stored type uses so much of the bound that zfp may break it."""
     bound, accuracy = pipeline.error_bound, pipeline.zfp and pipeline.zfp.mode
-    if not bound or not isinstance(accuracy, Accuracy) or any(array.encoding.get(key) for key in _PACKING):
+    if not bound or not isinstance(accuracy, Accuracy) or any(array.encoding.get(key) for key in PACKING_ATTRIBUTES):
         return
     if array.dtype.kind not in "iuf" or (array.dtype.kind == dtype.kind and np.can_cast(array.dtype, dtype, "safe")):
         return
@@ -416,7 +413,7 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
     """Raise DataError if a lossy filter could move values across a limit of the valid range. All values are read."""
     attributes = attributes_of(array.variable)
     low, high = meaning.valid_range(attributes, dtype.newbyteorder("="))
-    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in _PACKING) else None
+    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in PACKING_ATTRIBUTES) else None
     reach = np.inf if pipeline.error_bound is None else pipeline.error_bound
     for name, limit in (("smallest", low), ("largest", high)):
         if limit is None:
@@ -436,7 +433,7 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
 def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None:
     """Raise DataError if netCDF, which only protects ``_FillValue``, would spoil values. All values are read."""
     attributes, dtype = attributes_of(array.variable), dtype.newbyteorder("=")
-    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in _PACKING) else None
+    packing = meaning.packing_of(attributes) if any(name in array.encoding for name in PACKING_ATTRIBUTES) else None
     values = array.values if packing is None else (array.values - packing.offset) / packing.scale
     stored = np.asarray(values).astype(dtype)
     marks = meaning.missing_values(attributes, dtype)

@@ -39,8 +39,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import fill_of, in_units, marks_of
-from tamis.rounding import BitRound, Pack, Rounding
-from tamis.rounding import Facts as PackingFacts
+from tamis.rounding import BitRound, Pack, PackingRange, Rounding
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
@@ -216,14 +215,14 @@ class _Sampled(NamedTuple):
         """See `Survey.measured`: this reads all values."""
         return SURVEY_ALONE.measured(plan, source, moments=moments)
 
-    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingFacts:
-        """See `Survey.facts`: range and missing values of the sample."""
+    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
+        """See `Survey.packing_range`: range and missing values of the sample."""
         marks = marks_of(source)
         pieces = itertools.chain.from_iterable(self.pieces)
-        every = (PackingFacts.of(in_units(source, piece.values), marks) for piece in pieces)
+        every = (PackingRange.of(in_units(source, piece.values), marks) for piece in pieces)
         is_full = source.parts(grid_of(source.shape, chunk_shape)).are_all
-        rest = PackingFacts() if is_full else PackingFacts.of(fill_of(source).reshape(1), marks)
-        return reduce(PackingFacts.plus, every, rest)
+        rest = PackingRange() if is_full else PackingRange.of(fill_of(source).reshape(1), marks)
+        return reduce(PackingRange.plus, every, rest)
 
 
 def _after(first: Filter | Rounding, filters: Pipeline) -> Pipeline:

@@ -25,7 +25,7 @@ from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, a
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.packed_array import facts_of, pack_array, unpacked_type
+from tamis.rewrite.packed_array import pack_array, packing_range_of, unpacked_type
 from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import survey
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Assigned
     from tamis.jobs.repack.options import RepackOptions
     from tamis.rewrite.transfer import TargetForm
-    from tamis.rounding import Facts
+    from tamis.rounding import PackingRange
 
 
 _FIELDS_NBYTES = 8 << 20
@@ -55,7 +55,7 @@ class Survey(Protocol):
     def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
         """Return what is known of all values of an array by its plan, with their moments if asked for."""
 
-    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> Facts:
+    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """Return the range and the missing values of an array that is packed."""
 
 
@@ -70,10 +70,10 @@ class ReadSurvey(NamedTuple):
         step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
         return survey(plan, source, partial(self.report, step), self.threads, moments=moments)
 
-    def facts(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> Facts:
-        """See `Survey.facts`."""
+    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
+        """See `Survey.packing_range`."""
         step = Step(f"reading {source.path}, whose range is needed", 1, 1)
-        return facts_of(source, grid_of(source.shape, chunk_shape), partial(self.report, step), self.threads)
+        return packing_range_of(source, grid_of(source.shape, chunk_shape), partial(self.report, step), self.threads)
 
 
 SURVEY_ALONE = ReadSurvey()
@@ -411,7 +411,7 @@ def _plan_packed(
         )
     shape = chunks or dataset.chunk_shape or default_chunks(dataset.shape, pack.stored_type(dtype).itemsize, zfp=False)
     bound, zeros = packing_bound(path, dataset, shape, required, survey), required is not None and required.zeros
-    packed = pack_array(dataset, pack, survey.facts(dataset, shape), bound=bound, zeros=zeros)
+    packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
     plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
     notes = list(plan.notes)
     if dataset.packing is not None:

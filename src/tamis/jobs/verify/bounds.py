@@ -13,8 +13,7 @@ from tamis import meaning
 from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.recipes.names import Names, assigned
-from tamis.rounding import Pack, recorded_rounding
-from tamis.rounding.pack import PACKING_ATTRIBUTES
+from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing

@@ -34,7 +34,7 @@ from tamis.jobs.verify.bounds import (
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
-from tamis.rewrite.packed_array import UnpackedArray
+from tamis.rewrite.packed_array import ArrayInUnits
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
@@ -194,11 +194,13 @@ class _Comparison:
 
     def _attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the attributes of an array, without those that a new packing needs."""
-        packed = packed_otherwise(source, target)
-        names = tuple(f"attribute {name!r}" for name in PACKED_ATTRIBUTES) if packed else ()
-        for change in self.stores.attribute_changes(path, source, target):
-            if not change.text.startswith(names):
-                yield change._replace(harmless=change.harmless or (packed and Pack.attribute in change.text))
+        changes = self.stores.attribute_changes(path, source, target)
+        if not packed_otherwise(source, target):
+            yield from changes
+            return
+        for change in changes:
+            if change.attribute not in PACKED_ATTRIBUTES:
+                yield change._replace(harmless=change.harmless or change.attribute == Pack.attribute)
 
     def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
         """Return the result for small arrays; only values and attributes may differ."""
@@ -283,10 +285,12 @@ class _Comparison:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
         types = self._type_words(source), self._type_words(target)
         if packed_otherwise(source, target):
-            before, after = (array.packing or "nothing" for array in (source, target))
-            text = f"{types[0]} became {types[1]}, packed by {after} instead of {before}; compared unpacked"
-            self._note(path, "packed", text)
-            first, second = (cast("StoredArray", UnpackedArray(array)) for array in (source, target))
+            before, after = (
+                f"{words} packed by {array.packing}" if array.packing else words
+                for words, array in zip(types, (source, target), strict=True)
+            )
+            self._note(path, "packed", f"{before} became {after}; values are compared unpacked")
+            first, second = (cast("StoredArray", ArrayInUnits(array)) for array in (source, target))
             return self._compare(result, first, second, self._reporter(path, source))
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:

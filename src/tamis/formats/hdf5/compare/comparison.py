@@ -342,7 +342,8 @@ class Hdf5Comparison:
                     yield note
                     continue
             bookkeeping = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
-            yield Change(path, "attribute", change.text, harmless=bookkeeping or change.harmless)
+            harmless = bookkeeping or change.harmless
+            yield Change(path, "attribute", change.text, harmless=harmless, attribute=change.name)
 
 
 def _objects(store: Hdf5Store, like: Contents | None = None, left_out: frozenset[int] = frozenset()) -> Objects:
