@@ -79,7 +79,7 @@ template <bool Missing, class Scalar, class Code>
 [[gnu::noinline]] bool pack_block(const Packing<Scalar>& packing, std::span<const Scalar> in, Code* out,
                                   Packed& packed) {
     std::array<std::int32_t, block_size> codes;
-    const auto step = static_cast<double>(packing.step), offset = static_cast<double>(packing.offset);
+    const auto step = static_cast<double>(packing.step);
     const auto low = static_cast<double>(packing.low), high = static_cast<double>(packing.high);
     for (std::size_t i = 0; i < in.size(); ++i) {
         double code = nearest(static_cast<double>(in[i]) / step) + packing.origin;
@@ -94,11 +94,7 @@ template <bool Missing, class Scalar, class Code>
     std::array<std::int32_t, 8> plain, missing{};
     plain.fill(1);
     const auto check = [&](std::size_t lane, std::size_t i) {
-        const auto value = static_cast<double>(in[i]);
-        const double wide = std::abs(value - (static_cast<double>(codes[i]) * step + offset));
-        const Scalar own = static_cast<Scalar>(codes[i]) * packing.step + packing.offset;
-        const double narrow = std::abs(value - static_cast<double>(own));
-        double larger = narrow > wide ? narrow : wide;
+        double larger = error_of_code(packing, in[i], codes[i]);
         if constexpr (Missing) {
             const bool is_missing = (takes_nan & (in[i] != in[i])) | (in[i] == mark);
             larger = is_missing ? 0.0 : larger;
