@@ -267,21 +267,19 @@ def test_missing_refuse_counts_what_would_be_packed(tmp_path: Path) -> None:
         tamis.repack(source, tmp_path / "b.nc", {"v": PACKED}, missing="refuse")
 
 
-def test_writers_that_cannot_know_the_range_refuse(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        for write in (tamis.hdf5.write, tamis.hdf5.create_dataset):
-            arguments: Any = (field(),) if write is tamis.hdf5.write else (SHAPE, "f4")
-            with pytest.raises(ParameterError, match="tamis repack packs a saved file"):
-                write(file, "v", *arguments, filters=PACKED)
-        assert not len(file)
-    data = xarray.Dataset({"v": (("t", "y", "x"), field())})
-    for engine in ("h5netcdf", "netcdf4"):
-        with pytest.raises(ParameterError, match="tamis repack packs a saved file"):
-            tamis.encoding(data, {"v": PACKED}, engine=engine)
-    with netCDF4.Dataset(tmp_path / "b.nc", "w") as nc:
-        nc.createDimension("x", 100)
-        with pytest.raises(ParameterError, match="tamis repack packs a saved file"):
-            tamis.netcdf.create_variable(nc, "v", "f4", ("x",), filters=PACKED)
+def test_actual_range_is_that_of_unpacked_values_and_flags_are_refused(tmp_path: Path) -> None:
+    values = field()
+    ends = np.array([values.min(), values[values != FILL].max()], "f4")
+    source = make(tmp_path / "a.nc", values, actual_range=ends)
+    tamis.repack(source, tmp_path / "b.nc", {"v": PACKED})
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        kept, unpacked = file["v"].actual_range, file["v"][:]
+        assert kept.dtype == np.float32
+        assert kept.tolist() == [unpacked.min(), unpacked.max()] != ends.tolist()
+    make(tmp_path / "c.nc", values, flag_values=np.array([1, 2], "f4"), flag_meanings="ice water")
+    with pytest.raises(ParameterError, match="found flags, by the attribute flag_values"):
+        tamis.repack(tmp_path / "c.nc", tmp_path / "d.nc", {"v": PACKED})
+    assert not (tmp_path / "d.nc").exists()
 
 
 def test_open_unpacks_on_request(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 231
-MOST_LINES = 49_200
-MOST_CODE_LINES = 33_180
+MOST_FILES = 232
+MOST_LINES = 49_560
+MOST_CODE_LINES = 33_420
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 26,

@@ -18,7 +18,7 @@ Attributes = Mapping[str, Any]
 
 _KNOWN = frozenset(
     (
-        *("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned"),
+        *("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "actual_range", "_Unsigned"),
         *("scale_factor", "add_offset", "units", "standard_name", "axis", "cartesian_axis", "_CoordinateAxisType"),
         *("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping"),
         *("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry"),

@@ -46,7 +46,8 @@ class Requested:
 
     requests: tuple[Request, ...]  # Ids and requested parameters, in the order in which they are to run
     stages: tuple[Stage, ...] | None  # The same as stages; None if they are words that tamis does not check
-    rounding: Rounding | None = None  # Rounding before them, by netCDF's own quantization; None if there is none
+    # Rounding before them, by netCDF's own quantization, or packing; None if there is none
+    rounding: Rounding | None = None
 
 
 def requested_filters(filters: object, values: Sequence[int] | None = None) -> Requested:
@@ -57,9 +58,7 @@ def requested_filters(filters: object, values: Sequence[int] | None = None) -> R
         raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
     steps = _steps(filters)
     rounding = Pipeline(steps).rounding if any(isinstance(step, Rounding) for step in steps) else None
-    if rounding is not None:
-        rounding.refuse_packing("which netCDF-C does not have")
-    if rounding is not None and not rounding.quantize_mode:
+    if rounding is not None and rounding.in_place and not rounding.quantize_mode:
         raise ParameterError(
             f"expected a rounding that netCDF-C has, got {rounding}: round the values before, tamis.{rounding!r}.round,"
             f" and set the attribute {rounding.attribute}={rounding.number}; tamis repack rounds a saved file"
@@ -183,6 +182,8 @@ def def_var_filter(variable: Any, filters: object, values: Sequence[int] | None 
 def define(handle: VariableHandle, requested: Requested) -> None:
     """Define filters, and the rounding before them; see `def_var_filter`."""
     requests, zarr = requested.requests, handle.group.format == NCZARR
+    if requested.rounding is not None:
+        requested.rounding.refuse_packing("which changes the type of a variable, as only create_variable does")
     _check_place(handle, [request.id for request in requests])
     listed = handle.listed()
     check_order(handle.name, listed, requests, zarr=zarr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +17,9 @@ from tamis.netcdf.define import Requested, check_order, requested_filters
 from tamis.netcdf.library import call, named_error, netcdf4
 from tamis.netcdf.variable import HDF5, NCZARR, Group, availability_error, group_handle, variable_handle
 from tamis.pipeline import Pipeline
+from tamis.rewrite.new_packing import NewPacking, of_range, packed
 from tamis.rewrite.values import growing_chunks
+from tamis.rounding import Pack
 
 _BYTE_ORDERS = {"<": "little", ">": "big"}
 
@@ -52,6 +54,9 @@ def create_variable(
     filters
         A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``. netCDF-C itself applies
         the rounding of ``"bitround(keepbits=7)|shuffle|deflate(4)"``, and only protects ``_FillValue``.
+        ``"pack(bound=0.1,range=200:330)|shuffle|deflate(4)"`` creates integers with the attributes of packing; floats
+        assigned to the returned variable are packed and proven here, NaN and masked ones as missing. `dtype` and
+        `fill_value` are those of unpacked values.
     chunksizes
         Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if a dimension is
         unlimited.
@@ -63,7 +68,8 @@ def create_variable(
     Raises
     ------
     ParameterError
-        If the text is wrong, a filter cannot encode such chunks, or netCDF would run the filters in another order.
+        If the text is wrong, a filter cannot encode such chunks, netCDF would run the filters in another order, or
+        packing has no range.
     NetcdfError
         With the status of netCDF-C: NC_EPERM, NC_ENOTNC4, NC_ENOFILTER, NC_EFILTER, NC_EINVAL.
     """
@@ -76,13 +82,21 @@ def create_variable(
             return dataset.createVariable(
                 name, dtype, axes, chunksizes=chunksizes, fill_value=fill_value, endian=endian
             )
+        if isinstance(pack := requested.rounding, Pack):
+            if fill_value is False:
+                raise ParameterError(f"expected a fill value for {pack}, or none, got False").at(filter=pack)
+            packing = of_range(pack, _numpy_type(dtype) or np.dtype(object), fill_value, {})
+            requested, dtype, fill_value = replace(requested, rounding=None), packing.codes.dtype, packing.fill[()]
+        else:
+            packing = None
         new = _NewVariable(dataset, group, name, dtype, axes)
         new.check_place()
         with located(label):
             chunk = new.chunk_type(chunksizes, fill_value, endian, Pipeline(requested.stages or ()))
             _check_filters(group, name, requested, chunk)
     endian = _BYTE_ORDERS.get(chunk.dtype.byteorder, endian)
-    return new.create(requested, chunksizes=chunk.shape, fill_value=fill_value, endian=endian)
+    variable = new.create(requested, chunksizes=chunk.shape, fill_value=fill_value, endian=endian)
+    return variable if packing is None else _packed_variable(variable, packing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +168,39 @@ class _NewVariable:
             self.dataset._enddef()
         self.dataset.variables[self.name] = variable
         return variable
+
+
+def _packed_variable(variable: Any, packing: NewPacking) -> Any:
+    """Give a new variable of integers the attributes of packing; return the same variable, which packs floats.
+
+    netCDF4-python packs by itself, too, but values without a code wrap around there, and NaN becomes any code.
+    """
+    group, name = variable.group(), variable.name
+    variable.setncatts({key: value for key, value in packing.attributes.items() if key != "_FillValue"})
+
+    class PackedVariable(netcdf4().Variable):  # type: ignore[misc]
+        def __setitem__(self, elements: Any, data: Any) -> None:
+            if not self.scale:
+                super().__setitem__(elements, data)
+                return
+            values = data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
+            if values.dtype.kind != "f":
+                values = values.astype(np.float64)
+            with located(f"{group.filepath()}: {name}", dataset=name):
+                codes = packed(packing.codes, values)
+            mask = self.mask
+            self.set_auto_maskandscale(False)
+            try:
+                super().__setitem__(elements, codes)
+            finally:
+                self.set_auto_scale(True)
+                self.set_auto_mask(mask)
+
+    result = PackedVariable(
+        group, name, variable.dtype, variable.get_dims(), id=variable._varid, endian=variable.endian()
+    )
+    group.variables[name] = result
+    return result
 
 
 class _InDefineMode:

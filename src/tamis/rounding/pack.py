@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -169,14 +170,56 @@ def codes_in_steps(
     begin = 0 if count <= 1 << (8 * dtype.itemsize - 1) else -(1 << (8 * dtype.itemsize - 1))
     start = begin + len(marks)
     shift = first - start  # the offset, in steps
-    info, odd = np.finfo(unpacked), step.as_integer_ratio()[0]
-    while not odd & 1:
-        odd >>= 1
+    info = np.finfo(unpacked)
     most = max(abs(begin), abs(start + last - first), abs(first), abs(last), abs(shift))
-    if most * odd >= 1 << (info.nmant + 1) or most * step > float(info.max) or step < float(info.tiny):
+    if most > _exact_steps(unpacked, step) or most * step > float(info.max) or step < float(info.tiny):
         return None
     codes = Codes(dtype, unpacked, step, shift * step, start, start + last - first, bound)
     return replace(codes, missing=tuple(zip(marks, range(begin, start), strict=True)))
+
+
+def codes_of_more(
+    dtype: np.dtype[Any],
+    unpacked: np.dtype[Any],
+    line: tuple[float, float],
+    bound: float,
+    reserved: Sequence[int],
+    limits: tuple[int | None, int | None],
+) -> Codes | None:
+    """Return the codes of more values for an array that is packed already; None unless it is packed as here.
+
+    Parameters
+    ----------
+    dtype, unpacked
+        Types of the codes and of the values.
+    line
+        The attributes ``scale_factor`` and ``add_offset``.
+    bound
+        Largest error of a value.
+    reserved
+        Codes of missing values, the one for new ones first.
+    limits
+        Codes of the smallest and largest valid value; None without such a limit.
+    """
+    scale, offset = line
+    if dtype.newbyteorder("=") not in _TYPES or not 0 < scale <= 2 * bound or not (offset / scale).is_integer():
+        return None
+    most, shift, info = _exact_steps(unpacked, scale), round(offset / scale), np.iinfo(dtype)
+    low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
+    high = min(int(info.max) - 1, most, most - shift)
+    if low > high or shift * scale != offset:
+        return None
+    codes = Codes(dtype.newbyteorder("="), unpacked, scale, offset, low, high, bound)
+    first, last = (None if code is None else (codes.value_of(code), code) for code in limits)
+    return replace(codes, missing=tuple((math.nan, code) for code in reserved[:1]), limits=(first, last))
+
+
+def _exact_steps(unpacked: np.dtype[Any], step: float) -> int:
+    """Return the largest number of steps whose product and sums are exact in a type."""
+    odd = step.as_integer_ratio()[0]
+    while not odd & 1:
+        odd >>= 1
+    return ((1 << (np.finfo(unpacked).nmant + 1)) - 1) // odd
 
 
 def _step(bound: float, bits: int) -> float:
@@ -319,7 +362,17 @@ def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, S
         The attributes of the values.
     marks
         The values of ``_FillValue`` and ``missing_value``, by name, where there are such attributes.
+
+    Raises
+    ------
+    ParameterError
+        If the values are flags, which stand for words.
     """
+    if flags := [name for name in ("flag_values", "flag_masks") if name in before]:
+        raise ParameterError(
+            f"expected values that may change for packing, found flags, by the attribute {flags[0]}: use lossless"
+            " filters, such as shuffle|deflate(4)"
+        )
     number = codes.dtype.type
     attributes: dict[str, Any] = {
         "scale_factor": codes.unpacked.type(codes.scale),
@@ -335,7 +388,20 @@ def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, S
     low, high = (None if limit is None else number(limit[1]) for limit in codes.limits)
     both = None if low is None or high is None else np.array([low, high], codes.dtype)
     limits = {"valid_range": both, "valid_min": low, "valid_max": high}
-    return attributes | {name: limit for name, limit in limits.items() if name in before}
+    attributes |= {name: limit for name, limit in limits.items() if name in before}
+    if (ends := _actual_range(codes, before.get("actual_range"))) is not None:
+        attributes["actual_range"] = ends
+    return attributes
+
+
+def _actual_range(codes: Codes, before: Any) -> NDArray[Any] | None:
+    """Return the ends of the values as readers unpack them, in units of the variable; None if these are not known."""
+    ends = np.asarray(before)
+    if ends.dtype.kind not in "iuf" or ends.size != 2:
+        return None
+    with suppress(DataError, ParameterError):
+        return codes.unpack(codes.pack(ends.astype(codes.unpacked))[0])
+    return None
 
 
 def _position(codes: Codes, marks: Sequence[float]) -> int:

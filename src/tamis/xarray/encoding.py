@@ -29,7 +29,7 @@ from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
-from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Rounding, still_needed
+from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Pack, Rounding, still_needed
 from tamis.xarray.filter_encoding import (
     ENGINES,
     PIPELINE,
@@ -38,6 +38,7 @@ from tamis.xarray.filter_encoding import (
     encoding_pipeline,
     table_of,
 )
+from tamis.xarray.packed_encoding import packed_encoding
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def encoding(
     engine
         The engine that will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32,
         or ``"netcdf4"``, which only has deflate, zstd, bzip2, szip and blosc, and rounds with netCDF's quantization.
+        Both pack for ``"pack(bound=0.1)|…"``: all values are packed here first, as xarray does it, which proves the
+        bound for these values.
     chunks
         Chunk shapes, slowest axis first, or extents by dimension, by name or pattern; by default those of the
         variable's file, or otherwise at most 1 MiB, in whole blocks of 4 for zfp.
@@ -253,6 +256,11 @@ def _encoding_of(
     if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
         result["least_significant_digit"] = variable.encoding["least_significant_digit"]
     with located(name, dataset=name):
+        if isinstance(pack := pipeline.rounding, Pack):
+            result = {key: value for key, value in result.items() if key not in ("missing_value", "_Unsigned")}
+            result |= packed_encoding(ds[name], pack)
+            variable, pipeline = variable.copy(deep=False), pipeline.without_rounding
+            variable.encoding = variable.encoding | result
         rounding = pipeline.rounding and still_needed(pipeline.rounding, attributes_of(variable))
         if pipeline != Pipeline():
             dtype = _stored_type(variable)

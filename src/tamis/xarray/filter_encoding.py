@@ -44,8 +44,6 @@ _BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
 def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = None) -> dict[str, Any]:
     """Write a pipeline as the encoding of a variable; other filters are turned off."""
     stages = tuple(chain)
-    if rounding is not None:
-        rounding.refuse_packing(f"for which the engine {engine} needs scale_factor and add_offset in the encoding")
     if rounding is not None and not (engine == "netcdf4" and rounding.quantize_mode):
         other = "engine='netcdf4' can; or " if rounding.quantize_mode else ""
         raise ParameterError(

@@ -25,7 +25,7 @@ from tamis.formats.hdf5.writing.creation import Target, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
-from tamis.rewrite.values import cast, rounding_of
+from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
 
 
@@ -185,12 +185,8 @@ class Appender:
         with located(f"{self._target.label}: step {self.steps}"):
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
             origin = tuple(self.steps if number == self._axis else 0 for number in range(steps.ndim))
-            given, dtype, target = steps, self._buffer.dtype, self._target
-            steps, rounding = cast(
-                given, dtype, masked=target.masked, missing=self._missing, bound=target.bound, origin=origin
-            )
             # Once, on arrival: a later run does not round the steps in the file again, which could add error.
-            steps = target.rounded(steps, origin, self._missing, given)
+            steps, rounding = self._target.stored(steps, origin, self._missing)
         begin, count = 0, steps.shape[self._axis]
         self._check_room(count)
         while begin < count:

@@ -18,7 +18,7 @@ from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, text_attribute
+from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, replace_attributes, text_attribute
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
 from tamis.formats.hdf5.tree.create import GROUP
@@ -27,8 +27,9 @@ from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import ChunkEncoder, Encoded, is_lossy
-from tamis.rewrite.values import Padding, growing_chunks
-from tamis.rounding import BitGroom, Rounding, recorded_rounding, still_needed
+from tamis.rewrite.new_packing import NewPacking, codes_of_array, of_range, packed
+from tamis.rewrite.values import Cast, Padding, cast, growing_chunks
+from tamis.rounding import BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ def create_dataset(
     shape
         Slowest axis first; an axis that steps are appended to may be 0.
     dtype
-        Type of the values. ZFP requires native byte order.
+        Type of the values, unpacked if they are to be packed. ZFP requires native byte order.
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``. A rounding,
         as in ``"bitround(keepbits=7)|shuffle|deflate(4)"``, is recorded in an attribute; tamis and netCDF-C round what
-        they write into such a dataset, h5py does not.
+        they write into such a dataset, h5py does not. ``"pack(bound=0.1,range=200:330)"`` creates a dataset of integers
+        with the attributes of packing; `write` and `Appender` pack floats into it, with NaN and masked ones as missing.
     chunks
         Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if an axis is unlimited.
     maxshape
@@ -103,11 +105,14 @@ def new_dataset(
     maxshape: int | Sequence[int | None] | None,
     fillvalue: Any,
     attrs: Mapping[str, Any] | None,
+    packing: NewPacking | None = None,
 ) -> tuple[h5py.Dataset, Pipeline]:
     """Create a dataset without a name in the file of `parent`; see `create_dataset`."""
-    pipeline = as_pipeline(filters)
-    if pipeline.rounding is not None:
-        pipeline.rounding.refuse_packing("whose integers depend on the range of all values")
+    pipeline, attrs = as_pipeline(filters), attrs or {}
+    if isinstance(pipeline.rounding, Pack):
+        packing = packing or of_range(pipeline.rounding, dtype, fillvalue, attrs)
+        dtype, fillvalue, pipeline = packing.codes.dtype, packing.fill, pipeline.without_rounding
+        attrs = {name: value for name, value in attrs.items() if name not in packing.attributes}
     kind = np.dtype(dtype)
     most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
     fill = None if fillvalue is None else _fill_value(fillvalue, kind)
@@ -120,7 +125,7 @@ def new_dataset(
     pipeline.check_encodable()
     pipeline.check(chunk)
     place = parent.file.filename
-    if zero := [name for name in attrs or {} if "\0" in name]:
+    if zero := [name for name in attrs if "\0" in name]:
         raise ParameterError(f"{place}: expected names of attributes without zero bytes, got {zero[0]!r}")
     try:
         space = h5s.create_simple(shape, _unlimited(most))
@@ -140,8 +145,10 @@ def new_dataset(
         if isinstance(error, FileError):
             raise
         raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
-    dataset.attrs.update(attrs or {})
-    if pipeline.rounding is not None and still_needed(pipeline.rounding, attrs or {}):
+    dataset.attrs.update(attrs)
+    if packing is not None:
+        replace_attributes(dataset, packing.attributes)
+    if pipeline.rounding is not None and still_needed(pipeline.rounding, attrs):
         record_rounding(dataset, pipeline.rounding)
     return dataset, as_recorded(pipeline, dataset)
 
@@ -267,6 +274,7 @@ class Target:
     padding: Padding  # Values of chunks beyond the array
     # Rounding that an attribute of the dataset records, which new values get; None without one
     rounding: ArrayRounding | None = None
+    codes: Codes | None = None  # What floats are packed to; None if the dataset is not packed by tamis
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, label: str = "") -> Target:
@@ -298,10 +306,11 @@ class Target:
         recorded = pipeline or array.pipeline
         noted = recorded_rounding(array.attributes, array.number_type)
         rounding = ArrayRounding(noted, dataset.shape) if noted is not None and noted.in_place else None
+        codes = codes_of_array(array, noted.bound) if isinstance(noted, Pack) else None
         may_change = rounding is not None or is_lossy(recorded)
         missing = array.missing if may_change and dtype.kind in "fiu" else Missing()
         padding = Padding.of(array, dtype)
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, padding, rounding)
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, padding, rounding, codes)
 
     @property
     def fill(self) -> NDArray[Any]:
@@ -337,12 +346,17 @@ class Target:
         has_fill = fill in self.missing.values or fill != fill
         return self.missing if has_fill else replace(self.missing, values=(*self.missing.values, fill))
 
-    def rounded(self, values: NDArray[Any], origin: Origin, missing: Missing, given: NDArray[Any]) -> NDArray[Any]:
-        """Return values as the rounding of the dataset leaves them."""
-        if self.rounding is None:
-            return values
-        rounded = self.rounding.apply(values, origin, missing).values
-        return self.rounding.within_bound(np.ma.getdata(given), values, rounded, missing)
+    def stored(self, given: NDArray[Any], origin: Origin, missing: Missing) -> Cast:
+        """Return values as the filters get them: packed, or rounded to the type of the dataset and by its rounding."""
+        if self.codes is not None and given.dtype.kind == "f":
+            return Cast(packed(self.codes, given).astype(self.chunk.dtype, copy=False), 0.0)
+        values, error = cast(
+            given, self.chunk.dtype, masked=self.masked, missing=missing, bound=self.bound, origin=origin
+        )
+        if self.rounding is not None:
+            rounded = self.rounding.apply(values, origin, missing).values
+            values = self.rounding.within_bound(np.ma.getdata(given), values, rounded, missing)
+        return Cast(values, error)
 
     def encode(self, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False) -> Encoded:
         """Encode the values of a chunk, rounded to the type of the file; see `ChunkEncoder`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any, overload
 
 import h5py
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import zfp
 from tamis.arrays.gather import cut, whole, within
-from tamis.arrays.grid import Grid, Origin, Region, origin_of
+from tamis.arrays.grid import Grid, Origin, Region, default_chunks, origin_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, TamisError, located
@@ -30,9 +31,11 @@ from tamis.kinds import BYTES, WHOLE, WHOLES, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import Encoded
 from tamis.rewrite.new_chunk import NewChunk
+from tamis.rewrite.new_packing import NewPacking, of_values
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import provisional, with_tolerance_of
 from tamis.rewrite.values import Padding, cast
+from tamis.rounding import Pack
 from tamis.safety.library_errors import disk_text, reading
 from tamis.zfp.arrays import block_count
 from tamis.zfp.header import BLOCK_SIDE
@@ -48,7 +51,9 @@ def bounded_dataset(
     filters = provisional(asked)
     dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": filters})
     if filters.bound is None:
-        return Target.of(dataset, recorded, label)
+        target = Target.of(dataset, recorded, label)
+        packing: NewPacking | None = options.get("packing")
+        return target if packing is None else replace(target, codes=packing.codes)
     try:
         target = Target.of(dataset, recorded, label)
         tolerance = _loosest(target, filters, data)
@@ -183,13 +188,14 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
     """Write an array as a chunked dataset, its chunks encoded in threads: ``write(group, name, data, filters=…)``.
 
     ``write(dataset, data)`` fills an existing dataset, chunked and still empty, and rounds the values if an attribute
-    of it records a rounding, as netCDF-C does. Every chunk is checked: if zfp cannot encode its values, exceeds the
-    bound or changes a missing value, the chunk is stored without zfp. Its mask records that, so every reader can read
-    it. Missing values are NaN, infinities, the fill value unless it is 0, and the values of the attributes
-    ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``, ``valid_max`` or ``valid_range``.
-    Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that extend beyond the end of an axis
-    that can grow hold the fill value there; they are stored without zfp if it cannot keep the fill value. The bytes do
-    not depend on the number of threads. Memory is bounded by `threads` × a few chunks, in addition to `data` itself.
+    of it records a rounding, as netCDF-C does; floats are packed if the dataset is. Every chunk is checked: if zfp
+    cannot encode its values, exceeds the bound or changes a missing value, the chunk is stored without zfp. Its mask
+    records that, so every reader can read it. Missing values are NaN, infinities, the fill value unless it is 0, and
+    the values of the attributes ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``,
+    ``valid_max`` or ``valid_range``. Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that
+    extend beyond the end of an axis that can grow hold the fill value there; they are stored without zfp if it cannot
+    keep the fill value. The bytes do not depend on the number of threads. Memory is bounded by `threads` × a few
+    chunks, in addition to `data` itself.
 
     Parameters
     ----------
@@ -203,7 +209,8 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``, or with a
         rounding ``"bitround(keepbits=7)|shuffle|deflate(4)"``, whose error is proven, and which an attribute records.
-        ``zfp(bound=0.1)`` gets the loosest tolerance that keeps the bound on a sample of the data.
+        ``zfp(bound=0.1)`` gets the loosest tolerance that keeps the bound on a sample of the data. For
+        ``pack(bound=0.1)`` the data are read twice, first for their range; see the page on packing.
     chunks
         Chunk shape, slowest axis first; by default as in `create_dataset`.
     dtype
@@ -344,6 +351,11 @@ def _write_new(
     check_place(parent, name, overwrite=overwrite)
     label, kind = f"{parent.file.filename}: {name}", data.dtype if dtype is None else dtype
     options = {"filters": filters, "chunks": chunks, "maxshape": maxshape, "fillvalue": fillvalue, "attrs": attrs}
+    if isinstance(pack := as_pipeline(filters).rounding, Pack):
+        grows = maxshape is not None and maxshape != data.shape
+        chunk = ChunkType(np.dtype(data.dtype), default_chunks(data.shape, data.dtype.itemsize, zfp=False))
+        parts = (values for _, values in _parts(data, chunk))
+        options["packing"] = of_values(pack, kind, fillvalue, attrs or {}, parts, grows=grows)
     target = bounded_dataset(parent, label, tuple(data.shape), kind, data, options)
     dataset = target.dataset
     try:
@@ -379,15 +391,11 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
         origin = origin_of(part)
         missing = target.missing_in(values)
         try:
-            converted, rounding = cast(
-                values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
-            )
-            converted = target.rounded(converted, origin, missing, values)
+            converted, rounding = target.stored(values, origin, missing)
             return origin, target.encode(converted, missing, rounding)
         except TamisError as error:  # cheaper than `located` for many small chunks
             raise error.at(f"{target.label}: chunk at {origin}", chunk=origin)  # noqa: B904 - the same error
 
-    masked = target.masked
     grid = Grid(target.dataset.shape, target.chunk.shape)
     writer = Hdf5Writer(target.dataset, grid, target.pipeline, shared=shared)
     # Closed, so that no thread continues if this one is interrupted.
