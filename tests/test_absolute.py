@@ -86,7 +86,7 @@ def test_types_and_bounds_that_cannot_be_are_refused(bound: float, dtype: str, m
 
 @pytest.mark.parametrize("bound", [0, -1.0, math.nan, math.inf, True, "1"])
 def test_a_bound_that_is_no_number_above_0_is_refused(bound: Any) -> None:
-    with pytest.raises(ParameterError, match="expected bound of above 0"):
+    with pytest.raises(ParameterError, match="expected bound above 0"):
         Absolute(bound)
 
 

@@ -129,9 +129,7 @@ def test_sz3_bound_out_of_range_refused(bound: Any) -> None:
 
 @pytest.mark.parametrize("quality", [-1.0, 0.0, float("nan"), float("inf"), True, "foo", None, 10**400])
 def test_sperr_quality_out_of_range_refused(quality: Any) -> None:
-    with pytest.raises(
-        ParameterError, match="expected quality of above 0; below 2048 except for absolute, got quality="
-    ):
+    with pytest.raises(ParameterError, match="expected quality above 0; below 2048 except for absolute, got quality="):
         Sperr("rate", quality)
 
 

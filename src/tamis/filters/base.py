@@ -146,7 +146,8 @@ class Parameter:
             # NaN also fails this comparison.
             if self.low <= number <= self.high:
                 return float(number) if self.real else number
-        raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
+        link = "" if self.range.startswith("above") else "of "
+        raise ParameterError(f"expected {name} {link}{self.range}, got {name}={value!r}")
 
     def _both(self, name: str, value: object) -> tuple[float, float]:
         with suppress(TypeError, ValueError):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
     from tamis.arrays.index import Parts
     from tamis.meaning import Packing
-    from tamis.rounding import Codes, Pack
+    from tamis.rounding import Codes, Rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ class Rewrite:
     may_grow: bool = True  # Whether the array is written even if it becomes larger than in the source
     # Rounding of the values before they are encoded; None if they are not rounded
     rounding: ArrayRounding | None = None
-    # The packing that was asked for, and the codes of the values; None if they are not packed
-    pack: Pack | None = None
-    codes: Codes | None = None
+    codes: Codes | None = None  # The codes of the values; None if they are not packed
     # Further limits on each value, and, with a rounding, its largest absolute error; None if nothing was required of
     # values that may change
     bounds: ValueBounds | None = None
@@ -127,7 +125,8 @@ class Rewrite:
     @property
     def requested(self) -> Pipeline:
         """Rounding or packing, and filters."""
-        first = self.pack if self.rounding is None else self.rounding.rounding
+        first: Rounding | None = None if self.codes is None else self.codes.asked
+        first = first if self.rounding is None else self.rounding.rounding
         return self.pipeline if first is None else Pipeline((first, *self.pipeline.stages))
 
     @property
@@ -139,11 +138,13 @@ class Rewrite:
         """Return the array whose values the target stores: the codes of the source, if it is packed."""
         return source if self.codes is None else cast("StoredArray", PackedArray(source, self.codes))
 
-    def unpacked(self, source: StoredArray) -> Rewrite:
-        """Return the same plan for the values of the source as they are, without packing."""
-        if self.codes is None or source.number_type is None:
+    @property
+    def unpacked(self) -> Rewrite:
+        """The plan itself, or, for packed values, the same for values in units of the variable."""
+        if (codes := self.codes) is None:
             return self
-        return replace(self, codes=None, dtype=source.number_type.newbyteorder("="), missing=source.missing)
+        marks = tuple(codes.unpacked.type(mark) for mark, _ in codes.missing if mark == mark)
+        return replace(self, codes=None, dtype=codes.unpacked, missing=Missing(marks), packing=None)
 
     def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
         """Return the attributes of the target that differ from those of the source; None for one to remove."""

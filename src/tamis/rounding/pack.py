@@ -88,6 +88,7 @@ class Codes:
     # Smallest and largest valid value, with their codes; None without such a limit
     limits: tuple[tuple[float, int] | None, tuple[float, int] | None] = (None, None)
     zeros: bool = False  # Whether no value but 0 may become 0
+    asked: Pack | None = None  # The packing that chose them; None for more values of an array
 
     @property
     def origin(self) -> int:
@@ -327,7 +328,7 @@ class Pack(Rounding):
         narrow = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
         for dtype, bits in (*narrow, *((unpacked, bits) for bits in range(_STEP_BITS, 0, -1))):
             if codes := codes_in_steps(dtype, _step(kept, bits), low, high, marks, kept):
-                return replace(codes, unpacked=unpacked)
+                return replace(codes, unpacked=unpacked, asked=self)
         raise ParameterError(
             f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
             f" values from {low:g} to {high:g}: allow a larger one, or round the floats, absolute({kept:g})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -172,3 +173,19 @@ def test_choice_is_between_candidates_on_the_same_values(tmp_path: Path) -> None
     assert plan["a"].chosen is not None
     assert plan["a"].chosen.ratio > 50
     assert tamis.repack(path, tmp_path / "b.h5", plan.recipe)["a"].ratio == pytest.approx(plan["a"].chosen.ratio)
+
+
+def test_candidates_that_are_not_installed_are_named_with_the_extra(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name in ("zstandard", "imagecodecs") else found(name)
+    )
+    plan = tamis.plan(sample, {"TS": "lossless"})
+    (line,) = [line for line in str(plan).splitlines() if "not installed" in line]
+    absent = [filters for filters, reason in plan["TS"].refused if "not installed" in reason]
+    assert absent
+    assert line.endswith(": pip install 'tamis[codecs]'")
+    assert all(name in line for name in ("zstd", "lz4"))
+    assert "not installed" not in str(tamis.plan(sample, {"TS": "lossless"}, readers="any"))

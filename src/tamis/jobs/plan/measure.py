@@ -75,10 +75,10 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
     detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
-    changes, dtype = Changes(), np.result_type(*(_model_of(plan).dtype for plan in plans))
+    changes, dtype = Changes(), np.result_type(*(plan.unpacked.dtype for plan in plans))
     rows: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
-        model = _model_of(plan)
+        model = plan.unpacked
         zero = 0.0 if model.packing is None else model.packing.stored_zero
         missing, spectra = model.missing, Spectra()
         # Filters after the first one are lossless and only take time.
@@ -141,7 +141,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
     read_nbytes = 0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
-            values = piece.values.astype(_model_of(plan).dtype, copy=False)
+            values = piece.values.astype(plan.unpacked.dtype, copy=False)
             own, codes = _for_piece(plan, piece), plan.codes
             begin = time.perf_counter()
             chunk = make_chunk(own, piece.region, values if codes is None else codes.pack(values)[0])
@@ -171,14 +171,6 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     ratio = sum(raw) / sum(stored) / sample.written_share
     spread = _spread(raw, stored, sample.array_nbytes) / sample.written_share
     return ratio, max(ratio - spread, 0.0), ratio + spread
-
-
-def _model_of(plan: Rewrite) -> Rewrite:
-    """Return the plan itself, or, for packed values, one of the values before."""
-    if (codes := plan.codes) is None:
-        return plan
-    marks = tuple(codes.unpacked.type(mark) for mark, _ in codes.missing if mark == mark)
-    return replace(plan, codes=None, pack=None, dtype=codes.unpacked, missing=Missing(marks), packing=None)
 
 
 def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:

@@ -325,6 +325,7 @@ class Plan(DatasetsResult[PlannedVariable]):
                     yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
         for path, reason in shared(self.kept):
             yield "note", printable(f"{path}: {reason}")
+        yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
         files = printable(title(self.files))
         if not self.filters:
             yield "name", f"{files}: nothing to change; planned in {self.seconds:.1f} s"
@@ -368,6 +369,17 @@ def _bounds(plan: Plan) -> str | None:
         elif pipeline.error_bound != 0 and "recorded" not in words:
             words[:0] = ["--bound", "recorded"]
     return f" {shell_line(words)}" if words else ""
+
+
+def _not_installed(plan: Plan) -> Iterator[str]:
+    """Yield filters that were not measured because a package is not installed, with the command that installs it."""
+    names: dict[str, dict[str, None]] = {}
+    for variable in plan.datasets:
+        for filters, reason in variable.refused:
+            for item in _parsed(filters).filters:
+                if (missing := item.missing()) and missing in reason:
+                    names.setdefault(item.install, {})[item.name] = None
+    return (f"{', '.join(absent)}: {install}" for install, absent in names.items())
 
 
 def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:

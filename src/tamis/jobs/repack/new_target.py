@@ -95,7 +95,8 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
         step = Step(f"counting missing values of {plan.path}", number, len(lossy))
         try:
             source = planning.datasets[plan.path]
-            count = count_missing(plan.unpacked(source), source, partial(report, step), threads)
+            values = source if plan.codes is None else in_units_of(source)
+            count = count_missing(plan.unpacked, values, partial(report, step), threads)
         except FileError:
             if plan.path in planning.exact:
                 raise
@@ -350,14 +351,14 @@ def _measures_of_packing(
     plan: Rewrite, source: StoredArray, target: StoredArray, report: Progress, threads: int
 ) -> dict[str, float | None]:
     """Return the required measures of a packed dataset, whose values are compared unpacked."""
-    if plan.codes is None or plan.pack is None or plan.required is None or not plan.required.measures:
+    if plan.codes is None or plan.codes.asked is None or plan.required is None or not plan.required.measures:
         return {}
     before = in_units_of(source)
     dtype = np.dtype(np.float64) if source.packing is not None else unpacked_type(source)
     after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
     model = replace(
         Rewrite(plan.path, Pipeline(), dtype, plan.chunk_shape, missing=Missing(tuple(marks)), required=plan.required),
-        rounding=ArrayRounding(plan.pack, source.shape),
+        rounding=ArrayRounding(plan.codes.asked, source.shape),
     )
     step = Step(f"measuring {plan.path}", 1, 1)
     measured = measured_pairs(model, before, after, partial(report, step), threads)

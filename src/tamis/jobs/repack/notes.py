@@ -68,7 +68,7 @@ def recorded_filters(plan: Rewrite, target: StoredArray) -> tuple[Pipeline, Pipe
     stages = plan.pipeline.stages
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
         # No filter is for some chunks alone.
-        return plan.pipeline if plan.pack is None else plan.requested, _NO_FILTERS
+        return plan.pipeline if plan.codes is None else plan.requested, _NO_FILTERS
     if len(target.pipeline.stages) == len(stages):
         return plan.requested, _NO_FILTERS
     return _divided(plan.requested, tuple([stage.filter.id for stage in target.pipeline.stages]))

@@ -129,17 +129,6 @@ def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement |
     return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
 
 
-def packing_bound(
-    path: str, source: StoredArray, chunk_shape: tuple[int, ...], required: Requirement | None, read: Survey
-) -> float:
-    """Return the largest error that is allowed in packed values, in units of the variable; infinite if any is."""
-    if required is None or source.number_type is None:
-        return math.inf
-    plan = Rewrite(path, Pipeline(), source.number_type, chunk_shape, missing=source.missing, packing=source.packing)
-    absolute = _absolute(plan, source, required, read)
-    return math.inf if absolute is None else plan.in_units(absolute)
-
-
 def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: Survey) -> float | None:
     """Return the largest absolute error of stored values; None if none is required."""
     bounds = []
@@ -410,7 +399,9 @@ def _plan_packed(
             f" bitround or granular"
         )
     shape = chunks or dataset.chunk_shape or default_chunks(dataset.shape, pack.stored_type(dtype).itemsize, zfp=False)
-    bound, zeros = packing_bound(path, dataset, shape, required, survey), required is not None and required.zeros
+    model = Rewrite(path, Pipeline(), dataset.dtype or dtype, shape, missing=dataset.missing, packing=dataset.packing)
+    absolute = None if required is None else _absolute(model, dataset, required, survey)
+    bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
     packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
     plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
     notes = list(plan.notes)
@@ -420,7 +411,7 @@ def _plan_packed(
         notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
     if dataset.pipeline.error_bound != 0:
         notes.append(f"its values already went through {dataset.pipeline}: the new error adds to the old one")
-    return replace(plan, notes=tuple(notes), pack=pack, codes=packed.codes)
+    return replace(plan, notes=tuple(notes), codes=packed.codes)
 
 
 def _plan_dataset(
