@@ -267,15 +267,35 @@ def test_missing_refuse_counts_what_would_be_packed(tmp_path: Path) -> None:
         tamis.repack(source, tmp_path / "b.nc", {"v": PACKED}, missing="refuse")
 
 
-def test_actual_range_is_that_of_unpacked_values_and_flags_are_refused(tmp_path: Path) -> None:
+def test_actual_range_is_that_of_unpacked_values_and_tells_inspect_how_many_bits_are_used(tmp_path: Path) -> None:
     values = field()
     ends = np.array([values.min(), values[values != FILL].max()], "f4")
     source = make(tmp_path / "a.nc", values, actual_range=ends)
-    tamis.repack(source, tmp_path / "b.nc", {"v": PACKED})
+    result = tamis.repack(source, tmp_path / "b.nc", {"v": PACKED.replace("0.1", "0.01")})
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         kept, unpacked = file["v"].actual_range, file["v"][:]
+        file["v"].set_auto_maskandscale(False)
+        codes = file["v"][:]
         assert kept.dtype == np.float32
         assert kept.tolist() == [unpacked.min(), unpacked.max()] != ends.tolist()
+    bits = (int(codes.max()) - int(codes.min())).bit_length()
+    assert 8 < bits < 16
+    assert f"packed to int16, {bits} bits of which are used" in result["v"].notes
+    assert tamis.verify(source, tmp_path / "b.nc", bounds="recorded").ok
+    info = tamis.inspect(tmp_path / "b.nc")["v"]
+    assert (info.used_bits, info.to_dict()["used_bits"]) == (bits, bits)
+    said = f", proven bound 0.01, {bits} bits of 16 used, add_offset "
+    assert said in info.values_in_words
+    assert said in str(tamis.inspect(tmp_path / "b.nc"))
+    assert said in tamis.inspect(tmp_path / "b.nc")._repr_html_()
+    assert tamis.inspect(source)["v"].used_bits is None
+    with netCDF4.Dataset(tmp_path / "b.nc", "a") as file:
+        file["v"].actual_range = ends  # not that of packed values
+    assert tamis.inspect(tmp_path / "b.nc")["v"].used_bits is None
+
+
+def test_flags_are_refused(tmp_path: Path) -> None:
+    values = field()
     make(tmp_path / "c.nc", values, flag_values=np.array([1, 2], "f4"), flag_meanings="ice water")
     with pytest.raises(ParameterError, match="found flags, by the attribute flag_values"):
         tamis.repack(tmp_path / "c.nc", tmp_path / "d.nc", {"v": PACKED})

@@ -95,6 +95,11 @@ class Codes:
         """The code that 0 has, or would have."""
         return -round(self.offset / self.scale)
 
+    @property
+    def used_bits(self) -> int:
+        """Bits that the codes differ in at most, those of missing values included."""
+        return used_bits(self.low, self.high, *(code for _, code in self.missing))
+
     def pack(self, values: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return the code of each value, in native byte order, and the largest error of a valid value.
 
@@ -156,6 +161,11 @@ class Codes:
         first = None if low is None else (float(low), self.code_of(float(low), self.low, self.high + 1))
         last = None if high is None else (float(high), self.code_of(float(high), self.low - 1, self.high))
         return replace(self, limits=(first, last))
+
+
+def used_bits(*codes: int) -> int:
+    """Return the number of bits for all codes from the smallest to the largest of some."""
+    return (max(codes) - min(codes)).bit_length()
 
 
 def codes_in_steps(

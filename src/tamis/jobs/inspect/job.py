@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
 from tamis.arrays.grid import zfp_padding
 from tamis.arrays.index import UnsureIndexError
@@ -18,13 +20,18 @@ from tamis.formats.registry import open_store
 from tamis.jobs.inspect.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
+from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
+from tamis.rounding.pack import used_bits
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import Readers, StoredArray, absent_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Role
     from tamis.pipeline import Pipeline
+
+_CLOSE = 1e-3
+"""Steps within which an end of ``actual_range`` is that of packed values."""
 
 _Readers = Callable[[tuple[Filter, ...]], Readers]
 
@@ -116,6 +123,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         role=role,
         packing=dataset.packing,
         rounding=recorded_rounding(dataset.attributes, dataset.number_type),
+        used_bits=_used_bits(dataset),
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
 
@@ -127,6 +135,18 @@ def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
     except UnsureIndexError as error:
         return {}, dataset.stored_nbytes, str(error).removeprefix(f"{dataset.label}: ")
     return index.mask_counts(), index.nbytes, ""
+
+
+def _used_bits(dataset: StoredArray) -> int | None:
+    """Return the bits that packed integers use, by ``actual_range``, without reading them; None if it is not known."""
+    ends, packing, dtype = numbers(dataset.attributes, "actual_range"), dataset.packing, dataset.number_type
+    if ends.size != 2 or packing is None or dtype is None or dtype.kind not in "iu":
+        return None
+    codes = (ends.astype(np.float64) - packing.offset) / packing.scale
+    info, whole = np.iinfo(dtype), np.rint(codes)
+    if not (np.abs(codes - whole) < _CLOSE).all() or whole.min() < info.min or whole.max() > info.max:
+        return None  # not those of these values
+    return used_bits(*map(int, whole), *map(int, dataset.missing.values))
 
 
 def _number(limit: Any) -> int | float | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tamis import zfp
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
@@ -90,6 +92,8 @@ class DatasetInfo:
         Smallest and largest valid stored value, each None without a limit; None if there are no limits.
     rounding
         Rounding of the values that an attribute records; None without one.
+    used_bits
+        Bits of packed integers that values use, by the attribute ``actual_range``; None without one.
     """
 
     path: str
@@ -113,6 +117,7 @@ class DatasetInfo:
     packing: Packing | None = None
     valid_range: tuple[float | None, float | None] | None = None
     rounding: Rounding | None = None
+    used_bits: int | None = None
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -124,8 +129,9 @@ class DatasetInfo:
         """Rounding, packing and valid range in words; empty if there are none."""
         texts = []
         if self.packing and self.rounding is not None and not self.rounding.in_place:
+            used = f" {self.used_bits} bits of {8 * np.dtype(self.dtype).itemsize} used," if self.used_bits else ""
             texts.append(
-                f"packed: step {abs(self.packing.scale):g}, proven bound {self.rounding.absolute_bound:g},"
+                f"packed: step {abs(self.packing.scale):g}, proven bound {self.rounding.absolute_bound:g},{used}"
                 f" add_offset {self.packing.offset:.9g}"
             )
         elif self.rounding is not None:
@@ -192,6 +198,7 @@ class DatasetInfo:
             "packing": self.packing.to_dict() if self.packing else None,
             "valid_range": json_value(self.valid_range),
             "rounding": self.rounding and self.rounding.to_dict(),
+            "used_bits": self.used_bits,
             "notes": json_value(self.notes),
             "problem": self.problem or None,
         }

@@ -405,6 +405,7 @@ def _plan_packed(
     packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
     plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
     notes = list(plan.notes)
+    notes.append(f"packed to {packed.codes.dtype}, {packed.codes.used_bits} bits of which are used")
     if dataset.packing is not None:
         notes.append(f"packed before by {dataset.packing}: the new error adds to the old one")
     elif before := recorded_rounding(dataset.attributes, dataset.number_type):

@@ -127,8 +127,11 @@ def packed_otherwise(source: StoredArray, target: StoredArray) -> bool:
     return kinds[0] != kinds[1] or (not any(kinds) and Pack.attribute in target.attributes)
 
 
-PACKED_ATTRIBUTES = (*PACKING_ATTRIBUTES, *meaning.FILL_ATTRIBUTES, "valid_range", "valid_min", "valid_max")
-"""Attributes in stored units, or of the type of the stored values."""
+PACKED_ATTRIBUTES = (
+    *(*PACKING_ATTRIBUTES, *meaning.FILL_ATTRIBUTES),
+    *("valid_range", "valid_min", "valid_max", "actual_range"),
+)
+"""Attributes in stored units, of the type of the stored values, or of their ends."""
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:
