@@ -327,7 +327,8 @@ class Pack(Rounding):
             bound.
         """
         low, high = self._ends(extent)
-        marks = extent.missing or ((math.nan,) if spare else ())
+        # Files of one range have the same attributes, whether values are missing or not.
+        marks = extent.missing or ((math.nan,) if spare or self.range is not None else ())
         if len(marks) > _MOST_MARKS:
             raise ParameterError(
                 f"expected at most {_MOST_MARKS} different missing values, which _FillValue and missing_value tell"

@@ -162,3 +162,36 @@ def test_confirmed_measures_of_several_files_are_the_worst(path: Path, tmp_path:
     both = psnr(path, tmp_path / "b.h5")
     assert both == psnr(tmp_path / "b.h5", path)
     assert 0 < both < psnr(path) - 10
+
+
+def test_packing_of_several_files_has_a_range_so_that_all_get_the_same_attributes(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for name, offset in (("a", 280.0), ("b", 300.0)):
+        values = np.cumsum(random.standard_normal((40, 60, 80)), -1) / 10 + offset
+        values[0, 0, 0] = np.nan if name == "b" else offset
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("v", data=values.astype("f4"), chunks=(4, 60, 80))
+    files = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    plan = tamis.plan(files, {"v": "abs=0.1"}, readers="any", prefer="size")
+    packing = tamis.Pipeline.parse(plan.filters["/v"]).rounding
+    assert isinstance(packing, tamis.Pack)
+    assert packing.range is not None
+    low, high = packing.range
+    with h5py.File(files[0]) as first, h5py.File(files[1]) as second:
+        ends = first["v"][()].min(), np.nanmax(second["v"][()])
+    margins = ends[0] - low, high - ends[1]
+    assert all(0.1 <= margin / (ends[1] - ends[0]) < 0.15 for margin in margins)
+    assert f"the same in all files while values are from {low:g} to {high:g}, the range of the sample and 10%" in str(
+        plan
+    )
+    plan.dump(tmp_path / "r.toml")
+    attributes = []
+    for path in files:
+        result = tamis.repack(path, path.with_suffix(".nc"), tamis.Recipe.load(tmp_path / "r.toml"))
+        assert (result["v"].largest_error or 0) <= 0.1
+        with h5py.File(path.with_suffix(".nc")) as file:
+            attributes.append((file["v"].dtype, {name: str(value) for name, value in file["v"].attrs.items()}))
+    assert attributes[0] == attributes[1]
+    single = tamis.Pipeline.parse(tamis.plan(files[0], {"v": "abs=0.1"}, readers="any", prefer="size").filters["/v"])
+    assert isinstance(single.rounding, tamis.Pack)
+    assert single.rounding.range is None

@@ -65,6 +65,9 @@ _USUAL = _BASE | {"szip"}
 _ALLOWED = {"any": _USUAL, "netcdf": _USUAL | {"zstd"}, "zfp": _USUAL | {"zfp"}}
 """Filters that readers have; netCDF-C is installed with zstd, and nearly all builds of HDF5 have szip."""
 
+_MARGIN = 0.1
+"""Share of the range of a sample by which that of the packing of several files is wider, on either side."""
+
 _LOSS, _PACKING = "loss", "packing"
 _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
@@ -295,8 +298,9 @@ class Candidates:
         want = self._variable.want
         if self._packing is not None or any(name in want.limits for name in RELATIVE):
             return
+        errors = [*absolute_errors(want, self._facts)][: rungs_to_try(want)]
         packing = loosest(
-            [Pack(bound=error) for error in absolute_errors(want, self._facts)][: rungs_to_try(want)],
+            [Pack(bound=error, range=self._common_range()) for error in errors],
             lambda packing: self._keeps(_after(packing, _FALLBACK), rounds=False),
         )
         if packing is not None:
@@ -304,6 +308,17 @@ class Candidates:
             for chain in _PACKED_CHAINS:
                 self._errors[packed := _after(packing, chain)] = error
                 yield packed
+
+    def _common_range(self) -> tuple[float, float] | None:
+        """Return a range for all of several files, so that all get the same attributes; None for a single file."""
+        if len(self._variable.arrays) == 1:
+            return None
+        facts = self._facts
+        margin = _MARGIN * (facts.span or abs(facts.low) or 1.0)
+        places = math.floor(math.log10(margin))
+        low = float(f"{math.floor((facts.low - margin) / 10.0**places)}e{places}")
+        high = float(f"{math.ceil((facts.high + margin) / 10.0**places)}e{places}")
+        return (0.0 if low < 0 <= facts.low else low), (0.0 if high > 0 >= facts.high else high)
 
     def _plans(self, filters: Pipeline, required: Requirement | None = None) -> list[ArrayPlan]:
         return self._cached_plans(filters, required)
@@ -390,7 +405,13 @@ class Candidates:
     def condition(self, filters: Pipeline) -> str:
         """Return what else to know of a choice: that it packs, or when rounding keeps an absolute bound."""
         if packs(filters):
-            return "; readers unpack its integers by scale_factor and add_offset"
+            text = "; readers unpack its integers by scale_factor and add_offset"
+            if (ends := self._common_range()) is None:
+                return text
+            return (
+                f"{text}, which are the same in all files while values are from {ends[0]:g} to {ends[1]:g}, the range"
+                f" of the sample and {_MARGIN:.0%} of it on either side"
+            )
         bound = absolute_bound(self._variable.want, self._facts)
         rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:
