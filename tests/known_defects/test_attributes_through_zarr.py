@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from h5py import h5a, h5s, h5t
 
 import tamis
 
@@ -74,6 +76,7 @@ def lists(*rows: Any, shape: tuple[int, ...] | None = None) -> Any:
 
 LETTERS = lists(np.array([b"a", b"bc"], "S2"), np.array([b"d"], "S2"))
 NUMBERS = lists(np.array([1, 2]), np.array([], "i8"), np.array([3]), np.array([4, 5]))
+RECORD = np.dtype([("a", "u1"), ("b", [("c", "i2"), ("d", "f4", 2)])])
 TYPED: dict[str, tuple[Any, Any]] = {
     "fields of MATLAB": (lists(np.array([b"a", b"b"], "S1"), np.array([b"c"], "S1")), h5py.vlen_dtype(np.dtype("S1"))),
     "lists of letters": (LETTERS, h5py.vlen_dtype(np.dtype("S2"))),
@@ -86,6 +89,17 @@ TYPED: dict[str, tuple[Any, Any]] = {
     "colours": (np.array([[0, -1], [7, 0]], ">i2"), COLOURS),
     "complex": (1 - 2j, "<c16"),
     "complex numbers": (np.array([[1 + 2j, np.nan]], ">c8"), ">c8"),
+    "big-endian lists": (NUMBERS, h5py.vlen_dtype(np.dtype(">i4"))),
+    "lists of texts": (lists(np.array(["a", "é"], object), np.array([""], object)), h5py.vlen_dtype(STRINGS)),
+    "lists of booleans": (lists(np.array([True, False])), h5py.vlen_dtype(np.dtype("?"))),
+    "lists of colours": (lists(np.array([7, 0]), np.array([-1])), h5py.vlen_dtype(COLOURS)),
+    "lists of complex": (lists(np.array([1 + 2j]), np.array([3j])), h5py.vlen_dtype(np.dtype("<c8"))),
+    "record": (np.array((1, 2.5, b"ab"), [("a", ">i4"), ("b", "<f8"), ("c", "S3")]), None),
+    "records": (np.array([(1, (2, [3, 4])), (5, (6, [7, 8]))], RECORD), None),
+    "padded record": (np.zeros(2, np.dtype([("a", "i1"), ("b", "f8")], align=True)), None),
+    "record of text": (np.array([(1, "é")], [("a", "i4"), ("text", STRINGS)]), None),
+    "opaque": (np.void(b"\xff\x00a"), None),
+    "time": (np.array(["2020-01-02"], "M8[D]").astype(h5py.opaque_dtype("M8[D]")), None),
 }
 
 
@@ -105,9 +119,78 @@ def test_u54_lists_enumerations_and_complex_numbers_come_back(form: str, tmp_pat
         for path, name in ((path, name) for path in ("x", "g") for name in TYPED):
             kinds = [file[path].attrs.get_id(name).get_type() for file in (before, after)]
             assert kinds[0].equal(kinds[1]), (path, name)
+            assert repr(before[path].attrs[name]) == repr(after[path].attrs[name]), (path, name)
     known = zarr.open_group(store, mode="r")["x"].attrs
     assert known["fields of MATLAB"] == [["a", "b"], ["c"]]
     assert (known["colour"], known["complex"]) == (7, [1.0, -2.0])
+    assert known["big-endian lists"] == [[1, 2], [], [3], [4, 5]]
+    assert known["record"] == {"a": 1, "b": 2.5, "c": "ab"}
+    assert known["opaque"] == "/wBh"
+
+
+def create(owner: h5py.HLObject, name: str, kind: h5t.TypeID, values: Any, shape: tuple[int, ...]) -> None:
+    space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+    h5a.create(owner.id, name.encode(), kind, space).write(values, mtype=kind)
+
+
+def test_u54_array_elements_and_bit_fields_come_back(tmp_path: Path) -> None:
+    source, store, back = (tmp_path / name for name in ("a.h5", "a.zarr", "b.h5"))
+    triples = h5t.array_create(h5t.STD_I32BE, (3,))
+    with h5py.File(source, "w") as file:
+        for owner in (file.create_dataset("x", data=np.arange(4)), file.create_group("g")):
+            create(owner, "triples", triples, np.arange(6, dtype=">i4").reshape(2, 3), (2,))
+            create(owner, "triple", triples, np.arange(3, dtype=">i4"), ())
+            create(owner, "bits", h5t.STD_B16BE, np.array(5, ">u2"), ())
+    run("repack", source, store)
+    run("verify", source, store)
+    run("repack", store, back)
+    run("verify", store, back)
+    run("verify", source, back)
+    with h5py.File(back) as file:
+        assert file["g"].attrs.get_id("bits").get_type().equal(h5t.STD_B16BE)
+        assert file["x"].attrs.get_id("triples").get_type().equal(triples)
+        assert file["x"].attrs["triples"].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ({"nbytes": 8, "members": [["a", 6, "<i4"]]}, {"a": 1}),
+        ({"nbytes": 1 << 40, "members": []}, {}),
+        ({"nbytes": 4, "members": [["a", 0, "<i4"]]}, {"b": 1}),
+        ({"nbytes": 4, "members": [["a", 0]]}, {"a": 1}),
+        ({"of": "<i4", "shape": [1 << 40]}, [1]),
+        ({"of": "<i4", "shape": [2]}, [1]),
+        ({"bits": "<i4"}, 1),
+        ({"nbytes": 3, "tag": ""}, "no base64"),
+        ({"of": {"of": "<i4"}}, [1]),
+    ],
+)
+def test_u54_descriptions_that_do_not_fit_are_ignored(kind: Any, value: Any, tmp_path: Path) -> None:
+    types = {"_nczarr_attr": {"types": {}, "forms": {"a": [json.dumps(kind), []]}}}
+    zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2, attributes={"a": value, **types})
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.h5", {"*": "deflate"})
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert "a" in file.attrs
+
+
+def test_u54_big_endian_lists_are_read_as_netcdf_c_reads_them(tmp_path: Path) -> None:
+    """h5py forgets their byte order."""
+    pair = np.dtype([("n", ">i4"), ("list", h5py.vlen_dtype(np.dtype(">f4")))])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for kind in (">i4", ">f8", "<i4"):
+            file.create_dataset(kind, data=NUMBERS, dtype=h5py.vlen_dtype(np.dtype(kind)))
+            file.attrs.create(kind, NUMBERS, dtype=h5py.vlen_dtype(np.dtype(kind)))
+        file.create_dataset("records", (1,), pair)[0] = (1, np.array([1, 2], ">f4"))
+    with netCDF4.Dataset(tmp_path / "a.h5") as known:
+        expected = [item.tolist() for item in known[">i4"][...]]
+    with tamis.open(tmp_path / "a.h5") as file, xarray.open_dataset(tmp_path / "a.h5", engine="tamis") as dataset:
+        for kind in (">i4", ">f8", "<i4"):
+            own = file[kind][()], file[kind][0:4], file.attrs[kind]
+            for values in (*own, dataset[kind].values, dataset.attrs[kind]):
+                assert [item.tolist() for item in values] == expected
+            assert file[kind][0].tolist() == expected[0]
+        assert file["records"][0]["list"].tolist() == file["records"]["list"][0].tolist() == [1, 2]
 
 
 def test_u54_verify_sees_other_lists(tmp_path: Path) -> None:
@@ -223,18 +306,62 @@ def test_u54_list_of_one_text_stays_a_list(zarr_format: Any, tmp_path: Path) -> 
         assert file.attrs["labels"].tolist() == ["nuclei"]
 
 
-def test_u58_text_that_other_bytes_follow_ends_where_it_ends(tmp_path: Path) -> None:
-    """HDF-EOS and CGNS store what was in memory after the end; what is text there is kept."""
-    kind = h5py.h5t.C_S1.copy()
+@pytest.mark.parametrize(("end", "two"), [(h5t.STR_NULLTERM, "one"), (h5t.STR_NULLPAD, "one\0two")])
+def test_u58_text_that_other_bytes_follow_ends_where_it_ends(end: int, two: str, tmp_path: Path) -> None:
+    """HDF-EOS and CGNS store what was in memory after the end; what is text there is kept, unless a zero ends it."""
+    kind = h5t.C_S1.copy()
     kind.set_size(16)
+    kind.set_strpad(end)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.arange(3)
         for name, text in (("version", b"5.1.10\0\xe8\xff\x01"), ("two", b"one\0two"), ("raw", b"\xff\xfe")):
-            space = h5py.h5s.create(h5py.h5s.SCALAR)
-            h5py.h5a.create(file["x"].id, name.encode(), kind, space).write(np.array(text, "S16"), mtype=kind)
+            create(file["x"], name, kind, np.array(text, "S16"), ())
+            create(file, name, kind, np.array([text, b"two"], "S16"), (2,))
     assert "/x: expected the attribute 'raw'" in run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", code=1)
     with h5py.File(tmp_path / "a.h5", "a") as file:
-        del file["x"].attrs["raw"]
+        del file["x"].attrs["raw"], file.attrs["raw"]
     run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
     run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
-    assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r")["x"].attrs) == {"version": "5.1.10", "two": "one\0two"}
+    known = {"version": "5.1.10", "two": two}
+    assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r")["x"].attrs) == known
+    with xarray.open_dataset(tmp_path / "a.h5", engine="tamis") as dataset:
+        assert dataset["x"].attrs == known
+        assert dataset.attrs == {name: [text, "two"] for name, text in known.items()}
+    with xarray.open_dataset(tmp_path / "a.h5", engine="h5netcdf", phony_dims="sort") as dataset:
+        assert dataset["x"].attrs["two"] == two
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_u54_names_that_zarr_keeps_for_itself_come_back(form: str, tmp_path: Path) -> None:
+    """Such attributes are in files that other programs made of Zarr stores; repack lost them, and said verified."""
+    source, store, copy, back = (tmp_path / name for name in ("a.h5", "a.zarr", "b.zarr", "b.h5"))
+    values = {"_ARRAY_DIMENSIONS": ["a", "b"], "_nczarr_own": "text", "_NCZARR_N": np.array([1.5, 2])}
+    with h5py.File(source, "w") as file:
+        for owner in (file.create_dataset("x", data=np.eye(2)), file.create_group("g"), file):
+            owner.attrs.update(values)
+    for first, second in ((source, store), (store, copy), (copy, back)):
+        run("repack", first, second, *(FORMS[form] if second != back else ()))
+        run("verify", source, second)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        for path in ("/", "g", "x"):
+            assert all(facts(after[path], name) == facts(before[path], name) for name in values)
+    assert xarray.open_zarr(store)["x"].dims == ("phony_dim_0", "phony_dim_1")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_names_of_axes_are_hidden_only_where_they_name_axes(zarr_format: Any, tmp_path: Path) -> None:
+    """In groups, and in arrays of Zarr 3, it is an attribute like any other, as for xarray."""
+    listed = {"_ARRAY_DIMENSIONS": ["y", "x"]}
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format, attributes=listed)
+    names = {"dimension_names": ("y", "x")} if zarr_format == 3 else {}
+    group.create_array("a", data=np.eye(2), attributes=listed, **names)
+    expected = xarray.open_dataset(tmp_path / "a.zarr", engine="zarr", consolidated=False)
+    with xarray.open_dataset(tmp_path / "a.zarr", engine="tamis") as own, tamis.open(tmp_path / "a.zarr") as file:
+        for known, attributes in ((own, file.attrs), (own["a"], file["a"].attrs)):
+            other = expected if known is own else expected["a"]
+            assert known.attrs == other.attrs
+            assert attributes.get("_ARRAY_DIMENSIONS") == other.attrs.get("_ARRAY_DIMENSIONS")
+        assert own["a"].dims == expected["a"].dims
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, zarr_format=zarr_format)
+    assert tamis.verify(tmp_path / "a.zarr", tmp_path / "b.zarr").ok
+    assert xarray.open_dataset(tmp_path / "b.zarr", engine="zarr")["a"].attrs == expected["a"].attrs

@@ -46,7 +46,7 @@ TYPES: dict[str, tuple[Any, Any]] = {
     "integers": sequence("<i4", 1, 2, 3),
     "one integer": sequence("<i4", 1),
     "no integers": sequence("<i4"),
-    "floats": sequence(">f8", 1.5, 2.5),
+    "floats": sequence("<f8", 1.5, 2.5),  # h5py forgets the byte order of big-endian ones
     "records": (h5py.vlen_dtype(PAIR), np.array([(1, 2.0)], PAIR)),
     "texts": (h5py.vlen_dtype(h5py.string_dtype()), np.array(["a", "b"], object)),
 }

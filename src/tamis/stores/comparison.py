@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -21,6 +20,7 @@ from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
+from tamis.stores.data_model import text_of_json
 from tamis.stores.protocols import Change, Unequal
 
 if TYPE_CHECKING:
@@ -247,8 +247,13 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def _same_values(before: Any, after: Any) -> bool:
-    """Return whether values of an attribute are the same, numbers of any type; lists in lists are text of JSON."""
-    before, after = _json_of_lists(before), _json_of_lists(after)
+    """Return whether values of an attribute are the same: numbers of any type, and others as JSON has them."""
+    for one, other in ((before, after), (after, before)):
+        if isinstance(one, str) and (text := text_of_json(other)) is not None:
+            return one == text
+    if _has_lists(before) or _has_lists(after):
+        text = text_of_json(before)
+        return text is not None and text == text_of_json(after)
     first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
     if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
         return _same(before, after)
@@ -256,15 +261,9 @@ def _same_values(before: Any, after: Any) -> bool:
     return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
 
 
-def _json_of_lists(value: Any) -> Any:
-    """Return lists of varying length as the text that readers of JSON have."""
-    if not isinstance(value, np.ndarray) or not any(isinstance(item, np.ndarray) for item in value.flat):
-        return value
-    return json.dumps(value.tolist(), default=_json)
-
-
-def _json(item: Any) -> Any:
-    return _raw(item).decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item.tolist()
+def _has_lists(value: Any) -> bool:
+    """Return whether values are, or have, lists of varying length."""
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.hasobject and value.size > 0
 
 
 def _texts(value: Any) -> list[Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,6 +38,49 @@ class AttributeForm(NamedTuple):
     # set and end; of lists of varying length, that of their items and []
     type: str
     shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
+
+
+def json_value(value: Any) -> Any:
+    """Return an attribute in types of JSON: records as objects, complex numbers as pairs, opaque values in base64.
+
+    ValueError, which includes Unicode's errors, if there are none.
+    """
+    if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
+        if value == value and float(value) != value:
+            raise ValueError(f"expected a value that float64 can hold, got {value} of {value.dtype}")
+        return float(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.dtype.kind == "c":
+            return json_value(np.stack((value.real, value.imag), -1))
+        if value.dtype.kind not in "VmM":
+            return json_value(value.tolist())
+        if isinstance(value, np.ndarray):
+            return [json_value(item) for item in value] if value.ndim else json_value(value[()])
+        if isinstance(value, np.void) and value.dtype.names:
+            return {json_value(name): json_value(value[name]) for name in value.dtype.names}
+        return base64.standard_b64encode(value.tobytes()).decode()
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError(f"expected a value that JSON can hold, got {type(value).__name__}")
+
+
+def text_of_json(value: Any) -> str | None:
+    """Return what readers of JSON have for an attribute whose values have no type there; None for any other."""
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind in "SU" or not value.size:
+        return None
+    if value.dtype.kind not in "VmMOb" and value.ndim < 2:
+        return None
+    try:
+        content = json_value(value)
+    except ValueError:
+        return None
+    return content if isinstance(content, str) else json.dumps(content)
 
 
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))

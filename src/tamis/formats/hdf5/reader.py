@@ -13,7 +13,7 @@ from tamis.arrays.grid import region
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
-from tamis.formats.hdf5.lib.datatypes import Conversion
+from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
 from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
 from tamis.formats.hdf5.library_reader import library_failure
@@ -182,8 +182,10 @@ class DatasetArray(Array):
             empty = Hdf5Array.of(self._dataset).is_unreadable_empty
         if empty:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
+        fields, _ = _split_fields(key)
+        dtype = self.dtype[fields[0]] if len(fields) == 1 and self.dtype.names else self.dtype
         try:
-            return self._dataset[key]
+            return in_native_order(self._dataset[key], dtype)
         except (OSError, RuntimeError, SystemError) as error:  # other errors are about the key
             raise FileError(
                 f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tamis.errors import FileError
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR
 from tamis.rewrite.transfer import UnstorableError
+from tamis.stores.data_model import json_value
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import Codecs
@@ -62,9 +64,6 @@ class Described(Protocol):
     def absent(self) -> int:
         """Number of chunks that are not stored."""
 
-
-DIMENSIONS = "_ARRAY_DIMENSIONS"
-"""Attribute of Zarr 2 in which xarray keeps the names of the axes."""
 
 _TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
 
@@ -143,38 +142,17 @@ def _data_type(dtype: np.dtype[Any]) -> Any:
 
 
 def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
-    """Return the attributes of an array or group in types of JSON; bytes as text."""
+    """Return attributes in types of JSON, bytes as text, without those whose names belong to NCZarr."""
     converted = {}
     for name, value in attributes.items():
         try:
-            converted[_json(name)] = _json(value)
+            converted[json_value(name)] = json_value(value)
         except ValueError as error:
             raise UnstorableError(
                 f"{path}: expected the attribute {name!r} to be numbers or text in UTF-8, which Zarr's JSON has, found"
                 f" {value!r:.80}: change or remove it in a copy of the source"
             ).at(dataset=path) from error
-    return converted
-
-
-def _json(value: Any) -> Any:
-    """Return a value in types of JSON; raise ValueError, which includes Unicode's errors, if there are none."""
-    if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
-        if value == value and float(value) != value:
-            raise ValueError(f"expected a value that float64 can hold, got {value} of {value.dtype}")
-        return float(value)
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "c":
-        return _json(np.stack((value.real, value.imag), -1))
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
-        return _json(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, str):
-        return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    raise ValueError(f"expected a value that JSON can hold, got {type(value).__name__}")
+    return {name: value for name, value in converted.items() if not name.startswith(OF_NCZARR)}
 
 
 def _same(ours: Any, theirs: Any) -> bool:
@@ -197,7 +175,7 @@ def _encoded_fill(value: Any) -> Any:
     scalar = np.asarray(value).reshape(-1)[0]
     if scalar.dtype.kind == "f":
         return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
-    return _json(scalar)
+    return json_value(scalar)
 
 
 _ORDER = (

@@ -47,9 +47,11 @@ def all_attributes(owner: h5py.HLObject) -> dict[str, Any]:
 
 
 def attribute_content(owner: h5py.HLObject, name: str | bytes) -> Any:
-    """Return an attribute as h5py reads it, or, with bitfields and opaque elements, like `stored_values`."""
+    """Return an attribute as h5py reads it, lists in native byte order; bitfields and opaque ones as in the file."""
     try:
-        return owner.attrs[name]
+        value = owner.attrs[name]
+        is_array = isinstance(value, (np.ndarray, np.void))
+        return datatypes.in_native_order(value, owner.attrs.get_id(name).dtype) if is_array else value
     except (OSError, TypeError):
         attribute = h5a.open(owner.id, name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape"))
         if attribute.shape is None or has_references(kind := attribute.get_type()) or datatypes.varies(kind):
@@ -69,6 +71,7 @@ def stored_values(attribute: h5a.AttrID) -> NDArray[Any]:
     base, inner = dtype.subdtype or (dtype, ())
     values = np.zeros((*attribute.shape, *inner), base)
     attribute.read(values, mtype=datatypes.memory_type(file_type, dtype))
+    datatypes.in_native_order(values, base)
     return values
 
 

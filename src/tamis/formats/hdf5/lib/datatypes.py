@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Self
 
 import h5py
@@ -260,3 +260,29 @@ def has_sequences(dtype: np.dtype[Any]) -> bool:
     if dtype.names:
         return any(has_sequences(dtype[name]) for name in dtype.names)
     return h5py.check_vlen_dtype(dtype) not in (None, *TEXTS)
+
+
+def in_native_order(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what h5py reads as a type, with the numbers of lists of varying length swapped where h5py forgets it."""
+    if not dtype.hasobject or not isinstance(values, (np.ndarray, np.void)):
+        return values
+    for name in {*(dtype.names or ())} & {*(values.dtype.names or ())}:
+        in_native_order(values[name], dtype[name])
+    base = h5py.check_vlen_dtype(dtype)
+    if isinstance(base, np.dtype):
+        for item in values.flat if values.dtype.kind == "O" else (values,):
+            if base.hasobject:
+                in_native_order(item, base)
+            elif isinstance(item, np.ndarray) and item.dtype.isnative and not base.isnative and _forgets_byte_order():
+                item.byteswap(inplace=True)
+    return values
+
+
+@cache
+def _forgets_byte_order() -> bool:
+    """Return whether h5py reads the numbers of big-endian lists as if they were little-endian (observed in 3.16)."""
+    swapped, lists = np.dtype(np.int16).newbyteorder("S"), np.empty(1, object)
+    lists[0] = np.array([1], swapped)
+    with h5py.File("lists", "w", driver="core", backing_store=False) as file:
+        file.attrs.create("lists", lists, dtype=h5py.vlen_dtype(swapped))
+        return bool(file.attrs["lists"][0] != 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -16,8 +17,8 @@ import numpy as np
 from h5py import h5a, h5r, h5s, h5t
 from numpy.typing import NDArray
 
-from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import attribute_content, created
+from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.quick_facts import Content
 from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
@@ -76,28 +77,29 @@ def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] |
     name, data = content[0].decode("utf-8", "surrogateescape"), content[3]
     if (known := _known_type(content[1], content[2])) is None or name in INTERNAL:
         return None
-    dtype, shape, form = known
+    dtype, shape, form, end = known
     if dtype is None:
         return name, _decoded_all([text[1:-1] for text in _VARYING.findall(data)]), form
     values = np.frombuffer(data, dtype).reshape(shape)
     if dtype.kind == "S":
-        return name, _fixed_text(name, values), form
+        return name, _fixed_text(name, values, end), form
     return name, values.reshape(-1)[0] if values.size == 1 else values, form
 
 
 @lru_cache(maxsize=1024)  # many attributes have the same
-def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], AttributeForm | None] | None:
-    """Return type, None for texts of varying length, extents and form of an attribute; None if h5py converts it."""
+def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], AttributeForm | None, int] | None:
+    """Return type, None for texts of varying length, extents, form and end of texts; None if h5py converts it."""
     kind = h5t.decode(datatype)
     extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
+    end = 0
     if isinstance(kind, h5t.TypeStringID):
-        dtype = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}")
+        dtype, end = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}"), kind.get_strpad()
     elif type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
         dtype = kind.dtype
     else:
         return None
-    return dtype, shape, _unusual_form(kind, shape)
+    return dtype, shape, _unusual_form(kind, shape), end
 
 
 _VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")
@@ -118,15 +120,16 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
         values = np.empty(attribute.shape, f"S{kind.get_size()}")
         if values.size:
             attribute.read(values, mtype=kind)
-        return _fixed_text(name, values)
+        return _fixed_text(name, values, kind.get_strpad())
     return _decoded_all(np.asarray(values, object).reshape(-1))
 
 
-def _fixed_text(name: str, values: NDArray[np.bytes_]) -> Any:
-    """Return an attribute of fixed-length strings."""
+def _fixed_text(name: str, values: NDArray[np.bytes_], end: int) -> Any:
+    """Return an attribute of fixed-length strings, which end at the first zero if they are null-terminated."""
     if name in FILL_ATTRIBUTES and values.itemsize == 1:
         return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
-    return _decoded_all(values.reshape(-1).tolist())
+    texts = values.reshape(-1).tolist()
+    return _decoded_all([text.partition(b"\0")[0] for text in texts] if end == h5t.STR_NULLTERM else texts)
 
 
 def _decoded_all(values: Iterable[Any]) -> Any:
@@ -178,8 +181,8 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
     """Create an attribute of a form; return False, and write nothing, if its value does not fit."""
     count = 0 if form.shape is None else math.prod(form.shape)
     space = h5s.create_simple(form.shape) if form.shape else h5s.create(h5s.NULL if form.shape is None else h5s.SCALAR)
-    if form.type.endswith(_LIST):
-        return _write_lists(owner, name, value, form, space)
+    if form.type.endswith(_LIST) or form.type.startswith("{"):
+        return _write_parts(owner, name, value, form, space)
     if (":" in form.type) != isinstance(value, (str, bytes, list, tuple)):
         return False
     if ":" in form.type:
@@ -200,25 +203,77 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
     return True
 
 
-def _write_lists(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm, space: h5s.SpaceID) -> bool:
-    """Create an attribute of lists of varying length, which are JSON's in other formats."""
-    count = space.get_simple_extent_npoints()
-    base = form.type.removesuffix(_LIST)
-    kind: Any = _text_type(base, 1) if ":" in base else _number_type(base)
+def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm, space: h5s.SpaceID) -> bool:
+    """Create an attribute of lists, records and the like, whose values are JSON's in other formats."""
     try:
-        lists = json.loads(value) if isinstance(value, str) else np.asarray(value).tolist()
+        kind = _type_of_parts(form.type)
+        dtype = kind.dtype
+        items = json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
+        items = items.tolist() if isinstance(items, (np.ndarray, np.generic)) else items
+        count = space.get_simple_extent_npoints()
         for _ in form.shape[1:] if form.shape and count > 1 else ():
-            lists = [row for rows in lists for row in rows]
-        rows: list[Any] = [np.array(row, kind.dtype) for row in (lists if count > 1 else [lists] * count)]
-    except (AttributeError, OverflowError, TypeError, ValueError):
-        return False
-    if len(rows) != count:
-        return False
-    sequences = np.array([(row.size, row.ctypes.data) for row in rows], np.uint64)  # hvl_t of HDF5
-    kind = h5t.vlen_create(kind)
+            items = [row for rows in items for row in rows]
+        items = items if count > 1 else [items] * count
+        base, inner = dtype.subdtype or (dtype, ())
+        values = np.empty((count, *inner), base)
+        if len(items) != count:
+            return False
+        for index, item in enumerate(items):
+            values[index] = _from_json(item, dtype)
+        values = values.reshape((*(form.shape or ()), *inner))
+        memory = memory_type(kind, dtype)
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError):
+        return False  # metadata of other programs
     attribute = created(owner, name, kind, space)
-    calls.call("H5Awrite", attribute.id, kind.id, sequences.ctypes.data)
+    if count:
+        attribute.write(values, mtype=memory)
     return True
+
+
+def _type_of_parts(described: Any) -> Any:
+    """Return the type with a name or description: `_type_name` and `_described` the other way round."""
+    if isinstance(described, str) and not described.startswith("{"):
+        base = described.removesuffix(_LIST)
+        kind = _text_type(base, 1) if ":" in base else _number_type(base)
+        return kind if base == described else h5t.vlen_create(kind)
+    match json.loads(described) if isinstance(described, str) else described:
+        case {"nbytes": int(nbytes), "members": members} if 0 < nbytes <= _MOST_NBYTES:
+            kind = h5t.create(h5t.COMPOUND, nbytes)
+            for name, offset, member in members:
+                kind.insert(name.encode(), offset, _type_of_parts(member))
+            return kind
+        case {"of": base, "shape": [*shape]}:
+            return h5t.array_create(_type_of_parts(base), tuple(shape))
+        case {"of": base}:
+            return h5t.vlen_create(_type_of_parts(base))
+        case {"nbytes": int(nbytes), "tag": tag} if 0 < nbytes <= _MOST_NBYTES:
+            kind = h5t.create(h5t.OPAQUE, nbytes)
+            kind.set_tag(tag.encode())
+            return kind
+        case {"bits": name} if name in _BITS:
+            return _BITS[name]
+    raise ValueError(described)
+
+
+def _from_json(item: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a value of a type from JSON's."""
+    if dtype.names:
+        return tuple(_from_json(item[name], dtype[name]) for name in dtype.names)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        parts = np.asarray(item, object).reshape(-1) if base.kind not in "c" else [*item]
+        return np.array([_from_json(part, base) for part in parts], base).reshape(shape)
+    base = h5py.check_vlen_dtype(dtype)
+    if isinstance(base, np.dtype):
+        items = np.empty(len(item := item if isinstance(item, list) else [item]), base)
+        for index, part in enumerate(item):
+            items[index] = _from_json(part, base)
+        return items
+    if dtype.kind in "VmM":
+        return np.frombuffer(base64.standard_b64decode(item), dtype)[0]
+    if dtype.kind == "c":
+        return complex(*item)
+    return item.encode() if isinstance(item, str) else item
 
 
 def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> bool:
@@ -231,12 +286,13 @@ def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> bool:
 
 
 def _type_name(kind: h5t.TypeID) -> str:
-    """Return the name of a type of numbers, enumerations, texts or lists of them; empty for others."""
+    """Return the name of a type: of NumPy, texts or lists of them, or as JSON; empty if NumPy has no such values."""
     if kind.detect_class(h5t.REFERENCE):
         return "references"
     if isinstance(kind, h5t.TypeVlenID):
         inner = _type_name(kind.get_super())
-        return inner if inner.endswith(_LIST) or inner.startswith("str") or not inner else inner + _LIST
+        is_plain = inner and not inner.endswith(_LIST) and not inner.startswith(("str", "{"))
+        return inner + _LIST if is_plain else _description(kind)
     if isinstance(kind, h5t.TypeStringID):
         size = "str" if kind.is_variable_str() else f"S{kind.get_size()}"
         return f"{size}:{_CHARSETS.get(kind.get_cset(), '')}:{_ENDS.get(kind.get_strpad(), '')}"
@@ -248,7 +304,52 @@ def _type_name(kind: h5t.TypeID) -> str:
         members = ((kind.get_member_name(i), kind.get_member_value(i)) for i in range(kind.get_nmembers()))
         return ",".join((dtype.str, *(f"{quote(member, safe='')}={number}" for member, number in members)))
     numeric = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and dtype.kind in "iuf"
-    return dtype.str if numeric or dtype.kind in "bc" else ""
+    if numeric or dtype.kind in "bc":
+        return dtype.str
+    return _description(kind) if isinstance(kind, _WITH_DESCRIPTION) else ""
+
+
+_MOST_NBYTES = 1 << 16
+"""Limit of the size of a value, which an attribute of HDF5 can have."""
+
+_WITH_DESCRIPTION = (h5t.TypeCompoundID, h5t.TypeArrayID, h5t.TypeOpaqueID, h5t.TypeBitfieldID)
+
+_BITS = {
+    kind.dtype.str: kind
+    for kind in (
+        *(h5t.STD_B8LE, h5t.STD_B16LE, h5t.STD_B32LE, h5t.STD_B64LE),
+        *(h5t.STD_B16BE, h5t.STD_B32BE, h5t.STD_B64BE),
+    )
+}
+
+
+def _description(kind: h5t.TypeID) -> str:
+    """Return the name of a type with parts: its description as JSON; empty if NumPy has no such values."""
+    try:
+        _ = kind.dtype
+        return json.dumps(_described(kind))
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def _described(kind: h5t.TypeID) -> Any:
+    """Return the description of a type; ValueError if there is none."""
+    if isinstance(kind, h5t.TypeCompoundID) and kind.dtype.kind != "c":
+        numbers = range(kind.get_nmembers())
+        parts = [(kind.get_member_name(i), kind.get_member_offset(i), kind.get_member_type(i)) for i in numbers]
+        members = [[name.decode(), offset, _described(member)] for name, offset, member in parts]
+        return {"nbytes": kind.get_size(), "members": members}
+    if isinstance(kind, h5t.TypeArrayID):
+        return {"of": _described(kind.get_super()), "shape": list(kind.get_array_dims())}
+    if isinstance(kind, h5t.TypeVlenID):
+        return {"of": _described(kind.get_super())}
+    if isinstance(kind, h5t.TypeOpaqueID):
+        return {"nbytes": kind.get_size(), "tag": kind.get_tag().decode()}
+    if isinstance(kind, h5t.TypeBitfieldID):
+        return {"bits": kind.dtype.str}
+    if not (name := _type_name(kind)):
+        raise ValueError(kind)
+    return name
 
 
 def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:

@@ -300,7 +300,13 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
-        known = netcdf_attributes(self.stored_attributes, self.numpy_type, self.zarr_format, self._attribute_types)
+        known = netcdf_attributes(
+            self.stored_attributes,
+            self.numpy_type,
+            self.zarr_format,
+            self._attribute_types,
+            names_axes=getattr(self.array.metadata, "dimension_names", None) is None,
+        )
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
             known.setdefault("_FillValue", self.fill_value[()])
         return known

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tamis import meaning
-from tamis.stores.data_model import AttributeForm
+from tamis.stores.data_model import AttributeForm, json_value
 
 NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
@@ -29,6 +29,12 @@ Types = dict[str, Any]
 
 _FILL = "_FillValue"
 """The attribute of which Zarr 3 has the first value alone, as xarray reads it: types have all of them then."""
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""The attribute of arrays with which xarray names axes in Zarr 2."""
+
+OF_NCZARR = ("_nczarr", "_NCZARR")
+"""Beginnings of the names of netCDF-C's own attributes."""
 
 _OF_ARRAYS = "arrays"
 _FORMS = "forms"
@@ -49,7 +55,20 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
         kind = forms[_FILL].type if _FILL in forms else values.dtype.str
         types[_FILL] = [kind, [*values.shape], values.tolist()]
+    types |= {name: _with_value(value, types.get(name)) for name, value in attributes.items() if _is_reserved(name)}
     return types  # netCDF-C has no "|"
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether an attribute of that name belongs to the format, so that one of a source is only among types."""
+    return name == DIMENSIONS or name.startswith(OF_NCZARR)
+
+
+def _with_value(value: Any, known: Any) -> list[Any]:
+    """Return type, shape and value of an attribute."""
+    if not isinstance(known, list):
+        known = ["str:utf-8:nullterm" if isinstance(value, (str, list)) else value.dtype.str, [*np.shape(value)]]
+    return [*known, json_value(value)]
 
 
 def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict[str, Any]:
@@ -153,17 +172,27 @@ def _flat(value: Any) -> Iterator[Any]:
     return itertools.chain.from_iterable(map(_flat, value)) if isinstance(value, list) else iter((value,))
 
 
-DIMENSIONS = "_ARRAY_DIMENSIONS"
-_HIDDEN = (DIMENSIONS, "_nczarr_", "_NCZARR", "_nczarr", "_NCProperties", "_Netcdf4")
+_HIDDEN = (*OF_NCZARR, "_NCProperties", "_Netcdf4")
 _OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks")
 """Attributes that have the type of the values, unless their own is known."""
 
 
 def netcdf_attributes(
-    attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, zarr_format: int, types: Mapping[str, Any]
+    attributes: Mapping[str, Any],
+    dtype: np.dtype[Any] | None,
+    zarr_format: int,
+    types: Mapping[str, Any],
+    *,
+    names_axes: bool = False,
 ) -> dict[str, Any]:
-    """Return attributes without internal ones: text as `str`, numbers in types of NumPy, anything else as JSON."""
-    known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
+    """Return attributes without internal ones: text as `str`, numbers in types of NumPy, anything else as JSON.
+
+    `names_axes` tells that the names of axes are an attribute.
+    """
+    hidden = (*_HIDDEN, *((DIMENSIONS,) if names_axes else ()))
+    known = {name: value for name, value in attributes.items() if not name.startswith(hidden)}
+    reserved = {name: kind for name, kind in types.items() if name.startswith(hidden) and form_of(kind)}
+    known |= {name: kind[2] for name, kind in reserved.items() if len(kind) == 3}
     is_number = dtype is not None and dtype.kind in "iuf"
     if zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
         known["_FillValue"] = _decoded_fill(fill)

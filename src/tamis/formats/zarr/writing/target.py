@@ -20,7 +20,6 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType, Deflate, Filter, Shuffle
 from tamis.formats.zarr.array_metadata import (
-    DIMENSIONS,
     Json,
     attributes_2,
     consolidate,
@@ -32,7 +31,7 @@ from tamis.formats.zarr.array_metadata import (
 )
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
-from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR, Types, types_of, with_types_of
 from tamis.formats.zarr.stored.store import quietly
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
@@ -80,10 +79,6 @@ def kept_plan(array: StoredArray) -> Rewrite:
     return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
 
 
-_OF_NCZARR = ("_nczarr", "_NCZARR")
-"""Beginnings of attributes that name objects of the whole store."""
-
-
 @dataclass(slots=True)
 class CopiedArray:
     """A new array with the files of another one; see `tamis.formats.zarr.writing.target.NewArray`."""
@@ -129,8 +124,9 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
             pass
-    attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(_OF_NCZARR)}
-    attributes.pop(DIMENSIONS, None)
+    attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(OF_NCZARR)}
+    if DIMENSIONS not in variable.attributes:
+        attributes.pop(DIMENSIONS, None)
     types = types_of(variable.attributes, variable.forms)
     return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types)
 
