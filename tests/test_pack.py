@@ -76,6 +76,18 @@ def test_missing_values_get_codes_next_to_the_others() -> None:
         Pack(0.5).codes(F4, facts.plus(PackingRange(0, 0, (-1.0,))))
 
 
+@pytest.mark.parametrize("dtype", [F4, F8])
+@pytest.mark.parametrize("marks", [(), (NAN,), (1e30, NAN)])
+def test_no_value_is_the_number_that_is_the_code_of_missing_ones(dtype: Any, marks: tuple[float, ...]) -> None:
+    for bound in (0.05, 0.1, 0.0625, 0.5, 1.0, 2.0, 0.7):
+        for low, high in ((0.0, 8.5), (-3.0, 3.0), (-60.0, 60.0), (0.0, 120.0), (-127.0, 127.0), (-3e4, 3e4), (1, 9e4)):
+            codes = Pack(bound).codes(dtype, PackingRange(low, high, marks))
+            values = codes.unpack(np.arange(codes.low, codes.high + 1))
+            assert not np.isin([code for _, code in codes.missing], values).any()
+            info = np.iinfo(codes.dtype)
+            assert info.min <= codes.low - len(marks) <= codes.high <= info.max
+
+
 def test_zeros_stay_zeros_and_others_do_not_become_zero_where_asked() -> None:
     values = np.array([0.0, -0.0, 0.04, 0.3], "f4")
     codes = Pack(0.1).codes(F4, PackingRange.of(values, ()))

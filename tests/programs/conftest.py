@@ -22,6 +22,8 @@ RECIPES = {
     "zfp": f"zfp(accuracy={BOUND})|shuffle|deflate(4)",
     "masks": f"zfp(accuracy={BOUND})|shuffle|deflate(4)",
     "rounded": f"absolute({BOUND})|shuffle|deflate(4)",
+    "packed": f"pack({BOUND})|shuffle|deflate(4)",
+    "zeros": f"pack({BOUND})|shuffle|deflate(4)",
 }
 SHAPE, CHUNK = (8, 24, 32), (4, 12, 16)
 
@@ -40,14 +42,14 @@ class Target(NamedTuple):
 
 @pytest.fixture(scope="session")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
-    """Files of ``repack``: through zfp, the same with a chunk stored without it, and rounded."""
+    """Files of ``repack``: through zfp, the same with a chunk stored without it, rounded, and packed."""
     folder = tmp_path_factory.mktemp("programs")
     full = np.random.default_rng(3).standard_normal(SHAPE).cumsum(axis=0).astype("f4") / 10 + 280
     gaps = full.copy()
     gaps[:, :6, :5] = np.nan
     found = {}
     for name, recipe in RECIPES.items():
-        values = full if name == "zfp" else gaps
+        values = full if name == "zfp" else np.maximum(gaps - 280, 0) if name == "zeros" else gaps
         ds = xr.Dataset(
             {"t": (("time", "lat", "lon"), values, {"units": "K"})},
             coords={

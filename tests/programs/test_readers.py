@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -30,7 +31,11 @@ READERS: dict[str, tuple[str, ...]] = {
     "Octave ncread": ("octave", "--no-gui", "-q", "--eval", f"pkg load netcdf; v = ncread('{{}}', 't'); {_OCTAVE}"),
     "Octave load": ("octave", "--no-gui", "-q", "--eval", f"v = load('-hdf5', '{{}}').t; {_OCTAVE}"),
     "h5py": (sys.executable, "-c", f"import h5py; v = h5py.File('{{}}')['t'][:]; {_PRINT}"),
-    "netCDF4": (sys.executable, "-c", f"import netCDF4; v = netCDF4.Dataset('{{}}')['t'][:].filled(); {_PRINT}"),
+    "netCDF4": (
+        sys.executable,
+        "-c",
+        f"import netCDF4; v = netCDF4.Dataset('{{}}')['t'][:].filled(float('nan')); {_PRINT}",
+    ),
     "PyTables": (sys.executable, "-c", f"import tables; v = tables.open_file('{{}}').root.t[:]; {_PRINT}"),
     "h5netcdf": (sys.executable, "-c", f"import h5netcdf; file = h5netcdf.File('{{}}'); v = file['t'][:]; {_PRINT}"),
     "xarray": (sys.executable, "-c", f"import xarray; v = xarray.open_dataset('{{}}', engine='netcdf4').t; {_PRINT}"),
@@ -81,6 +86,54 @@ def test_u38_gdal_with_the_plugin_reads_every_value_within_the_bound(
         assert done.code == 0, done.output
         values = np.fromfile(tmp_path / "raw.bin", "<f4").astype("f8")
         targets[kind].check(np.where(values > 9e36, np.nan, values))
+
+
+@pytest.mark.parametrize("kind", ["packed", "zeros"])
+@pytest.mark.parametrize("program", ["R ncdf4", "R terra", "Octave ncread", "netCDF4", "xarray", "Dask"])
+def test_programs_unpack_every_value_within_the_bound(
+    program: str, kind: str, targets: dict[str, Target], run: Run
+) -> None:
+    done = run(*(word.format(targets[kind].path) for word in READERS[program]), plugin=False)
+    assert done.code == 0, done.output[-2000:]
+    targets[kind].check(numbers(done.values))
+
+
+@pytest.mark.parametrize("kind", ["packed", "zeros"])
+@pytest.mark.parametrize(
+    "command", ["ncpdq -O -U {} o.nc", "ncap2 -O -s t=t*1.0f {} o.nc", "cdo -s -b F32 copy {} o.nc"]
+)
+def test_nco_and_cdo_unpack_every_value_within_the_bound_and_lose_no_zero(
+    command: str, kind: str, targets: dict[str, Target], run: Run, tmp_path: Path
+) -> None:
+    """They compare unpacked values with the number of the packed fill value."""
+    done = run(*(word.format(targets[kind].path) for word in command.split()), plugin=False)
+    assert done.code == 0, done.output
+    with netCDF4.Dataset(tmp_path / "o.nc") as file:
+        assert file["t"].dtype == np.float32
+        targets[kind].check(np.ma.filled(file["t"][:].astype("f8"), np.nan))
+
+
+@pytest.mark.parametrize("kind", ["packed", "zeros"])
+def test_gdal_unscales_every_value_within_the_bound(
+    kind: str, targets: dict[str, Target], run: Run, tmp_path: Path
+) -> None:
+    command = ("gdal_translate", "-q", "-unscale", "-ot", "Float32", "-of", "ENVI", "-co", "INTERLEAVE=BSQ")
+    done = run(*command, f"NETCDF:{targets[kind].path}:t", "raw.bin", plugin=False)
+    assert done.code == 0, done.output
+    values = np.fromfile(tmp_path / "raw.bin", "<f4").astype("f8")
+    with netCDF4.Dataset(targets[kind].path) as file:
+        targets[kind].check(np.where(values == file["t"]._FillValue, np.nan, values))
+
+
+@pytest.mark.parametrize("program", ["ncdump", "ncks", "h5dump", "R hdf5r", "Octave load", "h5py", "PyTables"])
+def test_other_programs_show_the_integers_of_packed_values(program: str, targets: dict[str, Target], run: Run) -> None:
+    command = " ".join(READERS[program]).replace("%.9g", "%d") if program == "ncks" else ""
+    done = run(*(word.format(targets["packed"].path) for word in command.split() or READERS[program]), plugin=False)
+    assert done.code == 0, done.output[-2000:]
+    with netCDF4.Dataset(targets["packed"].path) as file:
+        scale, offset, fill = (file["t"].getncattr(name) for name in ("scale_factor", "add_offset", "_FillValue"))
+    codes = numbers(done.values)
+    targets["packed"].check(np.where(codes == fill, np.nan, codes) * float(scale) + float(offset))
 
 
 def test_u38_gdal_without_the_plugin_fails_but_gdalinfo_exits_0(targets: dict[str, Target], run: Run) -> None:

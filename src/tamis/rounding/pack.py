@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -26,6 +26,9 @@ _NARROW, _LEAST_NARROW_BITS = np.dtype(np.float32), 6
 """Float32, and the fewest bits of a step, 3 % shorter at most, that it is preferred with."""
 
 _TYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
+
+_NEAR = (0, 7, 11, 13)
+"""Codes that are tried for the first missing value: numbers that programs compare or compute with are rarely these."""
 
 _MOST_MARKS = 2
 """Missing values that a file can tell apart: by ``_FillValue`` and ``missing_value``."""
@@ -173,20 +176,45 @@ def codes_in_steps(
 ) -> Codes | None:
     """Return the codes of values between two; None if unpacking would not be exact, or 32 bits do not suffice."""
     first, last = round(low / step), round(high / step)
-    count = last - first + 1 + len(marks)
-    dtype = next((dtype for dtype in _TYPES if count <= 1 << 8 * dtype.itemsize), None)
-    if dtype is None:
-        return None
-    # szip takes codes as unsigned: they are negative only if they would not fit otherwise.
-    begin = 0 if count <= 1 << (8 * dtype.itemsize - 1) else -(1 << (8 * dtype.itemsize - 1))
-    start = begin + len(marks)
-    shift = first - start  # the offset, in steps
     info = np.finfo(unpacked)
-    most = max(abs(begin), abs(start + last - first), abs(first), abs(last), abs(shift))
-    if most > _exact_steps(unpacked, step) or most * step > float(info.max) or step < float(info.tiny):
+    most = min(float(info.max) / step, _exact_steps(unpacked, step))
+    if step < float(info.tiny) or max(abs(first), abs(last)) > most:
         return None
-    codes = Codes(dtype, unpacked, step, shift * step, start, start + last - first, bound)
-    return replace(codes, missing=tuple(zip(marks, range(begin, start), strict=True)))
+    types = [dtype for dtype in _TYPES if last - first + 1 + len(marks) <= 1 << 8 * dtype.itemsize]
+    for dtype, begin in _begins(types, step, (first, last), len(marks)):
+        start = begin + len(marks)
+        shift = first - start  # the offset, in steps
+        if max(abs(begin), abs(start + last - first), abs(shift)) <= most:
+            codes = Codes(dtype, unpacked, step, shift * step, start, start + last - first, bound)
+            return replace(codes, missing=tuple(zip(marks, range(begin, start), strict=True)))
+    return None
+
+
+def _begins(
+    types: Sequence[np.dtype[Any]], step: float, ends: tuple[int, int], mark_count: int
+) -> Iterator[tuple[np.dtype[Any], int]]:
+    """Yield types with a code that missing values begin with, before those of values between two, the best first.
+
+    CDO and NCO compare values, once they are unpacked, with the code of missing ones: no value is that number, unless
+    there is no room. szip takes codes as unsigned: they are negative only if they would not fit otherwise.
+    """
+    first, last = ends
+
+    def is_value(code: int) -> bool:
+        return (code / step).is_integer() and first <= code / step <= last
+
+    rest = []
+    for dtype in types:
+        info = np.iinfo(dtype)
+        least, most = int(info.min), int(info.max) - (mark_count + last - first)
+        near = [(0 if most >= 0 else least) + distance for distance in _NEAR]
+        beyond = (math.floor(last * step) + 1, -mark_count, math.floor(first * step) - mark_count)
+        for begin in (*near, *beyond, least):
+            if least <= begin <= most:
+                if not any(map(is_value, range(begin, begin + mark_count))):
+                    yield dtype, begin
+                rest.append((dtype, begin))
+    yield from rest
 
 
 def codes_of_more(
@@ -218,6 +246,9 @@ def codes_of_more(
     most, shift, info = _exact_steps(unpacked, scale), round(offset / scale), np.iinfo(dtype)
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
     high = min(int(info.max) - 1, most, most - shift)
+    # No value may be the number that is the code of missing ones: see `_begins`.
+    steps = (code / scale - shift for code in reserved)
+    high = min([high, *(int(code) - 1 for code in steps if code.is_integer() and low <= code <= high)])
     if low > high or shift * scale != offset:
         return None
     codes = Codes(dtype.newbyteorder("="), unpacked, scale, offset, low, high, bound)
