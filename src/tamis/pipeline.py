@@ -224,7 +224,7 @@ class Pipeline:
         return bytes(data), mask
 
     @explained(data=BYTES, chunk=_CHUNK)
-    def decode(self, data: Data, mask: int, chunk: ChunkType) -> NDArray[Any]:
+    def decode(self, data: Data, mask: int, chunk: ChunkType, least_nbytes: int | None = None) -> NDArray[Any]:
         """Undo `encode`.
 
         Parameters
@@ -235,6 +235,8 @@ class Pipeline:
             Its filter mask: filters whose bit is set were skipped.
         chunk
             Type and shape of the chunk.
+        least_nbytes
+            Bytes that must be there if the end of a partial chunk is not stored, which is zeros then; by default all.
 
         Returns
         -------
@@ -255,8 +257,10 @@ class Pipeline:
         data = self._undo(data, mask, chunk, 0)
         if chunk.dtype.hasobject:
             raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
-        if len(data) != chunk.nbytes:
+        missing = chunk.nbytes - len(data)
+        if missing and not 0 < missing <= chunk.nbytes - (chunk.nbytes if least_nbytes is None else least_nbytes):
             raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
+        data = b"".join((data, bytes(missing))) if missing else data
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
     @explained(data=BYTES, mask=WHOLE, chunk=_CHUNK)

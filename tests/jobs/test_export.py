@@ -307,3 +307,24 @@ def test_missing_package_named_with_its_extra(tmp_path: Path) -> None:
     code = f"import sys; sys.modules['icechunk'] = None; import tamis; tamis.export({str(source)!r}, 'x', 'icechunk')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'tamis[icechunk]'" in run.stderr
+
+
+def test_links_that_are_left_out_are_noted(tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("x", data=np.arange(4.0)).dims[0].label = "t"
+            file["same"] = h5py.SoftLink("/x")
+            file["gone"] = h5py.SoftLink("/nothing")
+            file["other"] = h5py.ExternalLink("b.h5", "/x")
+            file.create_group("g").attrs["ref"] = file["x"].ref
+    result = tamis.export(tmp_path / "a.h5", tmp_path / "a.json")
+    notes = (
+        "/gone: soft link to /nothing: left out",
+        "/other: external link to b.h5 /x: left out",
+        "/g: attribute 'ref' of references: left out",
+    )
+    assert result.notes == notes
+    run = tamis_export(tmp_path / "a.h5", "--to", "kerchunk", "-o", tmp_path / "b.json")
+    assert all(note in run.stdout for note in notes)
+    options = ("--to", "kerchunk", "-o", tmp_path / "c.json", "--json", "--drop", "other")
+    assert json.loads(tamis_export(tmp_path / "a.h5", *options).stdout)["notes"] == [notes[0], notes[2]]

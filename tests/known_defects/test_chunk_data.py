@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,30 @@ def test_d19_file_whose_filter_was_never_set_up_is_written_exactly(five_axes: tu
     with h5py.File(path) as file:
         assert np.array_equal(file["v"][:4], values)
         assert masks(file["v"]) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["<f4", [("n", "u1"), ("x", "<f8")]])
+def test_edge_chunk_without_its_end_is_read_as_by_hdf5(kind: Any, tmp_path: Path) -> None:
+    """Some programs (seen in fast5 files) store only what is inside the dataset."""
+    numbers = np.arange(77.0).reshape(7, 11)
+    values = np.zeros((7, 11), kind)
+    values[... if kind == "<f4" else "x"] = numbers
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("x", values.shape, kind, chunks=(4, 6), compression="gzip", shuffle=False)
+        for origin in ((0, 0), (0, 6), (4, 0), (4, 6)):
+            rows, columns = min(4, 7 - origin[0]), min(6, 11 - origin[1])
+            chunk = np.zeros((4, 6), kind)
+            chunk[:rows, :columns] = values[origin[0] : origin[0] + rows, origin[1] : origin[1] + columns]
+            count = (rows - 1) * 6 + columns
+            dataset.id.write_direct_chunk(origin, zlib.compress(chunk.reshape(-1)[:count].tobytes()))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["x"][()].tobytes() == values.tobytes()
+    with tamis.open(tmp_path / "a.h5") as file:
+        assert file["x"][()].tobytes() == file["x"][0:7].tobytes() == values.tobytes()
+        assert file["x"][6, 10] == values[6, 10]
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": "shuffle|deflate"}, larger=True)
+    assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").ok
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["x"].id.write_direct_chunk((4, 6), zlib.compress(values.tobytes()[:5]))
+    with tamis.open(tmp_path / "a.h5") as file, pytest.raises(tamis.FileError, match="expected a chunk of"):
+        file["x"][()]

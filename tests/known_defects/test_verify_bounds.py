@@ -189,3 +189,22 @@ def test_u06_pattern_leaves_out_what_is_no_numbers(last: str, tmp_path: Path) ->
         result = verify(*pair, "--bound", f"{name}:0.1", "--bound", "x:0.1")
         assert result.exit_code == 2
         assert "expected numbers for a bound of 0.1, got /" in result.stderr
+
+
+def test_virtual_dataset_of_its_own_file_has_the_bound_of_its_sources(tmp_path: Path) -> None:
+    """NeXus files have views of their datasets; repack stored these with loss, and verify said that the views differ."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        layout = h5py.VirtualLayout((2, 1024), "f4")
+        for row, name in enumerate("pq"):
+            file[name] = VALUES.reshape(-1) + row / 3
+            layout[row] = h5py.VirtualSource(".", name, (1024,))
+        file.create_virtual_dataset("view", layout)
+    recipes = {"p": "zfp(accuracy=0.1)", "q": "absolute(0.01)|shuffle|deflate"}
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes)
+    result = tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5", bounds="recorded")
+    assert result.ok, str(result)
+    assert result["/view"].bound == result["/p"].bound
+    assert not tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").ok
+    with h5py.File(tmp_path / "b.h5", "a") as file:
+        file["q"][5] += 1
+    assert not tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5", bounds="recorded", variables=["view"]).ok

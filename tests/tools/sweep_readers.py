@@ -401,7 +401,9 @@ def _variable_differences(expected: Any, got: Any) -> Iterator[str]:
 
 def _stripped(values: Any) -> Any:
     """Return values to compare, texts without spaces at their ends, which netCDF4 keeps and h5py does not."""
-    return plain(np.strings.rstrip(values) if values.dtype.kind in "SU" else values)
+    return plain(
+        np.strings.rstrip(values, b" " if values.dtype.kind == "S" else " ") if values.dtype.kind in "SU" else values
+    )
 
 
 def _attrs_differences(expected: dict[str, Any], got: dict[str, Any]) -> Iterator[str]:

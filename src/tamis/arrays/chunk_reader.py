@@ -184,7 +184,7 @@ class ChunkReader:
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
                 return self._decode(self.pipeline.decode_rest(data, mask, self.chunk), out)
-            return put(self.pipeline.decode(data, mask, self.chunk), out)
+            return put(self.pipeline.decode(data, mask, self.chunk, self._inner_nbytes(origin)), out)
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
@@ -260,6 +260,13 @@ class ChunkReader:
         """Return the shape of the part of a chunk that is inside the array."""
         steps = zip(origin, self.chunk.shape, self.shape, strict=True)
         return tuple([min(step, extent - start) for start, step, extent in steps])
+
+    def _inner_nbytes(self, origin: Origin) -> int:
+        """Return the bytes of a chunk up to its last element inside the array: some programs store no more."""
+        last = 0
+        for extent, step in zip(self.extents(origin), self.chunk.shape, strict=True):
+            last = last * step + extent - 1
+        return (last + 1) * self.chunk.dtype.itemsize
 
     def close(self) -> None:
         """Release the source; running reads finish first."""

@@ -67,12 +67,15 @@ class ExportResult(DatasetsResult[ExportedArray]):
         ``kerchunk``, ``icechunk`` or ``zarr-manifest``.
     datasets
         All arrays.
+    notes
+        Links and attributes that are left out, because they mean nothing outside the file.
     """
 
     sources: tuple[str, ...]
     target: str
     kind: str
     datasets: tuple[ExportedArray, ...]
+    notes: tuple[str, ...] = ()
 
     def _parts(self) -> Iterator[Part]:
         sources = self.sources[0]
@@ -93,6 +96,7 @@ class ExportResult(DatasetsResult[ExportedArray]):
             for array in self.datasets
         ]
         yield Table([header, *rows], folded=(4,), right=(5, 6))
+        yield from (("note", note) for note in self.notes)
         if any("tamis.pipeline" in array.codecs or "h5z_zfp" in array.codecs for array in self.datasets):
             yield "note", "readers need tamis (pip install 'tamis[zarr]') for h5z_zfp and tamis.pipeline"
 
@@ -182,7 +186,7 @@ def export(
         )
         for path, array in references.arrays.items()
     )
-    return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays)
+    return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, references.notes)
 
 
 class ReferenceParser:

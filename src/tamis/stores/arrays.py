@@ -57,6 +57,11 @@ class DescribedArray:
         """See `StoredArray.absent_files`."""
         return ()
 
+    @property
+    def own_sources(self) -> tuple[str, ...]:
+        """See `StoredArray.own_sources`."""
+        return ()
+
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value in the store."""
         return self.fill_value.tobytes()

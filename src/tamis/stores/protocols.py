@@ -298,6 +298,11 @@ class StoredArray(Protocol):
         ...
 
     @property
+    def own_sources(self) -> tuple[str, ...]:
+        """Paths of the arrays of its own file that have all values of a virtual dataset; none for any other array."""
+        ...
+
+    @property
     def is_bare_dimension(self) -> bool:
         """True if the array only represents a dimension, and has no values."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import posixpath
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -290,6 +291,17 @@ class Hdf5Array(DatasetFacts):
         from tamis.formats.hdf5.tree.other_files import absent_sources  # late: few arrays have their values there
 
         return tuple(absent_sources(self.dataset, filename_of(self.file)))
+
+    @property
+    def own_sources(self) -> tuple[str, ...]:
+        """Paths of the datasets of its own file that have all values of a virtual dataset; none for any other."""
+        if self.layout != "virtual":
+            return ()
+        from tamis.formats.hdf5.tree.other_files import SAME_FILE, sources_of  # late, as above
+
+        sources = sources_of(self.dataset)
+        is_own = all(source.file == SAME_FILE for source in sources)
+        return tuple(dict.fromkeys(posixpath.join("/", source.inner) for source in sources)) if is_own else ()
 
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.

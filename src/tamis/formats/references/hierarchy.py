@@ -247,6 +247,7 @@ class References:
     label: str  # Name of the file, or of several
     groups: Mapping[str, Mapping[str, Any]]  # Attributes by path, ``/`` first
     arrays: Mapping[str, ReferencedArray]
+    notes: tuple[str, ...] = ()  # What is left out
 
     @property
     def chunk_count(self) -> int:
@@ -259,9 +260,11 @@ def references_of(store: Store, model: DataModel, url: str, drop: Collection[str
     groups: dict[str, Mapping[str, Any]] = {}
     arrays: dict[str, ReferencedArray] = {}
     problems: list[TamisError] = []
+    notes: list[str] = []
     for group_path in model.group_paths():
         group = model.group(group_path)
         groups[group_path] = group.attributes
+        notes += [printable(f"{place}: {text}: left out") for place, text in group.lost() if not _matches(place, drop)]
         prefix = group_path.rstrip("/")
         for name, reason in group.left_out.items():
             if not _matches(f"{prefix}/{name}", drop):
@@ -277,7 +280,7 @@ def references_of(store: Store, model: DataModel, url: str, drop: Collection[str
                 problems.append(error)
     if problems:
         raise _problem(store.path, problems)
-    return References(store.path, groups, arrays)
+    return References(store.path, groups, arrays, tuple(notes))
 
 
 def _matches(path: str, patterns: Iterable[str]) -> bool:
@@ -305,7 +308,8 @@ def joined(parts: Sequence[References], dimension: str) -> References:
             name = min(part.arrays.keys() ^ first.arrays.keys())
             raise FileError(f"{part.label}: expected the arrays of {first.label}, but only one of them has {name}")
     arrays = {path: _joined_array([part.arrays[path] for part in parts], parts, dimension) for path in first.arrays}
-    return References(f"{first.label} and {len(parts) - 1} others", first.groups, arrays)
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    return References(f"{first.label} and {len(parts) - 1} others", first.groups, arrays, tuple(notes))
 
 
 def _joined_array(arrays: list[ReferencedArray], parts: Sequence[References], dimension: str) -> ReferencedArray:

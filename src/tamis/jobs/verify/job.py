@@ -236,6 +236,10 @@ class _Comparison:
         if bound != RECORDED:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
+        if target.own_sources and target.own_sources == source.own_sources:
+            pairs = [(self.before.arrays.get(path), self.after.arrays.get(path)) for path in target.own_sources]
+            inner = [new_rounding(*pair).get("bound", recorded_bound(pair[1])) for pair in pairs if all(pair)]
+            bounds = {"bound": None if None in inner or len(inner) < len(pairs) else max(inner)}
         return bounds | {"recorded": True}
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
