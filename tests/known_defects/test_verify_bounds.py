@@ -192,7 +192,7 @@ def test_u06_pattern_leaves_out_what_is_no_numbers(last: str, tmp_path: Path) ->
 
 
 def test_virtual_dataset_of_its_own_file_has_the_bound_of_its_sources(tmp_path: Path) -> None:
-    """NeXus files have views of their datasets; repack stored these with loss, and verify said that the views differ."""
+    """NeXus files have views of their datasets; repack stored these with loss, and verify said they differ."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         layout = h5py.VirtualLayout((2, 1024), "f4")
         for row, name in enumerate("pq"):
