@@ -237,10 +237,19 @@ class _Comparison:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
         if target.own_sources and target.own_sources == source.own_sources:
-            pairs = [(self.before.arrays.get(path), self.after.arrays.get(path)) for path in target.own_sources]
-            inner = [new_rounding(*pair).get("bound", recorded_bound(pair[1])) for pair in pairs if all(pair)]
-            bounds = {"bound": None if None in inner or len(inner) < len(pairs) else max(inner)}
+            bounds = {"bound": self._bound_of_sources(target.own_sources)}
         return bounds | {"recorded": True}
+
+    def _bound_of_sources(self, paths: Iterable[str]) -> float | None:
+        """Return the loosest bound that datasets record, of which others are views; None if one records none."""
+        bounds: list[float | None] = []
+        for path in paths:
+            source, target = self.before.arrays.get(path), self.after.arrays.get(path)
+            if source is None or target is None:
+                return None
+            bounds.append(new_rounding(source, target).get("bound", recorded_bound(target)))
+        known = [bound for bound in bounds if bound is not None]
+        return max(known) if len(known) == len(bounds) else None
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):
