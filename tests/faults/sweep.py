@@ -89,9 +89,11 @@ def tamis_command(*words: object) -> int:
     return 0
 
 
-def repack(*options: str, target: str = "target.h5", chunks: str = "2x32x32") -> Callable[[Path], int]:
+def repack(
+    *options: str, filters: str = "", target: str = "target.h5", chunks: str = "2x32x32"
+) -> Callable[[Path], int]:
     """Run `tamis repack`."""
-    arguments = ("-f", f"x:{FILTERS}", "-c", f"x:{chunks}", "-j", 1, *options)
+    arguments = ("-f", f"x:{filters or FILTERS}", "-c", f"x:{chunks}", "-j", 1, *options)
     return lambda folder: tamis_command("repack", folder / "in/source.h5", folder / "out" / target, *arguments)
 
 
@@ -162,7 +164,7 @@ def is_complete(path: Path) -> bool:
     import tamis
 
     try:
-        stored = np.asarray(tamis.open(path)["x"])
+        stored = np.asarray(tamis.open(path, unpack=True)["x"])
     except Exception:
         return False
     return stored.shape == SHAPE and bool(np.allclose(stored, values(), rtol=0, atol=0.01, equal_nan=True))
@@ -173,6 +175,7 @@ JOBS = (
     Job("repack --overwrite", repack("--overwrite"), old=OLD),
     Job("repack --resume", repack("--resume"), resumed=True),
     Job("repack companion", repack("--missing", "companion")),
+    Job("repack packed", repack(filters="pack(bound=0.01)|shuffle|deflate(4)")),
     Job("repack, source", repack(), "in"),
     # 96 chunks, each with a folder of its own, which are synced all at once.
     Job("repack to Zarr", repack("--overwrite", target=ZARR, chunks="1x16x16"), old=OLD, target=ZARR),
