@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 import tamis
 from tamis.errors import DataError, ParameterError
 from tamis.rounding import Codes, Pack, PackingRange
+from tamis.rounding.pack import codes_of_more
 
 NAN = math.nan
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -86,6 +87,19 @@ def test_no_value_is_the_number_that_is_the_code_of_missing_ones(dtype: Any, mar
             assert not np.isin([code for _, code in codes.missing], values).any()
             info = np.iinfo(codes.dtype)
             assert info.min <= codes.low - len(marks) <= codes.high <= info.max
+
+
+@pytest.mark.parametrize("bound", [1e26, 0.1, 0.0625, 1e-33])
+def test_more_values_have_at_least_the_codes_of_the_range(bound: float) -> None:
+    ends = (-3000 * bound, 4000 * bound)
+    for dtype in (F4, F8):
+        codes = Pack(bound, ends).codes(dtype, PackingRange())
+        line, reserved = (codes.scale, codes.offset), [code for _, code in codes.missing]
+        more = codes_of_more(codes.dtype, dtype, line, bound, reserved, (None, None))
+        assert more is not None
+        assert (more.low, more.missing) == (codes.low, codes.missing)
+        assert more.high >= codes.high
+        assert not np.isin(reserved, more.unpack(np.arange(more.low, more.high + 1))).any()
 
 
 def test_zeros_stay_zeros_and_others_do_not_become_zero_where_asked() -> None:

@@ -11,6 +11,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
+from hostile_values import hostile
 
 import tamis
 from tamis.errors import DataError, ParameterError
@@ -81,9 +82,10 @@ def unpackings(path: Path) -> Iterator[Any]:
     """The values as h5py's users unpack them, in each type, and by netCDF4 and xarray, missing ones as NaN."""
     with h5py.File(path) as file:
         codes, own = file["v"][()], file["v"].attrs
+        missing = np.isin(codes, [own[name] for name in ("_FillValue", "missing_value") if name in own])
         for dtype in ("f4", "f8")[own["scale_factor"].itemsize // 8 :]:
             values = codes.astype(dtype) * own["scale_factor"].astype(dtype) + own["add_offset"].astype(dtype)
-            yield np.where(codes == own["_FillValue"], np.nan, values.astype("f8"))
+            yield np.where(missing, np.nan, values.astype("f8"))
     with netCDF4.Dataset(path) as file:
         yield np.ma.filled(file["v"][:].astype("f8"), np.nan)
     for engine in ("h5netcdf", "tamis"):
@@ -200,3 +202,56 @@ def test_encodings_keep_the_bound_at_ties_which_xarray_divides(tmp_path: Path) -
         data.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=encoding)
         for unpacked in unpackings(tmp_path / "a.nc"):
             assert np.nanmax(np.abs(unpacked - values)) <= bound
+
+
+def hostile_writers(values: Any, bound: float) -> Iterator[tuple[str, Callable[[Path], None]]]:
+    """Each writer of values, NaN where they are missing; those of later values get the range."""
+    now = f"pack(bound={bound})|shuffle"
+    later = f"pack(bound={bound},range={float(np.nanmin(values))!r}:{float(np.nanmax(values))!r})|shuffle"
+    count, width = values.shape
+
+    def write(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            tamis.hdf5.write(file, "v", values, filters=now)
+
+    def append(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            most = {"maxshape": (None, width), "chunks": (8, width)}
+            tamis.hdf5.create_dataset(file, "v", (0, width), values.dtype, filters=later, **most)
+        for begin, end in ((0, 13), (13, count)):
+            with h5py.File(path, "r+") as file, tamis.hdf5.Appender(file["v"]) as appender:
+                appender.append(np.ma.masked_invalid(values[begin:end]))
+
+    def assign(path: Path) -> None:
+        with netCDF4.Dataset(path, "w") as file:
+            for name, extent in zip("yx", values.shape, strict=True):
+                file.createDimension(name, extent)
+            tamis.netcdf.create_variable(file, "v", values.dtype, ("y", "x"), later)[:] = values
+
+    def encode(path: Path) -> None:
+        data = xarray.Dataset({"v": (("y", "x"), values)})
+        data.to_netcdf(path, engine="h5netcdf", encoding=tamis.encoding(data, {"v": now}))
+
+    yield from (("write", write), ("append", append), ("assign", assign), ("encode", encode))
+
+
+@pytest.mark.check
+def test_no_writer_gets_one_of_ten_million_hostile_values_wrong(tmp_path: Path) -> None:
+    seen, refused = 0, set()
+    for name, flat, attributes, bound in hostile(np.random.default_rng(12), 90_000):
+        missing = np.isnan(flat) | (flat == attributes.get("_FillValue", np.nan))
+        values = np.where(missing, flat.dtype.type(np.nan), flat).reshape(50, -1)
+        for writer, write in hostile_writers(values, bound):
+            path = tmp_path / "a.nc"
+            path.unlink(missing_ok=True)
+            try:
+                write(path)
+            except (ParameterError, DataError):
+                refused.add(name)
+                continue
+            for unpacked in unpackings(path):
+                np.testing.assert_array_equal(np.isnan(unpacked), np.isnan(values), err_msg=f"{name}: {writer}")
+                assert np.nanmax(np.abs(unpacked - values.astype("f8"))) <= bound, (name, writer, values.dtype)
+            seen += values.size
+    assert refused <= {"spikes", "heavy", "denormal", "large", "tiny", "far from zero"}
+    assert seen > 10_000_000
