@@ -64,6 +64,7 @@ class Appender:
     Steps wait in memory until then. `flush` and `close` also write waiting steps. Such a partial chunk is stored
     without loss, as its filter mask records. It takes more bytes, but continuing from it, in this or a later run, adds
     no error. Use it as a context manager, which closes it; appended steps are written even if an error ends the block.
+    Floats are packed if the dataset is (see `create_dataset`), with NaN and masked ones as missing.
 
     Parameters
     ----------
