@@ -120,6 +120,11 @@ class Pipeline:
         return next((candidate for candidate in self.filters if isinstance(candidate, Zfp)), None)
 
     @property
+    def bounded(self) -> Filter | None:
+        """The filter that encodes values with errors which it can bound, such as zfp, if there is one."""
+        return next((candidate for candidate in self.filters if candidate.bounds_errors), None)
+
+    @property
     def without_rounding(self) -> Pipeline:
         """The filters alone."""
         return self if self.rounding is None else Pipeline(self.stages)
@@ -146,10 +151,10 @@ class Pipeline:
                 ).at(filter=checked)
 
     def refuse_bound(self) -> None:
-        """Raise ParameterError if zfp has a bound instead of a mode; an optional filter would just be left out."""
+        """Raise ParameterError if a bound stands for parameters; an optional filter would just be left out."""
         for item in self.filters[:1]:
-            if isinstance(item, Zfp) and item.bound is not None:
-                item.mode  # noqa: B018  # raises
+            if item.open_bound is not None:
+                item.requested  # noqa: B018  # raises
 
     def check_encodable(self) -> None:
         """Raise MissingFilterError, with advice, if a filter, optional or not, cannot be encoded here."""

@@ -253,7 +253,7 @@ def test_chunk_without_words_that_matter_decoded() -> None:
         (Blosc2(), ""),
         (Blosc2(shuffle="delta"), "tamis can decode blosc2 with shuffle=delta but not encode it"),
         (Blosc2(shuffle="truncate"), "tamis can decode blosc2 with shuffle=truncate but not encode it"),
-        (Sz3(), "tamis can decode sz3 but not encode it: use hdf5plugin with h5py"),
+        (Sz3(), ""),
         (UnknownFilter(400), "tamis does not know filter 400: a package can add it (entry points tamis.filters)"),
         (UnknownFilter(1, (77,), "deflate", "no level"), "filter 1 (deflate): no level"),
     ],
@@ -266,7 +266,11 @@ def test_unencodable_says_why(one: Filter, reason: str) -> None:
 def test_error_bound_only_where_there_is_one() -> None:
     assert Blosc2(shuffle="delta").error_bound == 0
     assert Blosc2(shuffle="truncate").error_bound is None
-    assert Sz3().error_bound is None
+    assert Sz3().error_bound == 1e-4
+    assert Sz3("psnr", 80).error_bound is None
+    assert Sperr("absolute", 0.5).error_bound == 0.5
+    assert Sperr(bound=0.5).error_bound == Sperr(bound=0.5).open_bound == 0.5
+    assert Sperr("rate", 8).error_bound is None
     assert Scaleoffset("integer", 3).error_bound == 0
     assert Scaleoffset("decimal", 3).error_bound == pytest.approx(1e-3)
 

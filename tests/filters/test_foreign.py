@@ -16,8 +16,9 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.errors import MissingFilterError, ParameterError, StreamError
+from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, _plugin_client, from_values
+from tamis.pipeline import Pipeline
 
 FLOATS = ChunkType(np.dtype("f4"), (20, 30))
 Stored = tuple[Filter, tuple[int, ...], ChunkType, bytes, bytes]
@@ -43,8 +44,9 @@ def stored(foreign_file: Path) -> list[Stored]:
 
 
 def worker_pid() -> int:
-    assert _plugin_client._WORKER._process is not None
-    return _plugin_client._WORKER._process.pid
+    (worker,) = _plugin_client._WORKERS._idle[-1:]
+    assert worker._process is not None
+    return worker._process.pid
 
 
 def test_foreign_chunks_of_hdf5plugin_decoded_as_it_reads_them(stored: list[Stored]) -> None:
@@ -116,9 +118,93 @@ def test_foreign_parameters_of_another_chunk_refused(stored: list[Stored]) -> No
 
 
 @pytest.mark.parametrize("one", [Sz3("absolute", 0.1), Sperr("rate", 8)], ids=str)
-def test_foreign_encode_refused(one: Filter) -> None:
-    with pytest.raises(MissingFilterError, match=f"tamis can decode {one.name} but not encode it: use hdf5plugin"):
+def test_foreign_without_hdf5plugin_names_the_extra(one: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingFilterError, match=rf"^{one.name} needs hdf5plugin.*pip install 'tamis\[hdf5plugin\]'"):
         one.encode(bytes(2400), FLOATS, one.stored(FLOATS))
+
+
+FILTERS = [Sz3("absolute", 0.1), Sperr("absolute", 0.1, "none", "swapped"), Sperr("absolute", 0.1, "1e35", "swapped")]
+
+
+@pytest.mark.parametrize("one", FILTERS, ids=str)
+def test_foreign_encodes_within_its_bound(one: Filter) -> None:
+    chunk = ChunkType(np.dtype("f8"), (4, 1, 20, 30))
+    values = np.cumsum(np.random.default_rng(0).normal(0, 1, chunk.shape), -1)
+    data = one.encode(values.tobytes(), chunk, one.stored(chunk))
+    decoded = np.frombuffer(one.decode(data, chunk, one.stored(chunk)), "f8").reshape(values.shape)
+    assert len(data) < values.nbytes / 4
+    assert 0.05 < np.abs(decoded - values).max() <= 0.1
+
+
+def test_sperr_keeps_its_markers_of_missing_values_exactly() -> None:
+    one, values = FILTERS[-1], np.cumsum(np.random.default_rng(0).normal(0, 1, FLOATS.shape), -1).astype("f4")
+    values[3:9, 4:20] = fill = np.float32(9.96921e36)
+    decoded = one.decode(one.encode(values.tobytes(), FLOATS, one.stored(FLOATS)), FLOATS, one.stored(FLOATS))
+    assert ((np.frombuffer(decoded, "f4").reshape(values.shape) == fill) == (values == fill)).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "value", "message"),
+    [
+        (Sz3("absolute", 0.1), np.nan, "expected finite values for sz3, which takes minutes for others"),
+        (Sz3("absolute", 0.1), np.inf, "expected finite values for sz3"),
+        (FILTERS[1], np.nan, r"expected values of less than 1\.15292e\+17 for sperr, some of them valid"),
+        (FILTERS[1], np.float32(1e36), "expected values of less than"),
+        (FILTERS[2], np.float32(1e34), "expected values of less than"),
+        (Sperr("absolute", 0.1, "nan", "swapped"), np.inf, "expected values of less than"),
+    ],
+    ids=str,
+)
+def test_foreign_refuses_values_that_end_its_process(one: Filter, value: Any, message: str) -> None:
+    values = np.ones(FLOATS.shape, "f4")
+    values[2, 3] = value
+    with pytest.raises(DataError, match=message):
+        one.encode(values.tobytes(), FLOATS, one.stored(FLOATS))
+    values[...] = value
+    with pytest.raises(DataError, match=message):
+        one.encode(values.tobytes(), FLOATS, one.stored(FLOATS))
+
+
+def test_foreign_swapped_bytes_refused() -> None:
+    chunk = ChunkType(np.dtype("f4").newbyteorder(), FLOATS.shape)
+    for one in FILTERS:
+        with pytest.raises(DataError, match=f"expected native byte order for {one.name}"):
+            one.encode(bytes(chunk.nbytes), chunk, one.stored(chunk))
+
+
+def test_sperr_bound_is_alone_and_stands_for_no_parameters() -> None:
+    one = Sperr(bound=0.25)
+    assert str(one) == "sperr(bound=0.25)"
+    assert Pipeline.parse("sperr(bound=0.25)|deflate(4)").stages[0].filter == one
+    assert one.in_words() == "sperr, largest error 0.25"
+    with pytest.raises(
+        ParameterError, match=r"expected parameters that a file can record, got sperr\(bound=0.25\), but"
+    ):
+        one.requested  # noqa: B018
+    with pytest.raises(ParameterError, match="expected bound alone for sperr, got quality and order as well"):
+        Sperr("rate", 8, order="swapped", bound=0.25)
+    for bound in (0, -1, float("nan"), float("inf"), "x", True):
+        with pytest.raises(ParameterError, match="expected bound above 0, got bound="):
+            Sperr(bound=bound)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="expected float32 or float64 for sperr, got int32: use zfp or sz3"):
+        Sperr("absolute", 0.25).check(ChunkType(np.dtype("i4"), (8, 8)))
+
+
+def test_sperr_text_of_every_parameter_is_read_again() -> None:
+    for one in (*FILTERS, Sperr("psnr", 80, "nan"), Sperr(bound=1e-3)):
+        assert Pipeline.parse(str(one)).filters == (one,)
+
+
+def test_foreign_threads_are_answered_by_several_processes() -> None:
+    one = FILTERS[1]
+    chunk = ChunkType(np.dtype("f4"), (64, 64, 32))
+    values = np.cumsum(np.random.default_rng(0).normal(0, 1, chunk.shape), -1).astype("f4").tobytes()
+    with ThreadPoolExecutor(2) as pool:
+        encoded = list(pool.map(lambda _: one.encode(values, chunk, one.stored(chunk)), range(8)))
+    assert len(set(encoded)) == 1
+    most = os.cpu_count() or 1
+    assert min(2, most) <= len(_plugin_client._WORKERS._idle) <= most
 
 
 @pytest.mark.parametrize("bound", [-1.0, float("nan"), float("inf"), "foo", True, None, np.float32("nan")])
@@ -169,7 +255,7 @@ def test_sz3_bound_numpy_floats_taken_as_float(bound: Any) -> None:
     one = Sz3("absolute", bound)
     assert type(one.bound) is float
     assert str(one) == "sz3(mode=absolute,bound=0.5)"
-    assert type(Sz3("absolute", np.int64(2)).bound) is float
+    assert type(Sz3("absolute", np.int64(2)).bound) is float  # type: ignore[arg-type]
 
 
 def run_limited(code: str, limit: str = "") -> str:

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 232
-MOST_LINES = 49_865
-MOST_CODE_LINES = 33_655
+MOST_LINES = 50_500
+MOST_CODE_LINES = 34_150
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 26,

@@ -298,7 +298,8 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
 
 def _size(chunking: Chunking) -> Iterator[Note]:
     nbytes, count = chunking.chunk.nbytes, math.prod(chunking.counts)
-    if nbytes > _LARGE_NBYTES:
+    first = chunking.pipeline.bounded
+    if nbytes > _LARGE_NBYTES and (first is None or first is chunking.zfp):  # sperr and sz3 need such chunks
         yield Note(
             "large-chunks",
             f"a chunk of {size_text(nbytes)} does not fit in the chunk cache of HDF5 (1 MiB, 8 MiB since HDF5 2): every"

@@ -112,6 +112,25 @@ def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple
     return tuple(chunks)
 
 
+LARGE_AXES = 3
+"""Axes of `large_chunks`, at most."""
+
+_LARGE_NBYTES = 16 << 20
+
+
+def large_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return a chunk shape of at most 16 MiB along the last three axes, for filters that gain from large chunks."""
+    chunks = [max(extent, 1) for extent in shape]
+    longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
+    for axis in longer[:-LARGE_AXES]:
+        chunks[axis] = 1
+    for axis in longer[-LARGE_AXES:]:
+        others = math.prod(chunks) // chunks[axis] * itemsize
+        parts = -(-chunks[axis] // max(_LARGE_NBYTES // others, 1))
+        chunks[axis] = -(-chunks[axis] // parts)
+    return tuple(chunks)
+
+
 def whole_blocks(extent: int) -> int:
     """Return an extent rounded up to whole blocks of zfp."""
     return -(-extent // BLOCK_SIDE) * BLOCK_SIDE

@@ -1,4 +1,4 @@
-"""A separate process for filters of other packages, which may abort on damaged bytes."""
+"""Separate processes for filters of other packages, which may abort on damaged bytes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def _library() -> ctypes.CDLL:
 
 _START_SECONDS = 30.0  # timeout of the start of the process, and of a search for a plugin
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
-_TRIAL_SECONDS = 5.0  # the same for encoding: SZ3 takes 15 s for 30 kB with NaN
 _FOREIGN_SECONDS = 300.0  # timeout of an unknown filter
 _NBYTES_PER_SECOND = 1 << 20
 _MOST_NBYTES = (1 << 32) - 1  # HDF5's limit of a chunk
@@ -73,25 +72,48 @@ class _Request(NamedTuple):
     seconds: float
 
 
-class _Worker:
-    """The process; it starts on first use, and again after it dies or we fork, and takes one request at a time."""
+class _Workers:
+    """As many processes as threads of ours ask at once, but not more than processors."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)
+
+    def answer(self, request: _Request) -> bytes:
+        """Return the result; raises _EndedError if the process ends or takes too long."""
+        with self._room:
+            try:
+                worker = self._idle.pop()  # the one that was used last
+            except IndexError:
+                worker = _Worker()
+            try:
+                return worker.answer(request)
+            finally:
+                self._idle.append(worker)
+
+    def stop(self) -> None:
+        """End the processes."""
+        while self._idle:
+            self._idle.pop().stop()
+
+
+class _Worker:
+    """A process; it starts on first use, and again after it dies or we fork, and takes one request at a time."""
+
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
     def answer(self, request: _Request) -> bytes:
-        """Return the result; raises _EndedError if the process ends or takes too long."""
-        with self._lock:
-            process = self._running()
-            try:
-                answer = _exchange(process, request)
-                if answer is None:
-                    raise _EndedError(_ending(process, request.seconds))
-            except BaseException:  # an interrupt, for example, leaves half an answer in the pipe
-                self.stop()
-                raise
+        """See `_Workers.answer`."""
+        process = self._running()
+        try:
+            answer = _exchange(process, request)
+            if answer is None:
+                raise _EndedError(_ending(process, request.seconds))
+        except BaseException:  # an interrupt, for example, leaves half an answer in the pipe
+            self.stop()
+            raise
         return answer
 
     def stop(self) -> None:
@@ -191,16 +213,23 @@ def hdf5plugin_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "plugins"
 
 
-_WORKER = _Worker()
-atexit.register(_WORKER.stop)
-os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a thread that is absent after the fork may hold the lock
+def hdf5plugin_version() -> str:
+    """Return the version of hdf5plugin, which must be installed."""
+    from importlib import metadata  # late: it takes as long as all of h5py
+
+    return metadata.version("hdf5plugin")
+
+
+_WORKERS = _Workers()
+atexit.register(_WORKERS.stop)
+os.register_at_fork(after_in_child=_WORKERS.__init__)  # type: ignore[misc]  # threads that are absent after the fork may hold some
 
 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
     """Decode a chunk with one of hdf5plugin's filters, in a separate process."""
     request = _Request(DECODE, _hdf5plugin_file(plugin), cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
     try:
-        answer = _WORKER.answer(request)
+        answer = _WORKERS.answer(request)
     except _EndedError as error:
         raise StreamError(
             f"the process that decodes with {plugin} {error}: the chunk or its parameters are damaged"
@@ -212,9 +241,9 @@ def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> 
 
 def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> bytes:
     """Encode a chunk with one of hdf5plugin's filters, in a separate process."""
-    request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_TRIAL_SECONDS, most))
+    request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_SECONDS, most))
     try:
-        answer = _WORKER.answer(request)
+        answer = _WORKERS.answer(request)
     except _EndedError:
         raise DataError(f"{plugin} crashed on, or took too long for, the values of a chunk") from None
     if not answer:
@@ -239,7 +268,7 @@ class Plugin(NamedTuple):
 
         question = json.dumps([code, folders]).encode()
         try:
-            answer = _WORKER.answer(_Request(FIND, "", (), question, 0, _START_SECONDS))
+            answer = _WORKERS.answer(_Request(FIND, "", (), question, 0, _START_SECONDS))
         except _EndedError as error:
             raise MissingFilterError(
                 f"filter {code}: the process that loads the plugins in {', '.join(folders)} {error}: remove the plugin"
@@ -264,7 +293,7 @@ class Plugin(NamedTuple):
 
     def _answer(self, request: _Request, verb: str) -> bytes:
         try:
-            return _WORKER.answer(request)
+            return _WORKERS.answer(request)
         except _EndedError as error:
             raise StreamError(
                 f"{self}: the process that {verb} with it {error}: copy the file again, or install another"

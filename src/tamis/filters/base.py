@@ -9,7 +9,7 @@ import math
 import operator
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
@@ -116,7 +116,9 @@ class Parameter:
     real
         Whether the number may have a fraction.
     ends
-        Whether it is two numbers, the smaller one first, or None.
+        Whether it is two numbers, the smaller one first.
+    absent
+        Whether it may be None.
     """
 
     about: str
@@ -126,6 +128,7 @@ class Parameter:
     bounds: str = ""
     real: bool = False
     ends: bool = False
+    absent: bool = False
 
     @property
     def range(self) -> str:
@@ -134,9 +137,13 @@ class Parameter:
 
     def checked(self, name: str, value: object) -> Any:
         """Return the value as int, float, str or two floats; raise ParameterError where it is out of range."""
+        if value is None and self.absent:
+            return None
         if self.ends:
-            return None if value is None else self._both(name, value)
+            return self._both(name, value)
         if self.choices:
+            if isinstance(value, float):  # 1e35 is a name of sperr
+                value = f"{value:g}".replace("+", "")
             if value not in self.choices:
                 raise ParameterError(f"expected {name} to be one of {self.range}, got {name}={value!r}")
             return str(value)
@@ -173,9 +180,15 @@ def real(about: str, low: float, high: float = _LARGEST, default: float | None =
     return _field(Parameter(about, low, high, bounds=text, real=True), default)
 
 
+def positive(about: str) -> Any:
+    """Return a dataclass field for a number above 0, or None, the default."""
+    parameter = Parameter(about, sys.float_info.min, _LARGEST, bounds="above 0", real=True, absent=True)
+    return field(default=None, metadata={"parameter": parameter})
+
+
 def span(about: str) -> Any:
     """Return a dataclass field for two numbers, the smaller one first, or None, the default."""
-    return field(default=None, metadata={"parameter": Parameter(about, bounds="LOW:HIGH", ends=True)})
+    return field(default=None, metadata={"parameter": Parameter(about, bounds="LOW:HIGH", ends=True, absent=True)})
 
 
 def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> Any:
@@ -246,6 +259,8 @@ class Filter(Parameterized, ABC):
         Whether tamis can only read it.
     may_crash
         Whether its library may end the process, so that a separate process also runs it for HDF5.
+    bounds_errors
+        Whether it encodes values with an absolute error that its parameters can bound.
     needs
         Modules that encoding and decoding import.
     install
@@ -261,6 +276,7 @@ class Filter(Parameterized, ABC):
     needs_values: ClassVar[bool] = False
     decode_only: ClassVar[bool] = False
     may_crash: ClassVar[bool] = False
+    bounds_errors: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
 
@@ -307,6 +323,28 @@ class Filter(Parameterized, ABC):
     def error_bound(self) -> float | None:
         """Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound."""
         return 0.0
+
+    @property
+    def open_bound(self) -> float | None:
+        """The error for which parameters must be found from the values; None if the filter has its parameters."""
+        return None
+
+    @property
+    def setting(self) -> str:
+        """What an error of the filter is called in a message."""
+        return str(self)
+
+    def with_bound(self, bound: float) -> Self:
+        """Return the filter with an open bound, or with this error if it has none."""
+        return self.with_error(bound)
+
+    def with_error(self, error: float) -> Self:
+        """Return the filter with another largest error, in units of the data; an open bound stays open."""
+        raise ParameterError(f"expected a filter that bounds the error of each value, got {self}")
+
+    def with_tolerance(self, tolerance: float, missing: Sequence[Any] = ()) -> Self:
+        """Return the filter with parameters for a tolerance, in units of the data, and for these missing values."""
+        return self.with_error(tolerance)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the parameters that the filter stores in a file for such chunks.

@@ -1,48 +1,40 @@
-"""Filters that only hdf5plugin has, which runs in a separate process: sz3 and sperr."""
+"""Filters that only hdf5plugin has, which runs in separate processes: sz3 and sperr."""
 
 from __future__ import annotations
 
 import math
 import struct
 import sys
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
-from tamis.errors import MissingFilterError, ParameterError, StreamError
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import _plugin_client
-from tamis.filters.base import ChunkType, Data, Filter, choice, real
+from tamis.filters.base import ChunkType, Data, Filter, choice, positive, real
 
 _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
 """Limits of an encoded chunk: times its bytes, and bytes beside them."""
 
 
 class Foreign(Filter):
-    """The base class of filters that hdf5plugin runs; tamis does not prove their error bounds."""
+    """The base class of filters that hdf5plugin runs; whoever writes with them must compare what they decode to."""
 
     __slots__ = ()
 
     needs_values: ClassVar[bool] = True
-    decode_only: ClassVar[bool] = True
     may_crash: ClassVar[bool] = True
+    bounds_errors: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
     install: ClassVar[str] = "pip install 'tamis[hdf5plugin]'"
     plugin: ClassVar[str]
 
-    @property
-    def error_bound(self) -> float | None:
-        """None: tamis proves no bound of this filter."""
-        return None
-
-    def unencodable(self) -> str:
-        """Return how to encode with this filter instead."""
-        return f"tamis can decode {self.name} but not encode it: use hdf5plugin with h5py"
-
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Refuse."""
-        raise MissingFilterError(self.unencodable())
-
-    def trial(self, data: Data, chunk: ChunkType) -> bytes:
-        """Return a chunk as hdf5plugin encodes it, for comparisons; nothing is proven.
+        """Encode with hdf5plugin, in a separate process.
 
         Raises
         ------
@@ -53,7 +45,14 @@ class Foreign(Filter):
         """
         if absent := self.missing():
             raise MissingFilterError(absent)
-        return _plugin_client.encode(self.plugin, self.stored(chunk), data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
+        if not chunk.dtype.isnative:
+            raise DataError(f"expected native byte order for {self.name}, got {chunk.dtype.str!r}")
+        self._check_values(np.frombuffer(data, chunk.dtype))
+        return _plugin_client.encode(self.plugin, stored, data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
+
+    @abstractmethod
+    def _check_values(self, values: NDArray[Any]) -> None:
+        """Raise DataError for values on which the plugin ends its process, or takes minutes."""
 
     def _decoded(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> bytes:
         if absent := self.missing():
@@ -80,7 +79,9 @@ _SZ3_IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Sz3(Foreign):
-    """Filter 32024: SZ3, which tamis only decodes.
+    """Filter 32024: SZ3, which hdf5plugin encodes and decodes.
+
+    Versions of SZ3 do not read each other's chunks.
 
     Parameters
     ----------
@@ -128,6 +129,19 @@ class Sz3(Foreign):
         extents = shape[::-1] if len(shape) > 1 else (shape[0] >> 32, shape[0] & 0xFFFFFFFF)
         return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
 
+    @property
+    def error_bound(self) -> float | None:
+        """The bound, if it is absolute."""
+        return self.bound if self.mode == "absolute" and self.bound else None
+
+    def with_error(self, error: float) -> Self:
+        """Return the filter with an absolute bound."""
+        return type(self)("absolute", error)
+
+    def _check_values(self, values: NDArray[Any]) -> None:
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise DataError("expected finite values for sz3, which takes minutes for others")
+
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode with hdf5plugin, in a separate process."""
         rank, code, *extents = _sz3_head(stored)
@@ -159,6 +173,10 @@ _SIGN = 1 << 27
 _MODE_AT = 28
 _SWAP = 1 << 31
 _SPERR_VERSION = 1 << 10
+_SPERR_DEFAULTS = {"mode": "rate", "quality": 16.0, "gaps": "none", "order": "kept"}
+_SPERR_RANGE = 2.0**60
+SPERR_GAP = 1e35
+"""SPERR takes numbers of at least this size as missing values."""
 _FLOAT32 = 1 << 4
 _SPERR_IN_WORDS = {
     "rate": "{} bits per value",
@@ -169,7 +187,7 @@ _SPERR_IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Sperr(Foreign):
-    """Filter 32028: SPERR, which tamis only decodes.
+    """Filter 32028: SPERR, which hdf5plugin encodes and decodes.
 
     Parameters
     ----------
@@ -180,7 +198,10 @@ class Sperr(Foreign):
     gaps
         Marker of missing values: none, NaN, or any number of 1e35 or more.
     order
-        ``swapped`` if the axes are in reverse order.
+        ``swapped`` for the shape of HDF5, whose last axis is the fastest; ``kept`` reads chunks as if the first was.
+    bound
+        Given alone: the largest absolute error, in units of the data. `tamis.repack` and `tamis.hdf5.write` find the
+        other parameters from the values, and functions without the values refuse it.
     """
 
     mode: str = choice("what is bounded", _SPERR_MODES, "rate")
@@ -193,16 +214,19 @@ class Sperr(Foreign):
     )
     gaps: str = choice("the value that marks missing ones", _SPERR_MISSING, "none")
     order: str = choice("of the axes", ("kept", "swapped"), "kept")
+    bound: float | None = positive("largest absolute error, for repack, which finds the rest")
     id: ClassVar[int] = 32028
     name: ClassVar[str] = "sperr"
     registered_name: ClassVar[str] = "H5Z-SPERR"
     about: ClassVar[str] = "floats in 2 or 3 axes, lossy"
-    optional: ClassVar[bool] = False
     plugin: ClassVar[str] = "libh5sperr.so"
 
     def __post_init__(self) -> None:
-        """Check that the quality fits into its 28 bits."""
+        """Check that the quality fits into its 28 bits, and that a bound is alone."""
         Filter.__post_init__(self)
+        others = [name for name, default in _SPERR_DEFAULTS.items() if getattr(self, name) != default]
+        if self.bound is not None and others:
+            raise ParameterError(f"expected bound alone for sperr, got {' and '.join(others)} as well")
         # In absolute mode its exponent is stored, which always fits.
         whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
         if self.mode != "absolute" and not 0 < whole < _SIGN:
@@ -234,8 +258,57 @@ class Sperr(Foreign):
         return cls(_SPERR_MODES[mode - 1], quality, _SPERR_MISSING[missing], order)
 
     @property
+    def error_bound(self) -> float | None:
+        """The bound, or the quality of absolute mode; None in other modes."""
+        return self.quality if self.bound is None and self.mode == "absolute" else self.bound
+
+    @property
+    def open_bound(self) -> float | None:
+        """The same as `bound`."""
+        return self.bound
+
+    def with_bound(self, bound: float) -> Self:
+        """Return the filter with an open bound."""
+        return type(self)(bound=bound)
+
+    def with_error(self, error: float) -> Self:
+        """Return the filter with another bound, or with another absolute error."""
+        return replace(self, mode="absolute", quality=error) if self.bound is None else self.with_bound(error)
+
+    def with_tolerance(self, tolerance: float, missing: Sequence[Any] = ()) -> Self:
+        """Return the filter with an absolute error, the order of HDF5's axes, and markers of these missing values."""
+        gaps = "1e35" if any(abs(float(value)) >= SPERR_GAP for value in missing) else "none"
+        return type(self)("absolute", tolerance, gaps, "swapped")
+
+    def check(self, chunk: ChunkType) -> None:
+        """Raise ParameterError for chunks other than of floats in two or three axes."""
+        if chunk.dtype.kind != "f":
+            raise ParameterError(f"expected float32 or float64 for sperr, got {chunk.dtype}: use zfp or sz3")
+        self.stored(chunk)
+
+    def _check_values(self, values: NDArray[Any]) -> None:
+        sizes = np.abs(values)
+        if self.gaps == "1e35":
+            sizes = sizes[sizes < SPERR_GAP]
+        elif self.gaps == "nan":
+            sizes = sizes[~np.isnan(sizes)]
+        # It also ends for a range of more than 2^64 tolerances.
+        most = min(SPERR_GAP, self.quality * _SPERR_RANGE) if self.mode == "absolute" else SPERR_GAP
+        if not sizes.size or not float(sizes.max()) < most:
+            raise DataError(
+                f"expected values of less than {most:g} for sperr, some of them valid: it marks missing values of one"
+                " kind only"
+            )
+
+    @property
     def requested(self) -> tuple[int, ...]:
         """Quality and mode in one word, then the marker of missing values."""
+        if self.bound is not None:
+            raise ParameterError(
+                f"expected parameters that a file can record, got {self}, but only tamis.repack, ds.tamis.to_netcdf,"
+                " and write and create_appender of tamis.hdf5 find them from the values: use one of these, or"
+                f" {self.with_tolerance(self.bound)}"
+            )
         word = _SPERR_MODES.index(self.mode) + 1 << _MODE_AT | (_SWAP if self.order == "swapped" else 0)
         if self.mode == "absolute":
             # Rounded towards smaller errors, but a quality that was read from a file stays the same.
@@ -266,7 +339,14 @@ class Sperr(Foreign):
         _check_nbytes(self.name, stored[2:], 4 if stored[0] & _FLOAT32 else 8, chunk)
         return self._decoded(data, chunk, stored)
 
+    def __str__(self) -> str:
+        if self.bound is not None:
+            return f"sperr(bound={self.bound})"
+        return f"sperr({','.join(f'{name}={getattr(self, name)}' for name in _SPERR_DEFAULTS)})"
+
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return the bound in words."""
+        if self.bound is not None:
+            return f"sperr, largest error {self.bound:g}"
         text = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
         return text if self.gaps == "none" else f"{text}, missing values {self.gaps}"

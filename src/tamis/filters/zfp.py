@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn, Self
@@ -140,6 +140,7 @@ class Zfp(Filter, Mapping[str, Any]):
     registered_name: ClassVar[str] = "ZFP"
     about: ClassVar[str] = "floats and integers, lossy or not"
     needs_values: ClassVar[bool] = True
+    bounds_errors: ClassVar[bool] = True
     _mode: zfp.Mode | Bound
 
     def __init__(
@@ -224,6 +225,23 @@ class Zfp(Filter, Mapping[str, Any]):
     def bound(self) -> float | None:
         """The bound for which an accuracy must be found; None for a mode."""
         return self._mode.bound if isinstance(self._mode, Bound) else None
+
+    @property
+    def open_bound(self) -> float | None:
+        """The same as `bound`."""
+        return self.bound
+
+    def with_bound(self, bound: float) -> Self:
+        """Return the filter with an open bound."""
+        return type(self)(bound=bound)
+
+    def with_error(self, error: float) -> Self:
+        """Return the filter with another bound, or in accuracy mode with another accuracy."""
+        return type(self)(accuracy=error) if self.bound is None else self.with_bound(error)
+
+    def with_tolerance(self, tolerance: float, missing: Sequence[Any] = ()) -> Self:
+        """Return the filter in accuracy mode."""
+        return type(self)(accuracy=tolerance)
 
     @property
     def setting(self) -> str:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tamis.accuracy.fields import FieldMeasures
 from tamis.accuracy.measured import Measured, reached
 from tamis.arrays.grid import ChunkNotes, Grid, grid_of
-from tamis.filters import ChunkType
+from tamis.filters import ChunkType, Sz3
+from tamis.filters._plugin_client import hdf5plugin_version
 from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
@@ -150,6 +151,8 @@ class Rewrite:
         """Return the attributes of the target that differ from those of the source; None for one to remove."""
         if self.codes is not None:
             return PackedArray(source, self.codes).new_attributes
+        if isinstance(self.pipeline.bounded, Sz3):
+            return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if self.recoded else {}
         return {} if self.rounding is None else self.rounding.rounding.recorded
 
     @property
@@ -159,9 +162,9 @@ class Rewrite:
 
     @property
     def tolerance(self) -> float | None:
-        """The tolerance of zfp, in units of the variable, if another bound is kept; None otherwise."""
-        zfp = self.pipeline.zfp if self.recoded and self.pipeline.bound is not None else None
-        return None if zfp is None or zfp.error_bound is None else self.in_units(zfp.error_bound)
+        """The tolerance of the first filter, in units of the variable, if another bound is kept; None otherwise."""
+        first = self.pipeline.bounded if self.recoded and self.pipeline.bound is not None else None
+        return None if first is None or first.error_bound is None else self.in_units(first.error_bound)
 
     def in_units(self, error: float) -> float:
         """Return an error of stored values in units of the variable."""
@@ -184,6 +187,9 @@ class Rewrite:
             return source.chunk_index().parts.touching(self.grid(source))
         return source.parts(self.grid(source))
 
+
+_SZ3_ATTRIBUTE = "sz3_plugin"
+"""The attribute that says what wrote chunks of sz3, which other versions of it may not read."""
 
 _SHARED = tuple(entry.name for entry in fields(Rewrite) if entry.name not in ("path", "model"))
 

@@ -15,7 +15,7 @@ from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.rewrite.encode import encode_stream
-from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk
+from tamis.rewrite.new_chunk import NewChunk, flags_pipeline
 from tamis.rewrite.rewrite import Create, Rewrite
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def carry_flags(source: StoredArray, target: ArrayWriter) -> ArrayWriter | None:
     known = source.companion_flags
     if known is None or source.companion is None:
         return None
-    companion, grid = target.create_companion(FLAGS_PIPELINE, known.flags), target.grid
+    grid = target.grid
+    companion = target.create_companion(flags_pipeline(grid.chunk_shape), known.flags)
     with closing(source.companion.open_reader()) as reader:
         for number, part in enumerate(Parts(grid)):
             flags = np.zeros(grid.chunk_shape, np.uint8)

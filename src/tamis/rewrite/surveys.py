@@ -78,7 +78,7 @@ def count_missing(
 def count_partial(plan: Rewrite, target: StoredArray) -> int:
     """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
     steps = zip(plan.padding.growing, target.shape, plan.chunk_shape, strict=False)
-    if plan.pipeline.zfp is None or not any(grows and extent % step for grows, extent, step in steps):
+    if plan.pipeline.bounded is None or not any(grows and extent % step for grows, extent, step in steps):
         return 0
     index = target.chunk_index()
     without_zfp = as_array(index.numbers)[index.masks & 1 == 1]

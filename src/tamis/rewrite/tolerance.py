@@ -24,7 +24,7 @@ from tamis.errors import TamisError
 from tamis.filters import Fletcher32, Zfp
 from tamis.formatting import plural
 from tamis.meaning.companions import fill_gaps
-from tamis.meaning.missing import has_native
+from tamis.meaning.missing import Missing, has_native
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import idle_types
 from tamis.rewrite.new_chunk import make_chunk
@@ -118,16 +118,17 @@ _AT_ONCE = 4
 Part = tuple[Region, NDArray[Any]]
 
 
-def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
-    """Return a pipeline with zfp in accuracy mode instead of a zfp with a bound, keeping the bound.
+def with_tolerance(pipeline: Pipeline, tolerance: float, missing: Sequence[Any] = ()) -> Pipeline:
+    """Return a pipeline with a tolerance instead of an open bound, keeping the bound.
 
-    A pipeline with another zfp, or none, is returned unchanged.
+    A pipeline without a bound is returned unchanged. `missing` are the missing values of the data.
     """
-    bound = pipeline.bound if pipeline.zfp is None or pipeline.zfp.bound is None else pipeline.zfp.bound
+    first = pipeline.bounded
+    bound = pipeline.bound if first is None or first.open_bound is None else first.open_bound
     if bound is None:
         return pipeline
     stages = (
-        replace(stage, filter=Zfp(accuracy=tolerance)) if isinstance(stage.filter, Zfp) else stage
+        replace(stage, filter=stage.filter.with_tolerance(tolerance, missing)) if stage.filter is first else stage
         for stage in pipeline.stages
     )
     return Pipeline(stages, bound=bound)
@@ -218,34 +219,46 @@ _MARGIN = 0.9
 _MISSES = 32
 """One in so many chunks of the sample may be stored without zfp for a looser tolerance."""
 
+_ROOM = 1.0
+"""Rounding adds half an epsilon of a value; other values than those of the sample may be twice as large."""
+
+_STEP = 2.0**-16
+"""SPERR records the logarithm of its tolerance in steps of this size."""
+
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 def provisional(pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline whose zfp with a bound has the largest tolerance that certainly keeps it."""
-    zfp = pipeline.zfp
-    return pipeline if zfp is None or zfp.bound is None else with_tolerance(pipeline, Accuracy(zfp.bound).effective)
+    """Return a pipeline whose filter with an open bound has the largest tolerance that certainly keeps it."""
+    first = pipeline.bounded
+    if first is None or (bound := first.open_bound) is None:
+        return pipeline
+    return with_tolerance(pipeline, Accuracy(bound).effective if isinstance(first, Zfp) else bound)
 
 
 def within_bound(plan: Rewrite, bound: float) -> Rewrite:
     """Return a plan whose values keep a bound, in stored units, unless they already keep a smaller one.
 
-    The tolerance of a zfp with a bound follows it; that of others stays, and chunks beyond the bound are stored without
-    zfp.
+    The tolerance of a filter with a bound follows it; that of others stays, and chunks beyond the bound are stored
+    without it.
     """
     own = plan.pipeline.error_bound
     if own is not None and own <= bound:
         return plan
-    if plan.pipeline.bound is None or bound == 0:
+    first = plan.pipeline.bounded
+    settled = plan.pipeline.bound is None and (first is None or not first.may_crash or not own)
+    if settled or bound == 0:
         return replace(plan, pipeline=plan.pipeline.within(bound))
-    tolerance = Accuracy(bound).effective
-    if plan.dtype.kind == "i":
-        tolerance = max(tolerance, 1.0)  # zfp accepts none below, and always keeps all bits of integers
+    tolerance = bound
+    if plan.pipeline.zfp is not None:
+        tolerance = Accuracy(bound).effective
+        if plan.dtype.kind == "i":
+            tolerance = max(tolerance, 1.0)  # zfp accepts none below, and always keeps all bits of integers
     return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), tolerance))
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
-    """Return a pipeline with the tolerance that an array already has, if that is not below the bound."""
+    """Return a pipeline with the tolerance of zfp that an array already has, if that is not below the bound."""
     zfp = stored.zfp
     if zfp is None or pipeline.bound is None or zfp.error_bound is None or pipeline.zfp is None:
         return pipeline
@@ -277,8 +290,10 @@ def with_tolerance_of(
 ) -> Rewrite:
     """Return the same as `with_loosest_tolerance`, for an array of any kind."""
     zfp = plan.pipeline.zfp
-    if plan.pipeline.bound is None or zfp is None or not plan.recoded:
+    if plan.pipeline.bound is None or not plan.recoded:
         return plan
+    if zfp is None:
+        return _with_room_for_rounding(plan, shape, parts, read)
     if not plan.pipeline.stages[0].optional:
         note = "its tolerance is not above the bound, because zfp is required in every chunk, whatever its error"
         return replace(plan, notes=(*plan.notes, f"{note}; as an optional filter, zfp? takes fewer bytes"))
@@ -300,6 +315,33 @@ def with_tolerance_of(
     return replace(
         plan, pipeline=with_tolerance(plan.pipeline, tolerance), notes=(*plan.notes, _note(plan, tolerance, sample))
     )
+
+
+def _with_room_for_rounding(
+    plan: Rewrite, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
+) -> Rewrite:
+    """Return a plan whose tolerance, which SPERR keeps in float64, is lower than the bound by the error of rounding."""
+    bound, missing = plan.pipeline.bound or 0.0, plan.missing
+    marks = () if plan.flags is not None else missing.values
+    try:
+        sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
+        largest = max((_largest_valid(missing, values) for _, values in read(sample)), default=0.0)
+    except TamisError:
+        largest = 0.0
+    room = _ROOM * largest * float(np.finfo(plan.dtype).eps)
+    tolerance = max(bound - room, bound / 2) * (1 - _STEP)
+    note = (
+        f"the tolerance of {(plan.pipeline.bounded or plan.pipeline).__class__.__name__.lower()} is"
+        f" {plan.in_units(tolerance):g}; every value is proven to keep the bound of {plan.unpacked_bound:g}"
+    )
+    return replace(plan, pipeline=with_tolerance(plan.pipeline, tolerance, marks), notes=(*plan.notes, note))
+
+
+def _largest_valid(missing: Missing, values: NDArray[Any]) -> float:
+    """Return the largest magnitude of the finite values that are not missing."""
+    gaps = missing.find(values)
+    valid = values if gaps is None else values[~gaps]
+    return missing.survey(valid).largest
 
 
 def _note(plan: Rewrite, tolerance: float, sample: Parts) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
-from tamis.arrays.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
+from tamis.arrays.grid import LARGE_AXES, LEAST_CHUNK_NBYTES, default_chunks, large_chunks, pads_little, whole_blocks
 from tamis.errors import BoundError, DataError
+from tamis.filters import Zfp
 from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -224,6 +225,15 @@ def _counts(extent: int, most: int) -> range:
     """Return numbers of chunks along an axis to try, from the longest chunks on."""
     fewest = -(-extent // most)
     return range(max(fewest, 1), fewest + _MOST_COUNTS)
+
+
+def suitable_chunks(array: StoredArray, pipeline: Pipeline, itemsize: int) -> tuple[int, ...]:
+    """Return the chunk shape of an array, or if it has none or the filters cannot encode it, one that suits them."""
+    first, own = pipeline.bounded, array.chunk_shape
+    if first is None or isinstance(first, Zfp):
+        return own or default_chunks(array.shape or (), itemsize, zfp=first is not None)
+    suits = own is not None and sum(extent > 1 for extent in own) <= LARGE_AXES
+    return own if own is not None and suits else large_chunks(array.shape or (), itemsize)
 
 
 def growing_chunks(

@@ -19,7 +19,7 @@ from tamis.errors import TamisError
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_mask
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
-from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
+from tamis.rewrite.new_chunk import NewChunk, flags_pipeline, is_simple, make_chunks
 from tamis.rewrite.recording import KeptChunks, Recording
 from tamis.rewrite.rewrite import CreateAtOnce, Rewrite, Written
 from tamis.rewrite.streams import encode_streams
@@ -163,10 +163,12 @@ class _CountingWriter:
 
     def __init__(self, plan: Rewrite, recording: Recording, target: ArrayWriter, resumed: ResumedChunks | None) -> None:
         self.plan, self._recording, self._target, self._resumed = plan, recording, target, resumed
-        self._has_zfp = plan.pipeline.zfp is not None
+        self._bounded = plan.pipeline.bounded
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
-        self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
+        self._companion = (
+            target.create_companion(flags_pipeline(plan.chunk_shape), flags) if flags and flags.fill else None
+        )
         self._proven = ChunkNotes("I")
         self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = self._missed = 0
         self._measured = Measured()
@@ -204,7 +206,9 @@ class _CountingWriter:
     def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
         if not chunks or self.plan.flags is None:
             return
-        self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, self.plan.flags)
+        self._companion = self._companion or self._target.create_companion(
+            flags_pipeline(self.plan.chunk_shape), self.plan.flags
+        )
         flags = [NewChunk(chunk.number, *chunk.flags) for chunk in chunks if chunk.flags is not None]
         offsets = self._companion.put(flags)
         if self._resumed is not None:
@@ -212,12 +216,12 @@ class _CountingWriter:
 
     def _count(self, chunk: NewChunk) -> None:
         """Count the special properties of a chunk."""
-        without_zfp = self._has_zfp and bool(chunk.mask & 1)
+        without = self._bounded is not None and bool(chunk.mask & 1)
         self._missing += chunk.missing
-        self._lossless += without_zfp
-        self._for_missing += bool(without_zfp and chunk.missing)
+        self._lossless += without
+        self._for_missing += bool(without and chunk.missing)
         if self.plan.rounding is None:
-            self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
+            self._for_range += bool(without and chunk.crossed and not chunk.missing)
         else:
             self._unrounded += chunk.crossed
         if chunk.mask:
@@ -251,9 +255,10 @@ class _CountingWriter:
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
-    """Yield the filters other than zfp that failed for a chunk; after zfp, others are skipped intentionally."""
+    """Yield the filters that failed for a chunk, without zfp or the like, after which others are skipped on purpose."""
+    first = pipeline.bounded
     for at, stage in enumerate(pipeline.stages):
-        if mask >> at & 1 and stage.filter != pipeline.zfp and (pipeline.zfp is None or mask & 1):
+        if mask >> at & 1 and stage.filter != first and (first is None or mask & 1):
             yield str(stage.filter)
 
 

@@ -336,7 +336,7 @@ class _Create(CreateAtOnce):
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
         self._writer, self.copy = writer, writer.dataset
-        self.packed = {} if plan.codes is None else plan.new_attributes(self._source)
+        self.packed = {} if plan.rounding is not None else plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 

@@ -284,12 +284,12 @@ def _check_copied(
         # Compare the companion's values, not its bytes, because it may have its own recipe.
         flags = Rewrite(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
         verify(flags, before, after, partial(report, step), threads)
-    zfp = plan.pipeline.zfp is not None
+    bounded = plan.pipeline.bounded is not None
     return Repacked(
         **_facts(plan, source, target, recorded_filters(plan, target)),
         largest_error=0.0,
         chunks=len(masks),
-        lossless_chunks=int(np.count_nonzero(masks & 1)) if zfp else 0,
+        lossless_chunks=int(np.count_nonzero(masks & 1)) if bounded else 0,
         notes=plan.notes,
         copied=True,
     )

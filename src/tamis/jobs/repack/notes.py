@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.accuracy.requirement import Requirement, text_of
 from tamis.arrays.gather import whole
-from tamis.filters import Stage, Zfp
+from tamis.filters import Stage
+from tamis.filters._plugin_client import hdf5plugin_version
 from tamis.formatting import percent_text, plural, printable, shape_text, size_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
 from tamis.rounding import Absolute
-from tamis.zfp import Accuracy
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def written_notes(
     yield from _missed_note(plan, written)
     if partial_count:
         yield (
-            f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an"
-            f" axis that can grow, where steps left out later must read as missing{_better_chunks(plan, source.shape)}"
+            f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without {_first(plan)}: partial chunks"
+            f" along an axis that can grow, where steps left out later must read as missing"
+            f"{_better_chunks(plan, source.shape)}"
         )
     else:
         yield from _required_note(plan, source.shape)
@@ -88,6 +89,11 @@ def range_text(plan: Rewrite) -> str:
     return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
 
+def _first(plan: Rewrite) -> str:
+    """Return the name of the filter that only some chunks go through."""
+    return plan.pipeline.filters[0].name
+
+
 def _range_note(plan: Rewrite, written: Written) -> Iterator[str]:
     if written.unrounded:
         limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
@@ -96,8 +102,8 @@ def _range_note(plan: Rewrite, written: Written) -> Iterator[str]:
     if not written.lossless_for_range:
         return
     text = (
-        f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without zfp, which would move values"
-        f" across the limits of the valid range ({range_text(plan)})"
+        f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without {_first(plan)}, which would"
+        f" move values across the limits of the valid range ({range_text(plan)})"
     )
     if 2 * written.lossless_for_range > written.chunk_count:
         text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
@@ -137,8 +143,8 @@ def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]
             yield f"values that rounding would move across the limits of the valid range ({limits}) stay as they are"
         else:
             yield (
-                f"chunks whose values zfp would move across the limits of the valid range ({limits}) are stored"
-                " without zfp"
+                f"chunks whose values {_first(plan)} would move across the limits of the valid range ({limits}) are"
+                f" stored without {_first(plan)}"
             )
     yield from _expected_partial_note(plan, shape)
     if plan.required is not None and plan.lossy:
@@ -173,8 +179,8 @@ def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> Iter
         yield from _required_note(plan, shape)
         return
     yield (
-        f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without zfp:"
-        f" steps left out there later must read as missing{_better_chunks(plan, shape)}"
+        f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without"
+        f" {_first(plan)}: steps left out there later must read as missing{_better_chunks(plan, shape)}"
     )
 
 
@@ -182,16 +188,16 @@ def _required_note(plan: Rewrite, shape: tuple[int, ...]) -> Iterator[str]:
     """Yield a note that partial chunks cannot contain the fill value because zfp is required."""
     if _partial_share(plan, shape) and not plan.pipeline.stages[0].optional:
         yield (
-            "partial chunks along an axis that can grow repeat their last values, because zfp is required: steps left"
-            f" out there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out of"
-            " such chunks"
+            f"partial chunks along an axis that can grow repeat their last values, because {_first(plan)} is required:"
+            " steps left out there later read as copies; as an optional filter,"
+            f" {plan.pipeline.filters[0]}?, {_first(plan)} is left out of such chunks"
         )
 
 
 def _partial_share(plan: Rewrite, shape: tuple[int, ...]) -> float:
     """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
     exact = plan.padding.exact or plan.bound is None
-    if plan.pipeline.zfp is None or not (plan.lossy and exact):
+    if plan.pipeline.bounded is None or not (plan.lossy and exact):
         return 0.0
     return plan.padding.lossless_share(shape, plan.chunk_shape)
 
@@ -221,7 +227,7 @@ def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None
         yield f"{kept} exactly"
     else:
         chunks = f"{written.lossless_for_missing} of {plural(written.chunk_count, 'chunk')}"
-        yield f"{kept} exactly; {chunks} stored without zfp because of them"
+        yield f"{kept} exactly; {chunks} stored without {_first(plan)} because of them"
 
 
 def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[str]:
@@ -229,8 +235,8 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[st
         return
     shape = shape_text(plan.chunk_shape)
     text = (
-        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them"
-        " within the bound"
+        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without {_first(plan)}, which cannot"
+        " keep them within the bound"
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:
         return  # the note about the range already has advice
@@ -242,7 +248,9 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[st
     text += " next to missing values"
     # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
     companion = (
-        "" if plan.flags else "; with --missing companion, which only tamis.open understands, all could go through zfp"
+        ""
+        if plan.flags
+        else "; with --missing companion, which only tamis.open understands, all could go through {_first(plan)}"
     )
     if (better := better_chunks(plan, source)) is None:
         yield f"{text}; chunks smaller than {shape} would not help much{companion}"
@@ -250,7 +258,7 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[st
     chunks, left = better
     yield (
         f"{text}: chunks smaller than {shape} help; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would be stored without zfp{companion}"
+        f" {percent_text(left)} of the values would be stored without {_first(plan)}{companion}"
     )
 
 
@@ -265,13 +273,20 @@ def history_line(
     changed = [plan for path, plan in plans.items() if path in written]
     if not changed:
         return ""
-    line = f"tamis {_native.version}: {command}"
+    line = f"tamis {_native.version}{_other_versions(changed)}: {command}"
     for number, plan in enumerate(changed):
         option = _option(plan, datasets[plan.path])
         if len(line) + len(option) > _MOST and number:
             return f"{line}, and {plural(len(changed) - number, 'other variable')}"
         line += option
     return line
+
+
+def _other_versions(plans: Iterable[Rewrite]) -> str:
+    """Return the version of hdf5plugin if it encodes; chunks of sz3 are read only by versions with the same SZ3."""
+    if not any(item.may_crash for plan in plans for item in plan.pipeline.filters[:1]):
+        return ""
+    return f" with hdf5plugin {hdf5plugin_version()}"
 
 
 def _option(plan: Rewrite, source: StoredArray) -> str:
@@ -295,11 +310,12 @@ def _as_asked(plan: Rewrite) -> Pipeline:
 
 
 def _stage(stage: Stage, plan: Rewrite) -> Stage:
-    if not isinstance(stage.filter, Zfp) or not isinstance(stage.filter.mode, Accuracy):
+    item = stage.filter
+    if not item.bounds_errors or not item.error_bound:
         return stage
     if plan.pipeline.bound and plan.required is None:
-        return replace(stage, filter=Zfp(bound=_in_units(plan.pipeline.bound, plan)))
-    return replace(stage, filter=Zfp(accuracy=_in_units(stage.filter.mode.tolerance, plan)))
+        return replace(stage, filter=item.with_bound(_in_units(plan.pipeline.bound, plan)))
+    return replace(stage, filter=item.with_error(_in_units(item.error_bound, plan)))
 
 
 def _in_units(bound: float, plan: Rewrite) -> float:

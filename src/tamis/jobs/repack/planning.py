@@ -18,7 +18,8 @@ from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
+from tamis.filters import ChunkType, Fletcher32, Stage, Sz3, Zfp
+from tamis.filters._plugin_client import hdf5plugin_version
 from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
@@ -30,11 +31,10 @@ from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
-from tamis.rewrite.values import Padding
+from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
-from tamis.zfp import Accuracy
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
     """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
     if not (plan.changes_values or plan.rounding):
         return True
-    return plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
+    return plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.pipeline.bounded is None
 
 
 def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
@@ -372,7 +372,7 @@ def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
     guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
-    if guarded or pipeline.zfp is None:
+    if guarded or pipeline.bounded is None:
         return pipeline
     return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
 
@@ -435,7 +435,7 @@ def _plan_dataset(
     if (layout := dataset.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
     filters = dataset.pipeline if requested is None else requested
-    if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
+    if not dtype.isnative and (filters.bounded is not None or filters.error_bound != 0):
         native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
         notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
         dtype = native
@@ -445,7 +445,7 @@ def _plan_dataset(
         notes += units_note(requested, pipeline, packing)
     pipeline = provisional(pipeline)
     if chunks is None:
-        chunks = dataset.chunk_shape or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
+        chunks = suitable_chunks(dataset, pipeline, dtype.itemsize)
     if len(chunks) != len(dataset.shape):
         raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
     for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
@@ -490,6 +490,11 @@ def _plan_dataset(
             return Rewrite(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
+    if isinstance(guarded.bounded, Sz3):
+        notes.append(
+            f"versions of SZ3 do not read each other's chunks: read it with hdf5plugin {hdf5plugin_version()}, or make"
+            " sure that another version does; sperr has no such history"
+        )
     if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
         return Rewrite(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
@@ -535,9 +540,10 @@ def units_note(requested: Pipeline, stored: Pipeline, packing: meaning.Packing |
         return ()
     if requested.rounding is not None:
         return (f"packed by {packing}: {requested.rounding} in its units is {stored.rounding} of the stored values",)
-    if requested.zfp is None or stored.zfp is None:
+    if requested.bounded is None or stored.bounded is None:
         return ()
-    return (f"packed by {packing}: {requested.zfp.setting} of its units is {stored.zfp.setting} of the stored values",)
+    before, after = requested.bounded.setting, stored.bounded.setting
+    return (f"packed by {packing}: {before} of its units is {after} of the stored values",)
 
 
 def stored_bound(packing: meaning.Packing, bound: float, setting: str) -> float:
@@ -551,16 +557,15 @@ def stored_bound(packing: meaning.Packing, bound: float, setting: str) -> float:
 
 
 def _convert(stage: Stage, packing: meaning.Packing, dtype: np.dtype[Any]) -> Stage:
-    zfp = stage.filter
-    if not isinstance(zfp, Zfp) or (zfp.bound is None and not isinstance(zfp.mode, Accuracy)):
+    item, requested = stage.filter, stage.filter.error_bound
+    if not item.bounds_errors or not requested:
         return stage
-    size, requested = abs(packing.scale), zfp.error_bound or 0.0
-    bound = stored_bound(packing, requested, zfp.setting)
-    if dtype.kind == "i" and bound < 1:
+    size = abs(packing.scale)
+    bound = stored_bound(packing, requested, item.setting)
+    if isinstance(item, Zfp) and dtype.kind == "i" and bound < 1:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"
-            f" {zfp.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps no "
+            f" {item.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps no "
             f"accuracy below 1: use reversible=True, or lossless filters"
         )
-    filter_ = Zfp(accuracy=bound) if zfp.bound is None else Zfp(bound=bound)
-    return replace(stage, filter=filter_, stored=None)
+    return replace(stage, filter=item.with_error(bound), stored=None)

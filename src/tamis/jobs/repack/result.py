@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -129,7 +129,8 @@ class Repacked:
         text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
         if self.tolerance is not None and self.bound is not None:
             text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
-            text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without zfp"
+            first = Pipeline.parse(self.pipeline).filters[0].name
+            text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without {first}"
         return printable(text)
 
 
@@ -178,7 +179,9 @@ class RepackResult(DatasetsResult[Repacked]):
         }
 
     def _parts(self) -> Iterator[Part]:
-        yield Table([_RESULT, *map(_result_row, self.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
+        yield Table(
+            [_result_header(self.datasets), *map(_result_row, self.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1]
+        )
         for paths, note in shared((dataset.path, note) for dataset in self.datasets for note in dataset.notes):
             yield "note", printable(f"{paths}: {note}")
         for paths, reason in shared(self.kept):
@@ -294,11 +297,16 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         yield "name", f"{printable(self.target)}: dry run, nothing was written"
 
 
-_RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")
-_RESULT_RIGHT = tuple(range(2, len(_RESULT)))
+_RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound")
+_RESULT_RIGHT = tuple(range(2, len(_RESULT) + 1))
 _PREVIEW = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
 _PREVIEW_CODE = (2, 3)
 _PREVIEW_RIGHT = (6,)
+
+
+def _result_header(datasets: Iterable[Repacked]) -> tuple[str, ...]:
+    names = {name for dataset in datasets for name in _optional_names(dataset)}
+    return (*_RESULT, f"chunks without {'loss' if len(names) > 1 else ''.join(names) or 'zfp'}")
 
 
 def _result_row(dataset: Repacked) -> tuple[str, ...]:
@@ -311,18 +319,19 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",
         _bound(dataset),
-        f"{dataset.lossless_chunks} of {dataset.chunks}" if _has_zfp(dataset) else "",
+        f"{dataset.lossless_chunks} of {dataset.chunks}" if _optional_names(dataset) else "",
     )
 
 
-def _has_zfp(dataset: Repacked) -> bool:
-    """Return whether zfp was requested, even if no chunk went through it."""
-    return any(_names_zfp(text) for text in (dataset.pipeline, dataset.left_out) if text)
+def _optional_names(dataset: Repacked) -> tuple[str, ...]:
+    """Return the names of requested filters that some chunks may be stored without, even if none went through them."""
+    return tuple(filter(None, map(_optional_name, (dataset.pipeline, dataset.left_out or ""))))
 
 
 @lru_cache  # most datasets have the same filters
-def _names_zfp(pipeline: str) -> bool:
-    return Pipeline.parse(pipeline).zfp is not None
+def _optional_name(pipeline: str) -> str:
+    first = Pipeline.parse(pipeline or "none").bounded
+    return "" if first is None else first.name
 
 
 def _preview_row(dataset: DatasetPreview) -> tuple[str, ...]:

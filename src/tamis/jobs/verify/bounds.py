@@ -12,6 +12,7 @@ import numpy as np
 from tamis import meaning
 from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
+from tamis.filters import Sperr
 from tamis.jobs.recipes.names import Names, assigned
 from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
 
@@ -101,6 +102,14 @@ def recorded_bound(dataset: StoredArray) -> float | None:
     """
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
+
+
+def rounded_bound(bound: float | None, target: StoredArray, tally: Tally) -> float | None:
+    """Return a recorded bound, with the error of rounding to the type of the target that comes after SPERR's."""
+    if not bound or not isinstance(target.pipeline.bounded, Sperr) or target.number_type is None:
+        return bound
+    largest = max((abs(float(limit)) for limit in (tally.low, tally.high) if limit is not None), default=0.0)
+    return bound + (largest + bound) * float(np.finfo(target.number_type).eps)
 
 
 def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from tamis.jobs.verify.bounds import (
     new_rounding,
     packed_otherwise,
     recorded_bound,
+    rounded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
@@ -361,7 +362,8 @@ class _Comparison:
         if source.packing and tally.different:
             self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
-        for code, text in broken_bounds(tally, result.bound, reason, result.relative_bound):
+        bound = rounded_bound(result.bound, target, tally) if result.recorded else result.bound
+        for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
             self._violation(result.path, code, text)
 
     def _type_words(self, array: StoredArray) -> str:

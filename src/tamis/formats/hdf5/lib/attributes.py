@@ -187,11 +187,13 @@ def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
 
 
 def replace_attributes(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> None:
-    """Write numbers as attributes, each with one value of a 1-D array as in netCDF; remove those that are None."""
+    """Write attributes, texts and numbers, the latter as 1-D arrays as in netCDF; remove those that are None."""
     for name, value in attributes.items():
         if name in dataset.attrs:
             del dataset.attrs[name]
-        if value is not None:
+        if isinstance(value, str):
+            set_text(dataset, name, value)
+        elif value is not None:
             dataset.attrs.create(name, np.atleast_1d(value))
 
 

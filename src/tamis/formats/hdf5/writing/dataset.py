@@ -122,7 +122,7 @@ def create_appender(
         label = f"{parent.file.filename}: {name}"
         target = bounded_dataset(parent, label, shape, values.dtype if dtype is None else dtype, values, options)
         dataset = named(target.dataset, parent, name, pipeline.rounding)
-        bound = None if pipeline.zfp is None else pipeline.zfp.bound
+        bound = None if pipeline.bounded is None else pipeline.bounded.open_bound
         appender = Appender(dataset, axis, threads=threads, bound=bound)
         try:
             appender.append(values)

@@ -1,0 +1,246 @@
+"""SPERR and SZ3 by repack and from Python: every value within the bound, missing ones exact, read by hdf5plugin."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+import tamis
+from tamis.errors import MissingFilterError, ParameterError
+
+BOUND = 0.1
+FILL = np.float32(9.96921e36)
+REST = "shuffle|deflate(4)"
+FILTERS = {"sperr": f"sperr(bound={BOUND})|{REST}", "sz3": f"sz3(bound={BOUND})|{REST}"}
+Run = Callable[..., str]
+
+
+def field(shape: tuple[int, ...] = (8, 40, 60)) -> Any:
+    steps = np.random.default_rng(5).standard_normal(shape)
+    return (np.cumsum(np.cumsum(steps, -1), -2) / 20 + 280).astype("f4")
+
+
+def make(path: Path, values: Any, chunks: tuple[int, ...] | None = None, fill: Any = None, **attributes: Any) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        names = [f"d{axis}" for axis in range(values.ndim)]
+        for name, extent in zip(names, values.shape, strict=True):
+            file.createDimension(name, extent)
+        variable = file.createVariable("v", values.dtype, names, chunksizes=chunks, fill_value=fill)
+        variable.setncatts(attributes)
+        file.history = "made"
+        variable.set_auto_maskandscale(False)
+        variable[:] = values
+    return path
+
+
+def values_of(path: Path) -> Any:
+    """The stored values, read by tamis."""
+    with tamis.open(path) as file:
+        return file["v"][...]
+
+
+def check(path: Path, before: Any, missing: Any = False) -> None:
+    """Check that a target keeps the bound of valid values, and missing ones exactly, and that verify finds the same."""
+    after = values_of(path)
+    assert after.dtype == before.dtype
+    differences = np.abs(after.astype("f8") - before.astype("f8"))[~np.broadcast_to(missing, before.shape)]
+    assert 0 < differences.max() <= BOUND
+    assert (
+        after[np.broadcast_to(missing, before.shape)].tobytes() == before[missing].tobytes()
+        if np.any(missing)
+        else True
+    )
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4"])
+def test_target_keeps_the_bound_and_hdf5plugin_reads_the_same(
+    name: str, dtype: str, tmp_path: Path, python: Run
+) -> None:
+    before = field().astype(dtype)
+    source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
+    result = tamis.repack(source, target, {"v": FILTERS[name]})["v"]
+    check(target, before.astype(before.dtype.newbyteorder("=")))
+    assert result.ratio is not None
+    assert result.ratio > 4
+    assert result.bound == BOUND
+    assert result.largest_error <= BOUND
+    assert result.lossless_chunks == 0
+    assert "recorded without shuffle|deflate(4), which no chunk needs" in result.notes
+    assert tamis.verify(source, target, bounds={"v": BOUND}).ok
+    assert tamis.verify(source, target, bounds="recorded").ok
+    code = f"import hdf5plugin, h5py; print(h5py.File({str(target)!r})['v'][...].tobytes().hex())"
+    assert bytes.fromhex(python(code).strip()) == values_of(target).tobytes()
+    with h5py.File(target) as file:
+        history = file.attrs["history"].decode()
+        assert ("sz3_plugin" in file["v"].attrs) == (name == "sz3")
+    assert re.search(r" with hdf5plugin \d+\.\d+\S*: ", history)
+    assert f"-f 'v:{tamis.Pipeline.parse(FILTERS[name])}|fletcher32'" in history
+
+
+def test_sperr_bound_becomes_parameters_that_use_nearly_all_of_it(tmp_path: Path) -> None:
+    target = tmp_path / "b.nc"
+    tamis.repack(make(tmp_path / "a.nc", field(), (4, 40, 60), FILL), target, {"v": FILTERS["sperr"]})
+    with h5py.File(target) as file:
+        sperr = tamis.hdf5.pipeline_of(file["v"]).filters[0]
+    assert isinstance(sperr, tamis.Sperr)
+    assert (sperr.mode, sperr.gaps, sperr.order) == ("absolute", "1e35", "swapped")
+    assert 0.999 * BOUND < sperr.quality < BOUND
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_missing_values_of_1e35_and_more_are_kept_by_the_filter(name: str, tmp_path: Path) -> None:
+    before, gaps = field(), np.zeros((8, 40, 60), bool)
+    gaps[:, 5:20, 10:30] = gaps[3] = True
+    before[gaps] = FILL
+    source, target = make(tmp_path / "a.nc", before, (1, 40, 60), FILL), tmp_path / "b.nc"
+    result = tamis.repack(source, target, {"v": FILTERS[name]})["v"]
+    check(target, before, gaps)
+    # SPERR cannot encode a chunk without valid values.
+    assert result.lossless_chunks == (1 if name == "sperr" else 0)
+    assert tamis.verify(source, target, bounds={"v": BOUND}).ok
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("mark", [np.nan, -999.0, np.inf])
+def test_other_missing_values_keep_their_chunks_lossless(name: str, mark: float, tmp_path: Path) -> None:
+    before, gaps = field(), np.zeros((8, 40, 60), bool)
+    gaps[2, 4:9] = gaps[6, :3, :3] = True
+    before[gaps] = mark
+    source, target = make(tmp_path / "a.nc", before, (1, 40, 60), np.float32(mark)), tmp_path / "b.nc"
+    result = tamis.repack(source, target, {"v": FILTERS[name]})["v"]
+    check(target, before, gaps)
+    exact = name == "sz3" and mark == -999  # the next whole multiple of SZ3's steps happens to be it, or not
+    assert result.lossless_chunks == 2 or (exact and result.lossless_chunks < 2)
+    assert any(f"stored without {name}" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_companion_lets_all_chunks_through_the_filter(name: str, tmp_path: Path) -> None:
+    before, gaps = field(), np.zeros((8, 40, 60), bool)
+    gaps[2, 4:9] = gaps[6, :3, :3] = True
+    before[gaps] = np.nan
+    source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
+    result = tamis.repack(source, target, {"v": FILTERS[name]}, missing="companion")["v"]
+    assert result.lossless_chunks == 0
+    assert result.companion
+    check(target, before, gaps)
+
+
+def test_packed_integers_go_through_sz3_in_units_and_not_through_sperr(tmp_path: Path) -> None:
+    stored = np.round((field() - 280) / 0.05).astype("i4")
+    source, target = (
+        make(tmp_path / "a.nc", stored, (4, 40, 60), scale_factor=0.05, add_offset=280.0),
+        tmp_path / "b.nc",
+    )
+    result = tamis.repack(source, target, {"v": FILTERS["sz3"]})["v"]
+    assert result.bound == pytest.approx(BOUND)
+    assert 0 < np.abs(values_of(target) - stored).max() * 0.05 <= BOUND * (1 + 1e-12)
+    with pytest.raises(ParameterError, match="/v: expected float32 or float64 for sperr, got int32: use zfp or sz3"):
+        tamis.repack(source, tmp_path / "c.nc", {"v": FILTERS["sperr"]})
+    assert not (tmp_path / "c.nc").exists()
+
+
+@pytest.mark.parametrize("filters", ["sz3(absolute,0.1)!", "sperr(absolute,0.1,none,swapped)!"])
+def test_required_filter_that_cannot_keep_missing_values_leaves_no_target(
+    filters: str, tmp_path: Path, python: Run
+) -> None:
+    before = field()
+    before[2, 4:9] = np.nan
+    source = make(tmp_path / "a.nc", before, (1, 40, 60))
+    with pytest.raises(MissingFilterError, match="HDF5, which creates no dataset with a required filter that it lacks"):
+        tamis.repack(source, tmp_path / "b.nc", {"v": filters})
+    code = f"""
+import hdf5plugin, tamis
+try:
+    tamis.repack({str(source)!r}, {str(tmp_path / "b.nc")!r}, {{"v": {filters!r}}})
+except tamis.DataError as error:
+    print(error)
+"""
+    assert "/v: chunk at (2, 0, 0): filter 1, s" in python(code)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_four_axes_are_cut_and_chunks_that_sperr_cannot_have_are_refused(tmp_path: Path) -> None:
+    before = field((3, 4, 40, 60))
+    source, target = make(tmp_path / "a.nc", before, (2, 4, 40, 60)), tmp_path / "b.nc"
+    tamis.repack(source, target, {"v": FILTERS["sperr"]})
+    check(target, before)
+    with h5py.File(target) as file:
+        assert file["v"].chunks == (1, 4, 40, 60)
+    with pytest.raises(ParameterError, match=r"in 2 or 3 axes for sperr, got float32 of shape \(2, 4, 40, 60\)"):
+        tamis.repack(source, tmp_path / "c.nc", {"v": FILTERS["sperr"]}, chunks={"v": (2, 4, 40, 60)})
+    with pytest.raises(ParameterError, match=r"in 2 or 3 axes for sperr, got float32 of shape \(1, 4, 1, 1\)"):
+        tamis.repack(source, tmp_path / "c.nc", {"v": FILTERS["sperr"]}, chunks={"v": (1, 4, 1, 1)})
+
+
+def test_contiguous_variable_gets_large_chunks(tmp_path: Path) -> None:
+    before = field((4, 400, 600))
+    source, target = make(tmp_path / "a.nc", before), tmp_path / "b.nc"
+    tamis.repack(source, target, {"v": FILTERS["sz3"]})
+    with h5py.File(target) as file:
+        assert file["v"].chunks == before.shape
+
+
+def test_other_modes_are_written_without_a_bound(tmp_path: Path) -> None:
+    source, target = make(tmp_path / "a.nc", field(), (4, 40, 60)), tmp_path / "b.nc"
+    for filters in ("sperr(rate,8,none,swapped)", "sperr(psnr,80,none,swapped)", "sz3(relative,1e-3)"):
+        result = tamis.repack(source, target, {"v": f"{filters}|{REST}"}, overwrite=True)["v"]
+        assert result.bound is None
+        assert 0 < result.largest_error < 1
+
+
+def test_requirement_makes_the_bound_tighter(tmp_path: Path) -> None:
+    before = field()
+    source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
+    for filters in FILTERS.values():
+        result = tamis.repack(source, target, {"v": filters}, require={"v": "abs=0.01"}, overwrite=True)["v"]
+        assert np.abs(values_of(target) - before).max() <= 0.01
+        assert result.lossless_chunks == 0
+
+
+def test_zarr_target_is_read_by_zarr_python_with_tamis(tmp_path: Path) -> None:
+    before = field()
+    source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.zarr"
+    tamis.repack(source, target, {"v": FILTERS["sperr"]})
+    check(target, before)
+    with xarray.open_dataset(target, engine="zarr") as data:
+        assert data["v"].values.tobytes() == values_of(target).tobytes()
+
+
+def test_to_netcdf_and_write_keep_the_bound(tmp_path: Path) -> None:
+    before = field()
+    data = xarray.Dataset({"v": (("t", "y", "x"), before)})
+    for name, filters in FILTERS.items():
+        data.tamis.to_netcdf(tmp_path / f"{name}.nc", {"v": filters})
+        check(tmp_path / f"{name}.nc", before)
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            tamis.hdf5.write(file, "v", before, filters=filters, chunks=(4, 40, 60))
+        check(tmp_path / f"{name}.h5", before)
+
+
+def test_bound_without_values_is_refused(tmp_path: Path) -> None:
+    with (
+        h5py.File(tmp_path / "a.h5", "w") as file,
+        pytest.raises(ParameterError, match="expected parameters that a file"),
+    ):
+        tamis.hdf5.create_dataset(file, "v", (8, 8), "f4", filters="sperr(bound=0.1)", chunks=(8, 8))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_inspect_says_what_was_written(name: str, tmp_path: Path) -> None:
+    target = tmp_path / "b.nc"
+    tamis.repack(make(tmp_path / "a.nc", field(), (4, 40, 60)), target, {"v": FILTERS[name]})
+    text = str(tamis.inspect(target))
+    assert f"{name}, largest error 0.0999" in text or f"{name}, largest error 0.1" in text
+    (dataset,) = [entry for entry in json.loads(tamis.inspect(target).to_json())["datasets"] if entry["path"] == "/v"]
+    assert [step["name"] for step in dataset["filters"]] == [name, "fletcher32"]
