@@ -66,13 +66,12 @@ def test_compared_filter_in_stored_units_keeps_measures_too(tmp_path: Path) -> N
     assert {each.problem for each in found.values()} == {None}
 
 
-def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_plugin_client, "_TRIAL_SECONDS", 0.5)
+def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path) -> None:
     values = field()
     gaps = values > np.quantile(values, 0.8)
     values[gaps] = np.nan
     found = compared(make(tmp_path / "nan.h5", values), "abs=0.05")
-    assert found["sz3"].problem == "libh5sz3.so crashed on, or took too long for, the values of a chunk"
+    assert found["sz3"].problem == "expected finite values for sz3, which takes minutes for others"
     assert "gaps=nan" in found["sperr"].filters
     assert "missing" not in (found["sperr"].problem or "")
     values[gaps] = -999
@@ -83,7 +82,7 @@ def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path, mo
     values[0, 0, 0] = np.nan
     found = compared(make(tmp_path / "both.h5", values), "abs=0.05")
     assert found["sperr"].ratio is None
-    assert "libh5sperr.so crashed on, or took too long for, the values of a chunk" in (found["sperr"].problem or "")
+    assert (found["sperr"].problem or "").startswith("expected values of less than 5.76461e+16 for sperr")
 
 
 def test_compared_filters_say_why_they_are_not_measured(tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_compared_rows_of_the_command(tmp_path: Path) -> None:
 def test_worker_encodes_what_hdf5plugin_reads_and_gives_up_on_too_many_bytes() -> None:
     chunk = tamis.filters.ChunkType(np.dtype("f4"), SHAPE)
     sz3 = tamis.Sz3("absolute", 0.01)
-    data = sz3.trial(field().tobytes(), chunk)
+    data = sz3.encode(field().tobytes(), chunk, sz3.stored(chunk))
     # SZ3 writes bytes of memory that it never set, so two runs differ in some bytes, and by them in length.
     again = _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), 2 * len(data))
     for encoded in data, again:

@@ -12,8 +12,8 @@ from tamis.cli.options import FILE, by_name, output_options
 from tamis.cli.output import output_of_two_files
 from tamis.errors import ParameterError
 
-READERS = ("any", "netcdf", "zfp", "all")
-PREFERENCES = ("size", "speed")
+READERS = ("any", "netcdf", "zfp", "hdf5plugin", "zarr", "all")
+PREFERENCES = ("size", "speed", "archive")
 STORAGES = ("disk", "lustre", "s3")
 """Listed here, because the modules that define them take long to import."""
 _SAMPLE = "16MB"
@@ -35,14 +35,15 @@ _SAMPLE = "16MB"
     default="all",
     show_default=True,
     help="Who must be able to read the result: any HDF5 library, netCDF-C with its own plugins, HDF5 with the plugin of"
-    " zfp, or whoever installs what is needed.",
+    " zfp, Python with hdf5plugin, zarr-python, or whoever installs what is needed.",
 )
 @click.option(
     "--prefer",
     type=click.Choice(PREFERENCES),
     default="size",
     show_default=True,
-    help="Choose the best ratio, or the fastest filters with at least two thirds of it.",
+    help="Choose the best ratio (among similar ones, readers and speed decide), the fastest filters with at least two"
+    " thirds of it, or for archives the best ratio alone.",
 )
 @click.option(
     "--sample", metavar="SIZE", help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default."
@@ -60,6 +61,18 @@ _SAMPLE = "16MB"
     show_default=True,
     help="Where values are read from, for --access.",
 )
+@click.option(
+    "--chunks",
+    type=click.Choice(("auto", "keep")),
+    help="Choose the chunk shape with the best ratio, or keep chunks. By default, and without --access, a shape is"
+    " chosen for variables without chunks.",
+)
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(("unstable",)),
+    help="Also choose sz3, whose versions do not read each other's chunks.",
+)
 @click.option("--ratio", type=float, metavar="R", help="Bytes of values per stored byte, over all files.")
 @click.option("--size", metavar="SIZE", help="Stored size of all files together, such as 2GB.")
 @click.option("--all", "everything", is_flag=True, help="Measure all values instead of a sample.")
@@ -72,8 +85,8 @@ _SAMPLE = "16MB"
     "--compare",
     metavar="FILTERS",
     default="",
-    help="Also measure sz3, sperr or both (sz3,sperr), which tamis does not write; needs hdf5plugin, and takes "
-    "seconds.",
+    help="Also measure sz3, sperr or both (sz3,sperr) for any want, without a proof; needs hdf5plugin, and takes"
+    " seconds.",
 )
 @click.option(
     "--missing",

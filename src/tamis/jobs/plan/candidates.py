@@ -14,9 +14,10 @@ from tamis.accuracy.fields import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import FLAGS, Requirement
 from tamis.arrays.grid import grid_of
 from tamis.errors import DataError, MissingFilterError, ParameterError
-from tamis.filters import Filter, Zfp
+from tamis.filters import Filter, Sperr, Sz3, Zfp
 from tamis.formatting import ratio, ratio_text
 from tamis.jobs.plan.measure import (
+    Cost,
     absolute_bound,
     absolute_errors,
     absolute_roundings,
@@ -54,16 +55,24 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Store, StoredArray
 
 
-Readers = Literal["any", "netcdf", "zfp", "all"]
+Readers = Literal["any", "netcdf", "zfp", "hdf5plugin", "zarr", "all"]
 READERS = get_args(Readers)
-Preference = Literal["size", "speed"]
+Preference = Literal["size", "speed", "archive"]
 PREFERENCES = get_args(Preference)
+Risk = Literal["unstable"]
+RISKS = get_args(Risk)
 
 _BASE = frozenset(("shuffle", "deflate", "fletcher32"))
 """Filters of every HDF5 library."""
 _USUAL = _BASE | {"szip"}
-_ALLOWED = {"any": _USUAL, "netcdf": _USUAL | {"zstd"}, "zfp": _USUAL | {"zfp"}}
-"""Filters that readers have; netCDF-C is installed with zstd, and nearly all builds of HDF5 have szip."""
+_ALLOWED = {
+    "any": _USUAL,
+    "netcdf": _USUAL | {"bzip2", "zstd"},
+    "zfp": _USUAL | {"zfp"},
+    "hdf5plugin": _USUAL | {"bitshuffle", "blosc", "blosc2", "bzip2", "lz4", "sperr", "sz3", "zfp", "zstd"},
+    "zarr": _BASE | {"blosc", "bzip2", "lz4", "zstd"},
+}
+"""Filters that readers have; netCDF-C is installed with bzip2 and zstd, and nearly all builds of HDF5 have szip."""
 
 _MARGIN = 0.1
 """Share of the range of a sample by which that of the packing of several files is wider, on either side."""
@@ -71,8 +80,12 @@ _MARGIN = 0.1
 _LOSS, _PACKING = "loss", "packing"
 _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
+_FOREIGN_GAIN = 1.1
 FAST_SHARE = 2 / 3
 """A fast choice has at least this share of the best ratio."""
+_USUAL_BITS = 12
+_SLOW_NBYTES = 4_000_000
+"""Bytes of chunks on which filters of hdf5plugin are measured."""
 _NOISE = 1.1
 """Times that differ by a smaller factor may differ by chance."""
 
@@ -126,14 +139,20 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
     """Return the best candidate, and why it is, in words.
 
     For size this is the best ratio; among similar ratios, lossless first, then the fewest plugins, then the fastest.
-    For speed it is the fastest with at least two thirds of the best ratio.
+    Filters of hdf5plugin, which are slow, and few programs read, must save a tenth more than others. For speed it is
+    the fastest with at least two thirds of the best ratio, and for archives the best ratio alone.
     """
     best = max(candidates, key=lambda candidate: candidate.ratio)
+    if prefer == "archive":
+        return best, "it has the best ratio"
     if prefer == "speed":
         fast = min(eligible(candidates), key=_effort)
         if fast == best:
             return best, "it has the best ratio, and no other is faster"
         return fast, f"it is the fastest with at least two thirds of the best ratio, {ratio_text(best.ratio)}"
+    common = [candidate for candidate in candidates if not _is_foreign(candidate.pipeline)]
+    if common and (most := max(candidate.ratio for candidate in common)) * _FOREIGN_GAIN > best.ratio:
+        candidates, best = common, next(candidate for candidate in common if candidate.ratio == most)
     near = [candidate for candidate in candidates if candidate.ratio >= (1 - _ABOUT_SAME) * best.ratio]
     demands = {candidate: _demands(candidate.pipeline) for candidate in near}
     chosen = min(near, key=lambda each: (_LOSS in demands[each], len(demands[each]), _effort(each)))
@@ -142,6 +161,11 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
     own, others = demands[chosen], demands[best]
     why = "loses nothing" if others - own == {_LOSS} else "asks less of readers" if own < others else "is faster"
     return chosen, f"it {why}, and its ratio is close to the best, {ratio_text(best.ratio)}"
+
+
+def _is_foreign(filters: Pipeline) -> bool:
+    """Return whether hdf5plugin runs a filter, in a separate process."""
+    return filters.bounded is not None and filters.bounded.may_crash
 
 
 _CHAINS = tuple(
@@ -250,6 +274,7 @@ class Candidates:
         surveys = [_Sampled(pieces) for pieces in zip(sample.chunks, sample.tiles, strict=True)]
         self._cached_plans = cache(partial(variable.plans, surveys=surveys))
         self._errors: dict[Pipeline, float] = {}
+        self._slow: dict[Pipeline, Candidate] = {}
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
@@ -292,6 +317,16 @@ class Candidates:
                 self._errors[rounded := _after(rounding, chain)] = error
                 yield rounded
         yield from self._packed()
+        yield from self._foreign()
+
+    def _foreign(self) -> Iterator[Pipeline]:
+        """Yield filters of hdf5plugin, for absolute errors of floats."""
+        want = self._variable.want
+        if self._packing is not None or rungs_to_try(want) is None:
+            return
+        for error in itertools.islice(absolute_errors(want, self._facts), 1):
+            yield _after(Sperr(bound=error), _FALLBACK)
+            yield _after(Sz3("absolute", error), _FALLBACK)
 
     def _packed(self) -> Iterator[Pipeline]:
         """Yield packings to integers, for absolute errors of floats."""
@@ -382,7 +417,23 @@ class Candidates:
     def measured(self, filters: Pipeline, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
         plans = self._plans(filters, self._required)
-        cost = cost_of(plans, sample, advance)
+        if _is_foreign(filters):
+            return self._measured_once(filters, plans, sample, advance)
+        return self._candidate(filters, plans, cost_of(plans, sample, advance))
+
+    def _measured_once(
+        self, filters: Pipeline, plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int], None]
+    ) -> Candidate:
+        """Return a candidate whose filter is slow, and gains from large chunks: measured once, on whole chunks."""
+        if filters not in self._slow:
+            cost_of(plans, self._sample.whole(1), lambda _: None)  # starts the process
+            cost = cost_of(plans, self._sample.whole(_SLOW_NBYTES), lambda _: None)
+            self._errors[filters] = cost.error * self._facts.scale
+            self._slow[filters] = self._candidate(filters, plans, cost)
+        advance(sample.nbytes)
+        return self._slow[filters]
+
+    def _candidate(self, filters: Pipeline, plans: Sequence[ArrayPlan], cost: Cost) -> Candidate:
         if all(plan.copied for plan in plans) and (known := self._variable.source_ratio) is not None:
             cost = cost._replace(ratio=known, low=known, high=known)
         return Candidate(
@@ -396,6 +447,17 @@ class Candidates:
             read_by=read_by(filters.filters),
             fallbacks=cost.fallbacks,
         )
+
+    @property
+    def roughness(self) -> float:
+        """See `Sample.roughness`, in steps of the wanted error."""
+        bound = absolute_bound(self._variable.want, self._facts) or math.ldexp(self._facts.largest, -_USUAL_BITS)
+        missing = [array.missing for array in self._variable.arrays]
+        return self._sample.roughness(missing, bound / self._facts.scale) if bound > 0 else 0.0
+
+    def ratio(self, filters: Pipeline) -> float:
+        """Return the ratio of the sample, in whole chunks."""
+        return cost_of(self._plans(filters, self._required), self._sample, lambda _: None).ratio
 
     def required(self, filters: Pipeline | None) -> str | None:
         """Return what repack must prove for each value with the chosen filters; None for lossless ones."""

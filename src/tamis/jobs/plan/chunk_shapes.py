@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from tamis.arrays.grid import LARGE_AXES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
 from tamis.jobs.recipes.names import as_chunks
@@ -23,6 +24,8 @@ SERIES, MAP, WHOLE, BOX = "series", "map", "whole", "box"
 _BY_NAME = (SERIES, MAP, WHOLE)
 _EXPECTED = "series, map, whole, weights such as series=0.7,map=0.3, or a box such as box:time=10,lat=96"
 
+ChunkChoice = Literal["auto", "keep"]
+CHUNK_CHOICES = get_args(ChunkChoice)
 StorageName = Literal["disk", "lustre", "s3"]
 STORAGES = get_args(StorageName)
 
@@ -170,6 +173,7 @@ def _touched(selected: int, extent: int, step: int) -> float:
 Shape = tuple[int, ...]
 
 _LEAST_NBYTES, _MOST_NBYTES = 16 << 10, 4 << 20
+_COLUMN_NBYTES, _BOX_NBYTES = 128 << 10, 1 << 20
 _MEASURED = 4
 """Shapes that are measured, beside that of the source."""
 _USUAL_RATIO, _USUAL_MBS = 4.0, 800.0
@@ -225,6 +229,34 @@ def with_best_shape(
     best = _chosen(own, [other for other in others if other.planned.chosen is not None], reads)
     whole = measured(best.shape, little=False)
     return whole.planned if best is own else whole.planned.with_note(_note(whole, own))
+
+
+def shapes_of_kinds(extents: Shape, itemsize: int) -> Iterator[Shape]:
+    """Yield a map, columns along the slowest axis, and boxes of two sizes along the last three axes."""
+    longer = [axis for axis, extent in enumerate(extents) if extent > 1]
+    yield _cut(extents, longer[-2:], _MOST_NBYTES // itemsize)
+    if len(longer) > 2:
+        others = longer[-min(len(longer) - 1, LARGE_AXES) :]
+        columns = _cut(extents, others, _COLUMN_NBYTES // itemsize // extents[longer[0]])
+        yield tuple(extent if axis == longer[0] else columns[axis] for axis, extent in enumerate(extents))
+        for nbytes in (_BOX_NBYTES, _MOST_NBYTES):
+            yield _cut(extents, longer[-LARGE_AXES:], nbytes // itemsize)
+
+
+def _cut(extents: Shape, axes: Sequence[int], count: int) -> Shape:
+    """Return a shape of at most about so many values along some axes, all of which are cut into as many parts."""
+    for parts in itertools.count(1):
+        steps = {axis: _share(extents[axis], parts) for axis in axes}
+        if math.prod(steps.values()) <= count or all(step <= BLOCK_SIDE for step in steps.values()):
+            break
+    return tuple(steps.get(axis, 1) for axis in range(len(extents)))
+
+
+def _share(extent: int, parts: int) -> int:
+    """Return a part of an extent, in whole blocks of zfp if these fill it, because most filters encode padding, too."""
+    step = -(-extent // parts)
+    blocks = whole_blocks(step)
+    return blocks if extent % blocks == 0 else step
 
 
 def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measured:

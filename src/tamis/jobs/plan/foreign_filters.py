@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from tamis.accuracy.statistics import Tally, compare
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Sperr, Sz3
+from tamis.filters.base import Data
+from tamis.filters.foreign import SPERR_GAP
 from tamis.formatting import plural
 from tamis.jobs.plan.candidates import Variable, rungs_to_try
 from tamis.jobs.plan.measure import (
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 FOREIGN = ("sz3", "sperr")
 _LOSSLESS = Pipeline.parse("shuffle|deflate(4)")
 _ANY = ChunkType(np.dtype("f4"), (8, 8))
-_GAPS = 1e35  # SPERR takes numbers from here on as missing ones
 
 
 def foreign_names(names: str | Collection[str]) -> tuple[str, ...]:
@@ -101,7 +102,9 @@ def compared_with(
 
         try:
             for codec in [*codecs.values()][:1]:
-                codec.trial(bytes(4 * 64), _ANY)  # starts the process, which measured times must not include
+                _encoded(
+                    codec, np.zeros(_ANY.shape, _ANY.dtype)
+                )  # starts the process, which measured times must not include
             chosen = next(iter(codecs)) if len(codecs) == 1 else loosest([*codecs], keeps)
             if chosen is None:
                 yield Compared(name, problem="none of the errors tried meets the want")
@@ -113,7 +116,7 @@ def compared_with(
 
 def _filter(name: str, error: float, gaps: str) -> Foreign:
     """Return a filter with a largest error in stored units."""
-    return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, gaps)
+    return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, gaps, "swapped")
 
 
 def _gaps(sample: Sample) -> str:
@@ -122,7 +125,7 @@ def _gaps(sample: Sample) -> str:
     for piece in (piece for pieces in sample.chunks for piece in pieces if piece.values.dtype.kind == "f"):
         if np.isnan(piece.values).any():
             return "nan"
-        large = large or bool((np.abs(piece.values) >= _GAPS).any())
+        large = large or bool((np.abs(piece.values) >= SPERR_GAP).any())
     return "1e35" if large else "none"
 
 
@@ -130,12 +133,17 @@ def _change(codec: Foreign) -> Callable[[Rewrite, Piece, NDArray[Any]], NDArray[
     def change(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         chunk = ChunkType(values.dtype, values.shape)
-        return _decoded(codec, codec.trial(values.tobytes(), chunk), chunk)
+        return _decoded(codec, _encoded(codec, values), chunk)
 
     return change
 
 
-def _decoded(codec: Foreign, data: bytes, chunk: ChunkType) -> NDArray[Any]:
+def _encoded(codec: Foreign, values: NDArray[Any]) -> Data:
+    chunk = ChunkType(values.dtype, values.shape)
+    return codec.encode(values.tobytes(), chunk, codec.stored(chunk))
+
+
+def _decoded(codec: Foreign, data: Data, chunk: ChunkType) -> NDArray[Any]:
     try:
         plain = codec.decode(data, chunk, codec.stored(chunk))
     except TamisError as error:
@@ -152,7 +160,7 @@ def _measured(codec: Foreign, plans: Sequence[Rewrite], sample: Sample, advance:
             values = piece.values.astype(plan.dtype.newbyteorder("="), copy=False)
             chunk = ChunkType(values.dtype, values.shape)
             begin = time.perf_counter()
-            data = codec.trial(values.tobytes(), chunk)
+            data = _encoded(codec, values)
             middle = time.perf_counter()
             after = _decoded(codec, data, chunk)
             read_seconds += time.perf_counter() - middle

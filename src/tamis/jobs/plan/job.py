@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.accuracy.measured import AT_MOST
 from tamis.accuracy.requirement import WHOLE as MEASURES
@@ -21,8 +21,8 @@ from tamis.accuracy.requirement import Requirement
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formats.registry import open_store
 from tamis.formatting import size_text
-from tamis.jobs.plan.candidates import PREFERENCES, READERS, Preference, Readers
-from tamis.jobs.plan.chunk_shapes import STORAGES, StorageName, as_access
+from tamis.jobs.plan.candidates import PREFERENCES, READERS, RISKS, Preference, Readers
+from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.planner import LEAST_SAMPLE, USUAL_SAMPLE, Settings, Work, measured, planned, variables_of
 from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
@@ -224,6 +224,7 @@ def _wanting(variable: Variable, power: int) -> Variable:
     size=NUMBER,
     confirm=FLAG,
     compare=NAMES,
+    allow=NAMES,
     progress=CALLBACK,
 )
 def plan(
@@ -236,6 +237,8 @@ def plan(
     missing: MissingPolicy = "exact",
     access: object = None,
     storage: StorageName = "disk",
+    chunks: ChunkChoice | None = None,
+    allow: str | Collection[str] = (),
     ratio: float | None = None,
     size: int | None = None,
     confirm: bool = False,
@@ -257,10 +260,12 @@ def plan(
         result must meet all limits of a text. Exact names take precedence over patterns. Coordinates, bounds, flags,
         integers and the like stay lossless unless they are named. By default everything stays lossless.
     prefer
-        ``size`` for the best ratio, ``speed`` for the fastest with at least two thirds of it.
+        ``size`` for the best ratio, where among similar ones readers and speed decide; ``archive`` for the best ratio
+        alone; ``speed`` for the fastest with at least two thirds of it.
     readers
         Who must be able to read the result: ``any`` HDF5 library; ``netcdf`` for netCDF-C with its own plugins;
-        ``zfp`` for HDF5 with that plugin; ``all`` for whoever installs what is needed.
+        ``zfp`` for HDF5 with that plugin; ``hdf5plugin`` for Python with that package; ``zarr`` for zarr-python;
+        ``all`` for whoever installs what is needed.
     sample
         Most bytes to read of each variable; at least one chunk of each file is read. None: all values, a chunk at a
         time.
@@ -272,14 +277,19 @@ def plan(
         chunks stay.
     storage
         Where values are read from: ``disk``, ``lustre`` or ``s3``.
+    chunks
+        ``auto``: choose the chunk shape with the best ratio from several. ``keep``: chunks stay. None: ``auto`` for
+        variables without chunks, if `access` is not given.
+    allow
+        ``unstable``: also choose sz3, whose versions do not read each other's chunks.
     ratio, size
         Bytes of values per stored byte, or stored bytes, over all files. Variables without a want get the smallest
         error, relative to the range of each, for which this is predicted.
     confirm
         Whether to try the result on all values: each file is repacked into a temporary folder, which is then removed.
     compare
-        Foreign filters to measure on the same sample, ``sz3`` or ``sperr`` (extra ``hdf5plugin``), with the absolute
-        error that meets the want. The result lists them next to the candidates; they are never chosen.
+        ``sz3`` or ``sperr`` (extra ``hdf5plugin``), to measure with the absolute error that meets the want, whatever
+        that is, and without a proof. The result lists them next to the candidates; they are never chosen.
     progress
         Called with the step, the finished work and the total work.
 
@@ -305,15 +315,28 @@ def plan(
     begin = time.perf_counter()
     paths = [path] if isinstance(path, str | bytes | os.PathLike) else [*path]
     asked = {name: as_want(value) for name, value in (wants or {}).items()}
-    _check(paths, prefer, readers, sample, missing, storage)
+    _check(paths, sample)
     if storage != "disk" and access is None:
         raise ParameterError(
             f"expected access with the storage {storage!r}, which matters only for the choice of chunk shapes, got none"
         )
+    risks: Any = (allow,) if isinstance(allow, str) else tuple(allow)
+    for name, value, known in (
+        ("prefer", prefer, PREFERENCES),
+        ("readers", readers, READERS),
+        ("missing", missing, POLICIES[:2]),
+        ("storage", storage, STORAGES),
+        ("chunks", chunks, (*CHUNK_CHOICES, None)),
+        *(("allow", risk, RISKS) for risk in risks),
+    ):
+        if not ((isinstance(value, str) or value is None) and value in known):
+            raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
+    if chunks == "keep" and access is not None:
+        raise ParameterError("expected access, which chooses the chunk shape, or chunks that are kept, got both")
     budget = Budget(ratio, size)
     budget.check(asked)
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
-    settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare))
+    settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(path)) for path in paths]
         variables, kept = variables_of(stores, {**asked, "*": FREE} if budget.is_given else asked, missing)
@@ -363,16 +386,8 @@ def _free(
     return within_budget(variables, left, look, lambda variable: planned(variable, settings, work(variable)))
 
 
-def _check(paths: Sequence[object], prefer: str, readers: str, sample: int | None, missing: str, storage: str) -> None:
+def _check(paths: Sequence[object], sample: int | None) -> None:
     if not paths:
         raise ParameterError("expected at least one path, got none")
-    for name, value, known in (
-        ("prefer", prefer, PREFERENCES),
-        ("readers", readers, READERS),
-        ("missing", missing, POLICIES[:2]),
-        ("storage", storage, STORAGES),
-    ):
-        if not (isinstance(value, str) and value in known):
-            raise ParameterError(f"expected {name} to be one of {', '.join(known)}, got {value!r}")
     if sample is not None and (isinstance(sample, bool) or operator.index(sample) < LEAST_SAMPLE):
         raise ParameterError(f"expected a sample of {LEAST_SAMPLE} bytes or more, got {sample!r}")

@@ -66,6 +66,7 @@ class Cost(NamedTuple):
     read_mbs: float
     # Share of the chunks that are stored without zfp, because it cannot keep their values or the bound
     fallbacks: float
+    error: float  # Largest error of stored values
 
 
 def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
@@ -136,7 +137,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
     """Return bytes and seconds of the chunks of a sample by the plans of all files."""
     raw: list[int] = []
     stored: list[int] = []
-    fallbacks = 0
+    fallbacks, error = 0, 0.0
     write_seconds = read_seconds = 0.0
     read_nbytes = 0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
@@ -155,7 +156,8 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
                 read_nbytes += values.nbytes
             raw.append(values.nbytes)
             stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
-            fallbacks += own.pipeline.zfp is not None and bool(chunk.mask & 1)
+            fallbacks += own.pipeline.bounded is not None and bool(chunk.mask & 1)
+            error = max(error, chunk.error or 0.0)
             advance(values.nbytes)
     nbytes = sum(raw)
     return Cost(
@@ -163,6 +165,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
         nbytes / write_seconds / 1e6,
         read_nbytes / read_seconds / 1e6,
         fallbacks / len(raw),
+        error,
     )
 
 

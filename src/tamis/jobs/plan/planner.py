@@ -13,18 +13,28 @@ from tamis.accuracy.fields import FIELD_WORDS
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
-from tamis.formatting import ratio_text, size_text
+from tamis.formatting import ratio_text, shape_text, size_text
 from tamis.jobs.plan.candidates import (
     FAST_SHARE,
     Candidates,
     Preference,
     Readers,
+    Risk,
     Variable,
     eligible,
     front_of,
     winner_of,
 )
-from tamis.jobs.plan.chunk_shapes import MODELS, Access, Axes, Reads, StorageName, with_best_shape
+from tamis.jobs.plan.chunk_shapes import (
+    MODELS,
+    Access,
+    Axes,
+    ChunkChoice,
+    Reads,
+    StorageName,
+    shapes_of_kinds,
+    with_best_shape,
+)
 from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.result import Candidate, Compared, PlannedVariable
 from tamis.jobs.plan.sample import Sample, sample_of
@@ -128,6 +138,12 @@ _FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3)}
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
+_SHAPES_NBYTES = 5_000_000
+"""Bytes on which chunk shapes are compared."""
+_LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 5
+"""Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
+_SAME = 0.99
+"""Ratios that differ by less do not make up for other chunks."""
 _LIKELY_SHARE = 0.8
 """Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
 _SLOW_NBYTES = 2_000_000
@@ -143,6 +159,18 @@ class Settings(NamedTuple):
     access: Access | None
     storage: StorageName
     compare: tuple[str, ...] = ()
+    chunks: ChunkChoice | None = None
+    allow: tuple[Risk, ...] = ()
+
+    def shapes(self, variable: Variable) -> bool:
+        """Return whether several chunk shapes are tried for the best ratio."""
+        if self.chunks is None:
+            return any(array.chunk_shape is None for array in variable.arrays)
+        return self.chunks == "auto"
+
+    def eligible(self, front: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates that may be chosen."""
+        return [candidate for candidate in front if "unstable" in self.allow or not candidate.is_unstable]
 
     @property
     def little(self) -> int:
@@ -175,19 +203,59 @@ class Work:
 
 def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable, and choose; if reads are given, in several chunk shapes."""
-    if settings.access is None:
-        result = measured(variable, settings, settings.sample, work)
+
+    def measure(variable: Variable, little: bool) -> PlannedVariable:
+        return measured(variable, settings, settings.little if little else settings.sample, work)
+
+    if settings.access is not None:
+        result = with_best_shape(variable, Reads(settings.access, _axes(variable), MODELS[settings.storage]), measure)
+    elif settings.shapes(variable):
+        result = _with_best_ratio(variable, settings, work)
     else:
-        reads = Reads(settings.access, _axes(variable), MODELS[settings.storage])
-
-        def measure(variable: Variable, little: bool) -> PlannedVariable:
-            return measured(variable, settings, settings.little if little else settings.sample, work)
-
-        result = with_best_shape(variable, reads, measure)
+        result = measure(variable, False)
     if settings.compare and not variable.want.is_lossless:
         result = replace(result, compared=tuple(_compared(variable, settings, result.chunks, work)))
     work.finish()
     return result.with_note(f"; {variable.note}") if variable.note else result
+
+
+def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+    """Return the plan for a variable in the chunk shape with the best ratio; in its own, if that is about as good."""
+    own = measured(variable, settings, settings.sample, work)
+    likely = _one_of_each_kind(settings.eligible(own.candidates))
+    extents = tuple(min(lengths) for lengths in zip(*(array.shape for array in variable.arrays), strict=True))
+    shapes = dict.fromkeys(
+        (variable.chunk_shape, *shapes_of_kinds(extents, np.dtype(variable.arrays[0].dtype).itemsize))
+    )
+    ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, work) for shape in shapes}
+    best = max(ratios, key=lambda shape: ratios[shape])
+    if own.chosen is None or best == variable.chunk_shape or ratios[variable.chunk_shape] >= _SAME * ratios[best]:
+        return own
+    result = measured(variable._replace(chunk_shape=best), settings, settings.sample, work)
+    if result.chosen is None or own.chosen.ratio >= _SAME * result.chosen.ratio:
+        return own
+    instead = f"; its chunks are {shape_text(best)} instead of {shape_text(variable.chunk_shape)}"
+    return result.with_note(f"{instead}, where the ratio is {ratio_text(own.chosen.ratio)}")
+
+
+def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
+    """Return the filters with the best ratio of each kind, without kinds far from the best one."""
+    likely: dict[object, Pipeline] = {}
+    for candidate in sorted(eligible(candidates, _LIKELY_IN_OTHERS) if candidates else [], key=lambda one: -one.ratio):
+        filters = candidate.pipeline
+        first = filters.bounded or filters.rounding
+        likely.setdefault((type(first), filters.filters[-1].name), filters)
+    return [*likely.values()][:_MOST_KINDS]
+
+
+def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], work: Work) -> float:
+    """Return the best ratio of filters in a chunk shape, for values of average roughness; 0 if all refuse."""
+    candidates = Candidates(variable, _sample(variable, _SHAPES_NBYTES))
+    allowed = [filters for filters in likely if candidates.allowed(filters, "all")]
+    work.add(_SHAPES_NBYTES)
+    best = max(map(candidates.ratio, allowed), default=0.0)
+    work.advance(_SHAPES_NBYTES)
+    return best * candidates.roughness
 
 
 def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
@@ -216,13 +284,13 @@ def _axes(variable: Variable) -> Axes:
 
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
-    arrays, prefer = variable.arrays, settings.prefer
+    arrays = variable.arrays
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample)
     pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters, settings.readers)]
-    front = _front(candidates, pipelines, sample, nbytes, prefer, work)
+    front = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
-    chosen, reason = _choice(front, prefer, source_ratio, candidates)
+    chosen, reason = _choice(front, settings, source_ratio, candidates)
     if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
@@ -252,7 +320,7 @@ def _front(
     pipelines: Sequence[Pipeline],
     sample: Sample,
     nbytes: int,
-    prefer: Preference,
+    settings: Settings,
     work: Work,
 ) -> list[Candidate]:
     """Return the unbeaten candidates, by falling ratio: all are measured on little, the best of them on more."""
@@ -263,15 +331,18 @@ def _front(
     screened = {filters: candidates.measured(filters, few, work.advance) for filters in pipelines}
     front = front_of([*screened.values()])
     for enough in (more,) if more is sample else (more, sample):
-        if not front or not (enough is more or winner_of(front, prefer)[0].is_uncertain):
+        stable = settings.eligible(front)
+        if not stable or not (enough is more or winner_of(stable, settings.prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
-            share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else FAST_SHARE
+            share = (
+                _LIKELY_SHARE if enough is sample and enough is not more and settings.prefer != "speed" else FAST_SHARE
+            )
             better: dict[Pipeline, Candidate] = {}
             # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
             while near := [
                 candidate.pipeline
-                for candidate in (front if sample.is_all else eligible(front, share))
+                for candidate in (front if sample.is_all else eligible(settings.eligible(front), share))
                 if candidate.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
@@ -299,12 +370,12 @@ def _faster(filters: Pipeline) -> Pipeline:
 
 
 def _choice(
-    front: Sequence[Candidate], prefer: Preference, source_ratio: float | None, candidates: Candidates
+    front: Sequence[Candidate], settings: Settings, source_ratio: float | None, candidates: Candidates
 ) -> tuple[Pipeline | None, str]:
     """Return the chosen filters, and the reason in a sentence."""
-    if not front:
+    if not (stable := settings.eligible(front)):
         return None, "stays as it is, because no filters here can store it for these readers"
-    winner, why = winner_of(front, prefer)
+    winner, why = winner_of(stable, settings.prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
         return None, f"stays as it is, because none of these beats its present ratio, {ratio_text(source_ratio)}"
     return winner.pipeline, f"{winner.filters}, because {why}{candidates.condition(winner.pipeline)}"

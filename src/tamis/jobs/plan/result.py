@@ -23,6 +23,9 @@ _FACTOR = 1.03
 """What filters save beyond others differs by up to this factor between parts of a variable, in 95 of 100 cases."""
 
 
+_UNSTABLE = ("sz3",)
+"""Filters whose versions do not read each other's chunks."""
+
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)  # each candidate is compared with all others
 
 
@@ -77,6 +80,11 @@ class Candidate:
             ratio_high=better.ratio_high * factor * _FACTOR,
             fallbacks=better.fallbacks,
         )
+
+    @property
+    def is_unstable(self) -> bool:
+        """True if later versions of a filter may not read what it stores."""
+        return any(item.name in _UNSTABLE for item in self.pipeline.filters)
 
     @property
     def is_uncertain(self) -> bool:
@@ -323,6 +331,8 @@ class Plan(DatasetsResult[PlannedVariable]):
             for other in variable.compared:
                 if other.problem is not None:
                     yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
+            if any(candidate.is_unstable for candidate in variable.candidates):
+                yield "note", printable(f"{variable.path}: {_UNSTABLE_NOTE}")
         for path, reason in shared(self.kept):
             yield "note", printable(f"{path}: {reason}")
         yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
@@ -341,6 +351,10 @@ class Plan(DatasetsResult[PlannedVariable]):
             yield "code", f"tamis verify {_source(self)} OUT{bounds}"
 
 
+_UNSTABLE_NOTE = (
+    "versions of SZ3 do not read each other's chunks: sz3 is chosen only with --allow unstable, for files that are read"
+    " with the hdf5plugin that writes them"
+)
 _HEADER = (
     "dataset",
     "chosen",
@@ -348,7 +362,7 @@ _HEADER = (
     "ratio",
     "95 % range",
     "largest error",
-    "chunks without zfp",
+    "chunks without loss",
     "write MB/s",
     "read MB/s",
     "read by",
@@ -400,7 +414,7 @@ def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ..
     name, filters = printable(variable.path), item.filters.replace("|", "\n")
     if isinstance(item, Compared):
         return (name, "compared", filters, *sizes, "", write, read, "hdf5plugin")
-    chosen = "*" if item.filters == variable.filters else ""
+    chosen = "*" if item.filters == variable.filters else "unstable" if item.is_unstable else ""
     fallbacks = percent_text(item.fallbacks) if item.fallbacks else ""
     return (name, chosen, filters, *sizes, fallbacks, write, read, item.read_by)
 

@@ -18,6 +18,7 @@ from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
+    from tamis.meaning.missing import Missing
     from tamis.stores.protocols import StoredArray
 
 MOST_CHUNKS = 64
@@ -87,6 +88,30 @@ class Sample(NamedTuple):
     def itemsize(self) -> int:
         """Bytes of a value."""
         return next(piece.values.itemsize for pieces in self.chunks for piece in pieces)
+
+    def roughness(self, missing: Sequence[Missing], step: float) -> float:
+        """Return the mean bits of a difference between neighbours in steps: how much the sampled chunks have to tell.
+
+        Samples of other chunks have another share of missing values, and of smooth fields.
+        """
+        bits, count = 0.0, 0
+        for marks, pieces in zip(missing, self.chunks, strict=True):
+            for piece in pieces:
+                absent = marks.find(piece.values)
+                values = piece.values.astype(np.float64)
+                valid = np.isfinite(values) if absent is None else np.isfinite(values) & ~absent
+                values[~valid] = np.nan
+                with np.errstate(over="ignore", invalid="ignore"):
+                    bits += float(np.nansum(np.log2(1 + np.abs(np.diff(values)) / step)))
+                count += values.size
+        return bits / count
+
+    def whole(self, nbytes: int) -> Sample:
+        """Return a sample of about this many bytes, in chunks of this one; at least one of each file."""
+        most = max(nbytes * sum(map(len, self.chunks)) // self.nbytes // len(self.chunks), 1)
+        chunks = [[pieces[i] for i in _one_of_each_run(len(pieces), min(most, len(pieces)))] for pieces in self.chunks]
+        nbytes = _nbytes(chunks)
+        return self._replace(chunks=chunks, nbytes=nbytes, is_all=self.is_all and nbytes == self.nbytes)
 
     def thinned(self, nbytes: int) -> Sample:
         """Return a sample of about this many bytes: a part of each chunk, or fewer chunks if these parts become small.
