@@ -171,9 +171,7 @@ def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: 
 
 
 @pytest.mark.parametrize(
-    "value",
-    [np.bytes_(b"\xb0C"), np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")])],
-    ids=["no UTF-8", "record"],
+    "value", [np.bytes_(b"\xb0C"), np.array((1, b"\xb0C"), [("a", "i4"), ("b", "S2")])], ids=["text", "record"]
 )
 def test_attribute_that_json_does_not_have_refused_by_name(value: Any, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -131,7 +131,7 @@ class ListedArray(Array):
     @property
     def _room_type(self) -> np.dtype[Any]:
         """Type in which values are read: numbers and objects unchanged, others as bytes."""
-        is_bytes = self.dtype.kind not in "iufOT"
+        is_bytes = self.dtype.kind not in "iufOTU"
         return np.dtype(f"V{self.dtype.itemsize}") if is_bytes else self.dtype
 
     def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:

@@ -262,7 +262,7 @@ def _variable(
 def _type_of(dtype: np.dtype[Any]) -> CdlType | None:
     if dtype == "S1":
         return _CHAR
-    if dtype.kind in "OT":
+    if dtype.kind in "OTU":
         return _STRING
     name = _NAMES.get(f"{dtype.kind}{dtype.itemsize}")
     return CdlType("number", name, nbytes=dtype.itemsize) if name else None

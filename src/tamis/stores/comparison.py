@@ -128,7 +128,9 @@ class ModelComparison:
         return len(known) == 2 and known[0] == known[1]
 
     def fill_note(self, source: StoredArray, target: StoredArray) -> str:
-        """Return how the fill value changed; empty if it did not."""
+        """Return how the fill value changed; empty if it did not, or values are texts, which have none."""
+        if source.varies and target.varies:
+            return ""
         before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
         alike = before.dtype.kind == after.dtype.kind and before.tobytes() == after.astype(before.dtype).tobytes()
         return "" if alike else f"the fill value {before} became {after}"

@@ -33,10 +33,10 @@ class LazyArray(BackendArray):
 
     def __init__(self, manager: CachingFileManager[Any], variable: NamedArray) -> None:
         self._manager, self._path, self._fill_value = manager, variable.path, variable.fill_value
-        self._stored_shape, self._is_text = variable.stored_shape, variable.is_text
+        self._stored_shape, self._is_text = variable.stored_shape, variable.is_text and variable.dtype.kind == "O"
         self._prepared: _Prepared | None = None
         self.shape = variable.shape
-        self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else _value_type(variable.dtype)
+        self.dtype = np.dtype("O", metadata={"vlen": str}) if self._is_text else _value_type(variable.dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.read)
@@ -219,7 +219,7 @@ def _dtype(item: NamedArray) -> Any:
     """Return the type that an engine of xarray will store."""
     if item.enum is not None:
         return np.dtype(item.dtype, metadata={"enum": dict(item.enum.members), "enum_name": item.enum.name})
-    return str if item.is_text else item.dtype
+    return str if item.is_text and item.dtype.kind == "O" else item.dtype
 
 
 def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:

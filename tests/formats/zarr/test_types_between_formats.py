@@ -116,3 +116,35 @@ def test_verify_arrays_without_values_of_records_and_bytes(tmp_path: Path) -> No
         file.create_dataset("text", shape=(0, 3), maxshape=(None, 3), dtype="S4")
     run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
     assert "equal: 2 datasets compared" in run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_texts_of_numpy_characters_are_texts(zarr_format: Any, tmp_path: Path) -> None:
+    """xarray stores str coordinates like this; repack refused them."""
+    words = xarray.DataArray(["a", "bé", "long word"], dims="n")
+    expected = xarray.Dataset(
+        {"x": ("n", [1.0, 2, 3])}, coords={"n": words, "one": "ü", "none": ("m", words.values[:0])}
+    )
+    expected.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
+    for source, target in (("a.zarr", "b.nc"), ("a.zarr", "c.zarr"), ("a.zarr", "d.zarr"), ("b.nc", "e.zarr")):
+        other = 5 - zarr_format if target == "d.zarr" else zarr_format
+        options = [] if target == "b.nc" else ["--zarr-format", other]
+        run("repack", tmp_path / source, tmp_path / target, *options)
+        said = run("verify", tmp_path / source, tmp_path / target)
+        assert "fill value" not in said
+    for name, engine in (
+        ("a.zarr", "tamis"),
+        ("b.nc", "netcdf4"),
+        ("c.zarr", "zarr"),
+        ("d.zarr", "zarr"),
+        ("e.zarr", "zarr"),
+    ):
+        with xarray.open_dataset(tmp_path / name, engine=engine) as known:
+            xarray.testing.assert_equal(known.load(), expected)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["n"].dtype is str
+        assert file["one"][...] == "ü"
+    with xarray.open_dataset(tmp_path / "a.zarr", engine="tamis") as own:
+        assert own["n"].dtype == xarray.open_zarr(tmp_path / "a.zarr")["n"].dtype == "<U9"
+    root = zarr.open_group(tmp_path / "c.zarr", mode="r")
+    assert str(root["n"].dtype) == "<U9"

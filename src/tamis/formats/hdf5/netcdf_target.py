@@ -288,7 +288,7 @@ class NetcdfTarget:
         plist = _dataset_plist()
         taken = self._names.get(posixpath.dirname(variable.path), ())
         datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
-        if dtype.kind != "O":
+        if dtype.kind not in "OU":
             calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
         if chunk_shape is not None:
             plist.set_chunk(chunk_shape)
@@ -407,8 +407,8 @@ def _datatype(dtype: np.dtype[Any], label: str) -> Any:
         kind = h5t.C_S1.copy()
         kind.set_size(1)
         return kind
-    if h5py.check_string_dtype(dtype) is not None:
-        return h5t.py_create(dtype, logical=True)
+    if dtype.kind == "U" or h5py.check_string_dtype(dtype) is not None:
+        return h5t.py_create(h5py.string_dtype() if dtype.kind == "U" else dtype, logical=True)
     raise FileError(
         f"{label}: expected numbers, booleans, complex numbers, records of numbers, bytes or text, which netCDF-4 has,"
         f" got {dtype}"

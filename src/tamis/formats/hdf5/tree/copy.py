@@ -350,7 +350,10 @@ class _Copy:
         plist = item.get_create_plist()
         isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
         if self.is_written and plist.get_nfilters():  # see `open_source`
-            raise FileError(f"{self.file.filename}: expected a file that this process does not write: close it first")
+            raise FileError(
+                f"{self.file.filename}: expected a file that this process does not write: close it first, or write it"
+                " with libver='earliest': HDF5 opens files of newer formats only once while they are written"
+            )
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = has_varying(datatype)
         check_sizes(item, datatype)

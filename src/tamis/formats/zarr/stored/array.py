@@ -159,7 +159,7 @@ class ZarrArray(PartByPart, DescribedArray):
         self.is_sharded = getattr(array, "shards", None) is not None
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
-        self.varies = self.numpy_type.hasobject or self.numpy_type.kind == "T"
+        self.varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
         self.zarr_format = int(array.metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
         self.group_types: object = None
@@ -176,9 +176,9 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def is_text(self) -> bool:
-        """True if values are texts of varying length."""
-        if not self.varies:
-            return False
+        """True if values are texts, which other formats store in their own length."""
+        if not self.varies or self.numpy_type.kind == "U":
+            return self.varies
         from zarr.dtype import VariableLengthUTF8  # late: zarr is optional, and there is an array of it here
 
         return isinstance(self.array.metadata.dtype, VariableLengthUTF8)
@@ -320,7 +320,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """The value of chunks that are not stored."""
         value = self.array.metadata.fill_value
         if self.varies:
-            return np.asarray("" if value is None else value, object)
+            return np.asarray("" if value is None else str(value), object)
         return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
 
     @property
@@ -467,7 +467,9 @@ class ZarrArray(PartByPart, DescribedArray):
             dimensions=self.dimensions,
             shape=self.shape,
             stored_shape=self.shape,
-            dtype=np.dtype("O", metadata={"vlen": str}) if self.is_text else self.numpy_type,
+            dtype=np.dtype("O", metadata={"vlen": str})
+            if self.is_text and self.numpy_type.kind != "U"
+            else self.numpy_type,
             fill_value=self.fill_value[()],
             attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
             chunk_shape=self.chunk_shape,
