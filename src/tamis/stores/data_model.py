@@ -127,8 +127,9 @@ class NamedArray:
     @property
     def is_text(self) -> bool:
         """True if the values are texts of varying length, or of NumPy's characters."""
-        kind = (self.dtype.metadata or {}).get("vlen")
-        return self.dtype.kind == "U" or (self.dtype.kind == "O" and kind in (str, bytes))
+        metadata = self.dtype.metadata
+        is_varying = self.dtype.kind == "O" and metadata is not None and metadata.get("vlen") in (str, bytes)
+        return self.dtype.kind == "U" or is_varying
 
     def with_attributes(self, new: Mapping[str, Any]) -> NamedArray:
         """Return the variable with other attributes, whose forms follow from their values; without those of None."""
