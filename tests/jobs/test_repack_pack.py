@@ -295,6 +295,15 @@ def test_actual_range_is_that_of_unpacked_values_and_tells_inspect_how_many_bits
     assert tamis.inspect(tmp_path / "b.nc")["v"].used_bits is None
 
 
+@pytest.mark.parametrize(("dtype", "count"), [("f4", 1), ("f8", 0)])
+def test_int_for_float32_is_noted_because_cf_has_it_for_doubles(dtype: str, count: int, tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc", np.where(field() == FILL, FILL, field() - 280).astype(dtype))
+    result = tamis.repack(source, tmp_path / "b.nc", {"v": PACKED.replace("0.1", "0.00005")})
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file["v"].dtype == np.int32
+    assert sum("the CF conventions have int for doubles only" in note for note in result["v"].notes) == count
+
+
 def test_flags_are_refused(tmp_path: Path) -> None:
     values = field()
     make(tmp_path / "c.nc", values, flag_values=np.array([1, 2], "f4"), flag_meanings="ice water")

@@ -406,6 +406,8 @@ def _plan_packed(
     plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
     notes = list(plan.notes)
     notes.append(f"packed to {packed.codes.dtype}, {packed.codes.used_bits} bits of which are used")
+    if packed.codes.dtype.itemsize == packed.codes.unpacked.itemsize:
+        notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if dataset.packing is not None:
         notes.append(f"packed before by {dataset.packing}: the new error adds to the old one")
     elif before := recorded_rounding(dataset.attributes, dataset.number_type):
