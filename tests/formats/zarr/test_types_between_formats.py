@@ -148,3 +148,17 @@ def test_texts_of_numpy_characters_are_texts(zarr_format: Any, tmp_path: Path) -
         assert own["n"].dtype == xarray.open_zarr(tmp_path / "a.zarr")["n"].dtype == "<U9"
     root = zarr.open_group(tmp_path / "c.zarr", mode="r")
     assert str(root["n"].dtype) == "<U9"
+
+
+def test_text_longer_than_a_message_of_hdf5(tmp_path: Path) -> None:
+    """HDF-EOS has its structure in a text; HDF5 could not have the fill value, zeros, beside it."""
+    text = b"GROUP=SwathStructure" * 4000
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["text"] = np.bytes_(text)
+        file["texts"] = np.array([text, b""])
+    for source, target in (("a.h5", "b.zarr"), ("b.zarr", "c.h5")):
+        run("repack", tmp_path / source, tmp_path / target)
+        run("verify", tmp_path / source, tmp_path / target)
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert file["text"][()] == file["texts"][0] == text
+        assert file["texts"].fillvalue == b""

@@ -102,6 +102,9 @@ _MOST_LINKS, _MOST_ATTRIBUTES = 64, 64
 _SMALL_NBYTES, _SMALL_NODES = 4 << 20, 2
 """Bytes of values up to which chunk indexes get nodes for 4 chunks, of 0.2 KiB, instead of 64, of 2 KiB and more."""
 
+_MOST_FILL_NBYTES = 1 << 15
+"""Size from which a fill value of zeros is not stored, because a message of HDF5 has at most 64 KiB."""
+
 _COPIED_NBYTES = 4 << 20
 """Bytes of an array that are copied at once."""
 
@@ -288,8 +291,9 @@ class NetcdfTarget:
         plist = _dataset_plist()
         taken = self._names.get(posixpath.dirname(variable.path), ())
         datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
-        if dtype.kind not in "OU":
-            calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
+        fill = b"" if dtype.kind in "OU" else np.asarray(array.fill_value).astype(dtype).tobytes()
+        if fill.strip(b"\0") or 0 < len(fill) < _MOST_FILL_NBYTES:  # zeros are HDF5's own
+            calls.set_fill_bytes(plist, datatype, fill)
         if chunk_shape is not None:
             plist.set_chunk(chunk_shape)
             plist.set_alloc_time(h5d.ALLOC_TIME_INCR)
