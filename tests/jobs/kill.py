@@ -30,8 +30,9 @@ RECIPES = {
     "x": "zfp(accuracy=0.01)|shuffle|deflate(4)",
     "grp/*": "shuffle|deflate(6)",
     "p": "pack(bound=0.01)|shuffle|deflate(4)",
+    "s": "sperr(bound=0.01)|shuffle|deflate(4)",
 }
-CHUNKS = {"x": (4, 16, 16), "grp/y": (20, 32), "p": (4, 32, 32)}
+CHUNKS = {"x": (4, 16, 16), "grp/y": (20, 32), "p": (4, 32, 32), "s": (4, 48, 48)}
 _SCALE, _FASTER = 1.05, 0.7
 PHASES = ("start", "write", "verify", "commit", "end")
 
@@ -44,6 +45,7 @@ def make_source(path: Path) -> None:
         made = file.create_dataset("x", data=values, chunks=(1, 96, 96), compression="gzip", compression_opts=1)
         made.attrs["units"] = "K"
         file.create_dataset("p", data=values[:12] + 280, chunks=(1, 96, 96), compression="gzip", compression_opts=1)
+        file.create_dataset("s", data=values[12:] / 8, chunks=(1, 96, 96))
         group = file.create_group("grp")
         group["y"] = np.arange(40_000, dtype="i4").reshape(200, 200)
         group.create_dataset("z", data=np.arange(20_000.0), chunks=(1000,), compression="gzip")

@@ -244,3 +244,62 @@ def test_inspect_says_what_was_written(name: str, tmp_path: Path) -> None:
     assert f"{name}, largest error 0.0999" in text or f"{name}, largest error 0.1" in text
     (dataset,) = [entry for entry in json.loads(tamis.inspect(target).to_json())["datasets"] if entry["path"] == "/v"]
     assert [step["name"] for step in dataset["filters"]] == [name, "fletcher32"]
+
+
+def hostile(dtype: str) -> dict[str, Any]:
+    """Fields that codecs of floats fail on."""
+    random = np.random.default_rng(11)
+    smooth = np.cumsum(random.standard_normal((5, 24, 36)), -1).astype(dtype)
+    tiny = np.finfo(dtype).smallest_subnormal
+    fields = {
+        "constant": np.full_like(smooth, 3.7),
+        "zero": np.zeros_like(smooth),
+        "minus_zero": np.where(smooth > 0, smooth.dtype.type(-0.0), smooth.dtype.type(0.0)),
+        "denormal": (random.integers(-9, 9, smooth.shape) * tiny).astype(dtype),
+        "noise": random.standard_normal(smooth.shape).astype(dtype) * 1e4,
+        "spikes": np.where(random.random(smooth.shape) < 0.01, smooth * 1e12, smooth).astype(dtype),
+        "large": smooth * 1e30,
+        "largest": np.where(smooth > 0, np.finfo(dtype).max, -np.finfo(dtype).max).astype(dtype),
+        "checker": ((np.indices(smooth.shape).sum(0) % 2) * 2 - 1).astype(dtype) * 1e3,
+        "bits": random.integers(0, 1 << 32, smooth.shape, "u4").view("f4").astype(dtype),
+        "nan": np.where(smooth > 2, np.nan, smooth).astype(dtype),
+        "all_nan": np.full_like(smooth, np.nan),
+        "infinite": np.where(smooth > 2, np.inf, np.where(smooth < -2, -np.inf, smooth)).astype(dtype),
+        "fill": np.where(smooth > 1, smooth.dtype.type(FILL), smooth),
+        "all_fill": np.full_like(smooth, FILL),
+        "two_fills": np.where(
+            smooth > 1, smooth.dtype.type(1e36), np.where(smooth < -1, smooth.dtype.type(FILL), smooth)
+        ),
+        "fill_and_nan": np.where(smooth > 1, smooth.dtype.type(FILL), np.where(smooth < -1, np.nan, smooth)),
+        "one": smooth[:1, :2, :2],
+        "thin": smooth[:, :1, :2],
+    }
+    return {name: np.ascontiguousarray(values.astype(dtype)) for name, values in fields.items()}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_hostile_values_keep_the_bound_in_every_reader(name: str, dtype: str, tmp_path: Path, python: Run) -> None:
+    fields, source, target = hostile(dtype), tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        for key, values in fields.items():
+            file[key] = values
+            file[key].attrs["_FillValue"] = values.dtype.type(FILL)
+    tamis.repack(source, target, dict.fromkeys(fields, FILTERS[name]))
+    code = f"""
+import hdf5plugin, h5py, numpy
+file = h5py.File({str(target)!r})
+numpy.savez({str(tmp_path / "read.npz")!r}, **{{key: file[key][...] for key in file}})
+"""
+    python(code)
+    read = np.load(tmp_path / "read.npz")
+    with tamis.open(target) as file:
+        for key, before in fields.items():
+            after = read[key]
+            assert after.tobytes() == file[key][...].tobytes(), key
+            exact = ~np.isfinite(before) | (before == before.dtype.type(FILL))
+            assert after[exact].tobytes() == before[exact].tobytes(), key
+            assert not (~np.isfinite(after) | (after == after.dtype.type(FILL)))[~exact].any(), key
+            assert np.abs(after.astype("f8") - before.astype("f8"))[~exact].max(initial=0) <= BOUND, key
+    assert tamis.verify(source, target, bounds=dict.fromkeys(fields, BOUND)).ok

@@ -183,10 +183,12 @@ _CHAINS = tuple(
 )
 """Lossless filters that are measured, alone and after a rounding."""
 _PACKED_CHAINS = (
-    *map(Pipeline.parse, ("szip(nn,16)", "szip(nn,8)", "bzip2(9)")),
+    *map(Pipeline.parse, ("szip(nn,16)", "szip(nn,8)", "szip(nn,32)", "szip(ec,16)", "bzip2(9)")),
     *(chain for chain in _CHAINS if chain.filters[-1].name in ("deflate", "zstd")),
 )
 """Lossless filters that are measured after packing."""
+_SLOWEST = Pipeline.parse("shuffle|zstd(19)")
+"""Lossless filters that are measured for archives."""
 _FALLBACK = _CHAINS[0]
 """Filters of chunks that zfp cannot keep."""
 
@@ -268,8 +270,10 @@ def rungs_to_try(want: Want) -> int | None:
 class Candidates:
     """The candidates of a variable that meet the want on its sample."""
 
-    def __init__(self, variable: Variable, sample: Sample) -> None:
+    def __init__(self, variable: Variable, sample: Sample, prefer: Preference = "size") -> None:
         self._variable, self._sample = variable, sample
+        slowest = (_SLOWEST,) if prefer == "archive" else ()
+        self._chains, self._packed_chains = (*_CHAINS, *slowest), (*_PACKED_CHAINS, *slowest)
         self._refused: dict[Pipeline, str] = {}
         surveys = [_Sampled(pieces) for pieces in zip(sample.chunks, sample.tiles, strict=True)]
         self._cached_plans = cache(partial(variable.plans, surveys=surveys))
@@ -294,7 +298,7 @@ class Candidates:
     def pipelines(self) -> Iterator[Pipeline]:
         """Yield the filters to measure."""
         want, facts = self._variable.want, self._facts
-        yield from _CHAINS
+        yield from self._chains
         yield _after(Zfp(reversible=True), _FALLBACK)
         if want.is_lossless or not finite(facts):
             return
@@ -313,7 +317,7 @@ class Candidates:
         )
         if rounding is not None:
             error = self._errors[_after(rounding, _FALLBACK)]
-            for chain in _CHAINS:
+            for chain in self._chains:
                 self._errors[rounded := _after(rounding, chain)] = error
                 yield rounded
         yield from self._packed()
@@ -340,7 +344,7 @@ class Candidates:
         )
         if packing is not None:
             error = self._errors[_after(packing, _FALLBACK)]
-            for chain in _PACKED_CHAINS:
+            for chain in self._packed_chains:
                 self._errors[packed := _after(packing, chain)] = error
                 yield packed
 

@@ -133,7 +133,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
 
 
 LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000
-_FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3)}
+_FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3), Zstd(19): Zstd(3)}
 """Filters that take long, each with one that takes less of the same values."""
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
@@ -286,7 +286,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
     arrays = variable.arrays
     sample = _sample(variable, nbytes)
-    candidates = Candidates(variable, sample)
+    candidates = Candidates(variable, sample, settings.prefer)
     pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters, settings.readers)]
     front = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
