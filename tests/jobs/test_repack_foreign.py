@@ -208,6 +208,18 @@ def test_requirement_makes_the_bound_tighter(tmp_path: Path) -> None:
         assert result.lossless_chunks == 0
 
 
+def test_requirement_leaves_the_other_parameters_of_sperr(tmp_path: Path) -> None:
+    before = field()
+    source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
+    tamis.repack(source, target, {"v": f"sperr(absolute,0.5,nan,kept)|{REST}"}, require={"v": "abs=0.1"})
+    with h5py.File(target) as file:
+        sperr = tamis.hdf5.pipeline_of(file["v"]).filters[0]
+    assert isinstance(sperr, tamis.Sperr)
+    assert (sperr.gaps, sperr.order) == ("nan", "kept")
+    assert 0.0999 < sperr.quality <= 0.1
+    assert np.abs(values_of(target) - before).max() <= 0.1
+
+
 def test_zarr_target_is_read_by_zarr_python_with_tamis(tmp_path: Path) -> None:
     before = field()
     source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.zarr"

@@ -245,16 +245,25 @@ def within_bound(plan: Rewrite, bound: float) -> Rewrite:
     own = plan.pipeline.error_bound
     if own is not None and own <= bound:
         return plan
-    first = plan.pipeline.bounded
-    settled = plan.pipeline.bound is None and (first is None or not first.may_crash or not own)
-    if settled or bound == 0:
-        return replace(plan, pipeline=plan.pipeline.within(bound))
+    if plan.pipeline.bound is None or bound == 0:
+        return replace(plan, pipeline=_tightened(plan.pipeline, bound).within(bound))
     tolerance = bound
     if plan.pipeline.zfp is not None:
         tolerance = Accuracy(bound).effective
         if plan.dtype.kind == "i":
             tolerance = max(tolerance, 1.0)  # zfp accepts none below, and always keeps all bits of integers
     return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), tolerance))
+
+
+def _tightened(pipeline: Pipeline, bound: float) -> Pipeline:
+    """Return a pipeline whose filter of hdf5plugin, if it bounds errors, has a lower error; zfp keeps its accuracy."""
+    first = pipeline.bounded
+    if first is None or not first.may_crash or not first.error_bound or bound == 0:
+        return pipeline
+    stages = (
+        replace(stage, filter=first.with_error(bound)) if stage.filter is first else stage for stage in pipeline.stages
+    )
+    return Pipeline(stages)
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:

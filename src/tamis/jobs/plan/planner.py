@@ -229,10 +229,11 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
     )
     ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, work) for shape in shapes}
     best = max(ratios, key=lambda shape: ratios[shape])
-    if own.chosen is None or best == variable.chunk_shape or ratios[variable.chunk_shape] >= _SAME * ratios[best]:
+    same = 1.0 if settings.prefer == "archive" else _SAME
+    if own.chosen is None or best == variable.chunk_shape or ratios[variable.chunk_shape] >= same * ratios[best]:
         return own
     result = measured(variable._replace(chunk_shape=best), settings, settings.sample, work)
-    if result.chosen is None or own.chosen.ratio >= _SAME * result.chosen.ratio:
+    if result.chosen is None or own.chosen.ratio >= same * result.chosen.ratio:
         return own
     instead = f"; its chunks are {shape_text(best)} instead of {shape_text(variable.chunk_shape)}"
     return result.with_note(f"{instead}, where the ratio is {ratio_text(own.chosen.ratio)}")
