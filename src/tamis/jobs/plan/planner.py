@@ -138,8 +138,8 @@ _FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3), Zs
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
-_SHAPES_NBYTES = 5_000_000
-"""Bytes on which chunk shapes are compared."""
+_SHAPES_NBYTES, _ARCHIVE_TIMES = 5_000_000, 3
+"""Bytes on which chunk shapes are compared, and so many times more for archives."""
 _LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 5
 """Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
 _SAME = 0.99
@@ -227,7 +227,8 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
     shapes = dict.fromkeys(
         (variable.chunk_shape, *shapes_of_kinds(extents, np.dtype(variable.arrays[0].dtype).itemsize))
     )
-    ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, work) for shape in shapes}
+    nbytes = _SHAPES_NBYTES * (_ARCHIVE_TIMES if settings.prefer == "archive" else 1)
+    ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, nbytes, work) for shape in shapes}
     best = max(ratios, key=lambda shape: ratios[shape])
     same = 1.0 if settings.prefer == "archive" else _SAME
     if own.chosen is None or best == variable.chunk_shape or ratios[variable.chunk_shape] >= same * ratios[best]:
@@ -249,13 +250,13 @@ def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
     return [*likely.values()][:_MOST_KINDS]
 
 
-def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], work: Work) -> float:
+def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], nbytes: int, work: Work) -> float:
     """Return the best ratio of filters in a chunk shape, for values of average roughness; 0 if all refuse."""
-    candidates = Candidates(variable, _sample(variable, _SHAPES_NBYTES))
+    candidates = Candidates(variable, _sample(variable, nbytes))
     allowed = [filters for filters in likely if candidates.allowed(filters, "all")]
-    work.add(_SHAPES_NBYTES)
+    work.add(nbytes)
     best = max(map(candidates.ratio, allowed), default=0.0)
-    work.advance(_SHAPES_NBYTES)
+    work.advance(nbytes)
     return best * candidates.roughness
 
 
