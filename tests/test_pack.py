@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -212,3 +214,15 @@ def test_no_value_breaks_the_bound_however_it_is_unpacked(data: st.DataObject, d
     assert error <= bound
     for unpacked in unpackings(codes, packed):
         assert (np.abs(unpacked[~missing].astype("f8") - values[~missing].astype("f8")) <= bound).all()
+
+
+def test_fill_value_that_no_value_has_gets_no_code_of_one(tmp_path: Path) -> None:
+    """The fill value of HDF5 is 0 by default, and was a code of values where these need all codes."""
+    path, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    values = (np.arange(256 * 20) // 20 * 0.19921875 + 280).astype("f4")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(640,))
+    tamis.repack(path, target, {"x": "pack(bound=0.1)|shuffle|deflate(4)"})
+    assert tamis.verify(path, target, bounds={"x": 0.1}).ok
+    with h5py.File(target) as file:
+        assert not (file["x"][...] == file["x"].fillvalue).any()

@@ -124,10 +124,9 @@ def large_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
     for axis in longer[:-LARGE_AXES]:
         chunks[axis] = 1
-    for axis in longer[-LARGE_AXES:]:
-        others = math.prod(chunks) // chunks[axis] * itemsize
-        parts = -(-chunks[axis] // max(_LARGE_NBYTES // others, 1))
-        chunks[axis] = -(-chunks[axis] // parts)
+    while math.prod(chunks) * itemsize > _LARGE_NBYTES:
+        axis = max(range(len(chunks)), key=chunks.__getitem__)
+        chunks[axis] = -(-chunks[axis] // 2)
     return tuple(chunks)
 
 

@@ -77,7 +77,7 @@ class _Workers:
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
-        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._room = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
     def answer(self, request: _Request) -> bytes:
         """Return the result; raises _EndedError if the process ends or takes too long."""
@@ -125,7 +125,9 @@ class _Worker:
 
     def _running(self) -> subprocess.Popen[bytes]:
         # After a fork the pipes would be shared with the parent: the child starts its own process.
-        if self._process is None or self._owner != os.getpid():
+        # An idle process that was ended, for example because memory was short, must not cost a chunk.
+        ended = self._process is not None and self._owner == os.getpid() and self._process.poll() is not None
+        if self._process is None or self._owner != os.getpid() or ended:
             self._process = None
             script = Path(__file__).with_name("_plugin_worker.py")
             process = subprocess.Popen(

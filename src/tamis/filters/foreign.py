@@ -50,6 +50,15 @@ class Foreign(Filter):
         self._check_values(np.frombuffer(data, chunk.dtype))
         return _plugin_client.encode(self.plugin, stored, data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
 
+    def check(self, chunk: ChunkType) -> None:
+        """Raise ParameterError if the filter cannot encode such chunks."""
+        if not chunk.dtype.isnative:
+            raise ParameterError(
+                f"expected native byte order for {self.name}, got {chunk.dtype.str!r}: use"
+                f" {chunk.dtype.newbyteorder('=').str!r}"
+            )
+        self.stored(chunk)
+
     @abstractmethod
     def _check_values(self, values: NDArray[Any]) -> None:
         """Raise DataError for values on which the plugin ends its process, or takes minutes."""
@@ -128,6 +137,12 @@ class Sz3(Foreign):
         # The extent of a single axis takes two words.
         extents = shape[::-1] if len(shape) > 1 else (shape[0] >> 32, shape[0] & 0xFFFFFFFF)
         return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
+
+    def unencodable(self) -> str:
+        """Return why it cannot be encoded here: hdf5plugin's SZ3 keeps no bound of the last two modes (tried)."""
+        if self.mode in ("norm2", "psnr"):
+            return f"tamis does not encode with {self}, because SZ3 does not keep it: use mode=absolute or relative"
+        return self.missing()
 
     @property
     def error_bound(self) -> float | None:
@@ -284,7 +299,7 @@ class Sperr(Foreign):
         """Raise ParameterError for chunks other than of floats in two or three axes."""
         if chunk.dtype.kind != "f":
             raise ParameterError(f"expected float32 or float64 for sperr, got {chunk.dtype}: use zfp or sz3")
-        self.stored(chunk)
+        Foreign.check(self, chunk)
 
     def _check_values(self, values: NDArray[Any]) -> None:
         sizes = np.abs(values)
@@ -338,6 +353,10 @@ class Sperr(Foreign):
             raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")
         _check_nbytes(self.name, stored[2:], 4 if stored[0] & _FLOAT32 else 8, chunk)
         return self._decoded(data, chunk, stored)
+
+    def __repr__(self) -> str:
+        values = _SPERR_DEFAULTS if self.bound is None else ("bound",)
+        return f"Sperr({', '.join(f'{name}={getattr(self, name)!r}' for name in values)})"
 
     def __str__(self) -> str:
         if self.bound is not None:

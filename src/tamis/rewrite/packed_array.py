@@ -162,6 +162,8 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
     # A code for missing values that attributes name, and for elements that are written later or never.
     spare = bool(missing.values or source.missing_nan) or (grows and not extent.low <= fill <= extent.high)
     codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
+    if codes.is_full and not extent.low <= fill <= extent.high:
+        codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
     ends = [None if end is None else float(in_units(source, np.asarray(end))) for end in (missing.low, missing.high)]
     low, high = reversed(ends) if source.packing is not None and source.packing.scale < 0 else ends
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))

@@ -153,6 +153,8 @@ class Rewrite:
             return PackedArray(source, self.codes).new_attributes
         if isinstance(self.pipeline.bounded, Sz3):
             return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if self.recoded else {}
+        if isinstance(source.pipeline.bounded, Sz3):
+            return {_SZ3_ATTRIBUTE: None}
         return {} if self.rounding is None else self.rounding.rounding.recorded
 
     @property

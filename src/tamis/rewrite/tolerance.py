@@ -222,6 +222,8 @@ _MISSES = 32
 _ROOM = 1.0
 """Rounding adds half an epsilon of a value; other values than those of the sample may be twice as large."""
 
+_LOWER = 1 - 2.0**-9
+_LEAST_USED = 0.98
 _STEP = 2.0**-16
 """SPERR records the logarithm of its tolerance in steps of this size."""
 
@@ -260,19 +262,21 @@ def _tightened(pipeline: Pipeline, bound: float) -> Pipeline:
     first = pipeline.bounded
     if first is None or not first.may_crash or not first.error_bound or bound == 0:
         return pipeline
-    stages = (
-        replace(stage, filter=first.with_error(bound)) if stage.filter is first else stage for stage in pipeline.stages
-    )
-    return Pipeline(stages)
+    lower = first.with_error(bound * _LOWER)  # most values are then rounded within the bound
+    return Pipeline(replace(stage, filter=lower) if stage.filter is first else stage for stage in pipeline.stages)
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
-    """Return a pipeline with the tolerance of zfp that an array already has, if that is not below the bound."""
-    zfp = stored.zfp
-    if zfp is None or pipeline.bound is None or zfp.error_bound is None or pipeline.zfp is None:
+    """Return a pipeline with the tolerance that an array already has, if the bound keeps it, and uses most of it."""
+    new, old = pipeline.bounded, stored.bounded
+    if new is None or old is None or pipeline.bound is None or old.error_bound is None or type(new) is not type(old):
         return pipeline
-    enough = zfp.error_bound >= (pipeline.zfp.error_bound or 0.0)
-    return with_tolerance(pipeline, zfp.error_bound) if enough else pipeline
+    if isinstance(new, Zfp):
+        return with_tolerance(pipeline, old.error_bound) if old.error_bound >= (new.error_bound or 0.0) else pipeline
+    if not _LEAST_USED * pipeline.bound <= old.error_bound <= pipeline.bound:
+        return pipeline
+    stages = (replace(stage, filter=old) if stage.filter is new else stage for stage in pipeline.stages)
+    return Pipeline(stages, bound=pipeline.bound)
 
 
 def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
@@ -334,13 +338,14 @@ def _with_room_for_rounding(
     marks = () if plan.flags is not None else missing.values
     try:
         sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
-        largest = max((_largest_valid(missing, values) for _, values in read(sample)), default=0.0)
+        # The median, because spikes need no room elsewhere: their chunks may be stored without loss.
+        largest = float(np.median([_largest_valid(missing, values) for _, values in read(sample)] or [0.0]))
     except TamisError:
         largest = 0.0
     room = _ROOM * largest * float(np.finfo(plan.dtype).eps)
     tolerance = max(bound - room, bound / 2) * (1 - _STEP)
     note = (
-        f"the tolerance of {(plan.pipeline.bounded or plan.pipeline).__class__.__name__.lower()} is"
+        f"the tolerance of {plan.pipeline.filters[0].name} is"
         f" {plan.in_units(tolerance):g}; every value is proven to keep the bound of {plan.unpacked_bound:g}"
     )
     return replace(plan, pipeline=with_tolerance(plan.pipeline, tolerance, marks), notes=(*plan.notes, note))

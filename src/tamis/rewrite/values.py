@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
-from tamis.arrays.grid import LARGE_AXES, LEAST_CHUNK_NBYTES, default_chunks, large_chunks, pads_little, whole_blocks
-from tamis.errors import BoundError, DataError
-from tamis.filters import Zfp
+from tamis.arrays.grid import LEAST_CHUNK_NBYTES, default_chunks, large_chunks, pads_little, whole_blocks
+from tamis.errors import BoundError, DataError, ParameterError
+from tamis.filters import ChunkType
 from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -227,13 +228,16 @@ def _counts(extent: int, most: int) -> range:
     return range(max(fewest, 1), fewest + _MOST_COUNTS)
 
 
-def suitable_chunks(array: StoredArray, pipeline: Pipeline, itemsize: int) -> tuple[int, ...]:
+def suitable_chunks(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the chunk shape of an array, or if it has none or the filters cannot encode it, one that suits them."""
     first, own = pipeline.bounded, array.chunk_shape
-    if first is None or isinstance(first, Zfp):
-        return own or default_chunks(array.shape or (), itemsize, zfp=first is not None)
-    suits = own is not None and sum(extent > 1 for extent in own) <= LARGE_AXES
-    return own if own is not None and suits else large_chunks(array.shape or (), itemsize)
+    if first is None or not first.may_crash:
+        return own or default_chunks(array.shape or (), dtype.itemsize, zfp=first is not None)
+    if own is not None:
+        with suppress(ParameterError):
+            first.check(ChunkType(dtype, own))
+            return own
+    return large_chunks(array.shape or (), dtype.itemsize)
 
 
 def growing_chunks(
@@ -247,6 +251,8 @@ def growing_chunks(
         whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
         for extent, end in zip(shape, most, strict=False)
     ]
+    if pipeline.bounded is not None and pipeline.bounded.may_crash:
+        return large_chunks(tuple(ends), itemsize)
     growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
     if growing is not None:
         others = math.prod(ends) // ends[growing] * itemsize

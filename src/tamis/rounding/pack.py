@@ -155,9 +155,18 @@ class Codes:
         for mark, code in self.missing:
             if mark == value or (mark != mark and value != value):
                 return code
-        if self.missing and not self.value_of(self.low) <= value <= self.value_of(self.high):
+        if self.value_of(self.low) <= value <= self.value_of(self.high):
+            return self.code_of(value, self.low, self.high)
+        if self.missing:
             return self.missing[0][1]
-        return self.code_of(value, self.low, self.high)
+        # Readers may take elements of this value for missing ones.
+        return self.high + 1 if self.high < np.iinfo(self.dtype).max else self.low - 1
+
+    @property
+    def is_full(self) -> bool:
+        """True if the type has no other code than those of values."""
+        limits = np.iinfo(self.dtype)
+        return not self.missing and (self.low, self.high) == (limits.min, limits.max)
 
     def within(self, low: Any, high: Any) -> Self:
         """Return the same codes for values with a smallest and largest valid one; None for no limit."""

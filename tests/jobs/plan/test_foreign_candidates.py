@@ -119,7 +119,7 @@ def test_shapes_are_a_map_columns_and_boxes_of_at_most_three_axes() -> None:
         ({"chunks": "best"}, "expected chunks to be one of auto, keep, got 'best'"),
         (
             {"chunks": "keep", "access": "map"},
-            "expected access, which chooses the chunk shape, or chunks that are kept",
+            "expected access or chunks, either of which",
         ),
         ({"prefer": "best"}, "expected prefer to be one of size, speed, archive, got 'best'"),
     ],

@@ -316,7 +316,7 @@ class _Create(CreateAtOnce):
 
     copy: h5py.Dataset | Copied  # The copy, or what was done at once
     rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
-    packed: Mapping[str, Any] = {}
+    replaced: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ class _Create(CreateAtOnce):
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
         self._writer, self.copy = writer, writer.dataset
-        self.packed = {} if plan.rounding is not None else plan.new_attributes(self._source)
+        self.replaced = {} if plan.rounding is not None else plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 
@@ -346,6 +346,8 @@ class _Create(CreateAtOnce):
             return None
         written, complete = small
         self.copy = Copied(complete)
+        if plan.rounding is None and self._source.pipeline.error_bound != 0:
+            self.replaced = plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return written
 
@@ -391,7 +393,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
     growing = GrowingFile(str(target.path))
     stored = source.stored_path
     roundings: dict[str, Rounding] = {}
-    packed: dict[str, Mapping[str, Any]] = {}
+    replaced: dict[str, Mapping[str, Any]] = {}
 
     def history() -> str:
         return with_line(known_attributes(source.file, HISTORY, "Conventions"), changes.line())
@@ -403,8 +405,8 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
             function(array, create)
             if create.rounding is not None:
                 roundings[stored(path)] = create.rounding
-            if create.packed:
-                packed[stored(path)] = create.packed
+            if create.replaced:
+                replaced[stored(path)] = create.replaced
             return create.copy
 
         return make
@@ -421,7 +423,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
         }
         replace_companions(out, old, datasets)
         name_containers(out, roundings)
-        for path, attributes in packed.items():
+        for path, attributes in replaced.items():
             replace_attributes(h5py.Dataset(h5d.open(out.id, path.encode("utf-8", "surrogateescape"))), attributes)
     keep_times(source.file, target.path, headers)
     return notes

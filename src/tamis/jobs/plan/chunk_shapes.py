@@ -238,7 +238,8 @@ def shapes_of_kinds(extents: Shape, itemsize: int) -> Iterator[Shape]:
     if len(longer) > 2:
         others = longer[-min(len(longer) - 1, LARGE_AXES) :]
         columns = _cut(extents, others, _COLUMN_NBYTES // itemsize // extents[longer[0]])
-        yield tuple(extent if axis == longer[0] else columns[axis] for axis, extent in enumerate(extents))
+        if math.prod(columns) * extents[longer[0]] * itemsize <= _MOST_NBYTES:
+            yield tuple(extent if axis == longer[0] else columns[axis] for axis, extent in enumerate(extents))
         for nbytes in (_BOX_NBYTES, _MOST_NBYTES):
             yield _cut(extents, longer[-LARGE_AXES:], nbytes // itemsize)
 

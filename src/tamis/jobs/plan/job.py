@@ -331,8 +331,8 @@ def plan(
     ):
         if not ((isinstance(value, str) or value is None) and value in known):
             raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
-    if chunks == "keep" and access is not None:
-        raise ParameterError("expected access, which chooses the chunk shape, or chunks that are kept, got both")
+    if chunks is not None and access is not None:
+        raise ParameterError("expected access or chunks, either of which says how the chunk shape is chosen, got both")
     budget = Budget(ratio, size)
     budget.check(asked)
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)

@@ -250,7 +250,7 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[st
     companion = (
         ""
         if plan.flags
-        else "; with --missing companion, which only tamis.open understands, all could go through {_first(plan)}"
+        else f"; with --missing companion, which only tamis.open understands, all could go through {_first(plan)}"
     )
     if (better := better_chunks(plan, source)) is None:
         yield f"{text}; chunks smaller than {shape} would not help much{companion}"

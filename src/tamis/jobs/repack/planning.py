@@ -447,7 +447,7 @@ def _plan_dataset(
         notes += units_note(requested, pipeline, packing)
     pipeline = provisional(pipeline)
     if chunks is None:
-        chunks = suitable_chunks(dataset, pipeline, dtype.itemsize)
+        chunks = suitable_chunks(dataset, pipeline, dtype)
     if len(chunks) != len(dataset.shape):
         raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
     for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):

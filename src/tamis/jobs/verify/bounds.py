@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,12 +105,18 @@ def recorded_bound(dataset: StoredArray) -> float | None:
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
-def rounded_bound(bound: float | None, target: StoredArray, tally: Tally) -> float | None:
-    """Return a recorded bound, with the error of rounding to the type of the target that comes after SPERR's."""
-    if not bound or not isinstance(target.pipeline.bounded, Sperr) or target.number_type is None:
-        return bound
-    largest = max((abs(float(limit)) for limit in (tally.low, tally.high) if limit is not None), default=0.0)
-    return bound + (largest + bound) * float(np.finfo(target.number_type).eps)
+def only_rounding_exceeds(bound: float, source: StoredArray, target: StoredArray) -> bool:
+    """Return whether errors above a recorded bound come from rounding to the type of the target, as after SPERR's."""
+    if not isinstance(target.pipeline.bounded, Sperr) or target.packing is not None:
+        return False
+    with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
+        for region in source.parts(target.chunk_index().grid):
+            values = after.read(region)
+            room = np.abs(values).astype(np.float64) * float(np.finfo(values.dtype).eps)
+            with np.errstate(invalid="ignore"):
+                if (np.abs(before.read(region).astype(np.float64) - values) > bound + room).any():
+                    return False
+    return True
 
 
 def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from tamis.jobs.verify.bounds import (
     checked_bounds,
     in_units,
     new_rounding,
+    only_rounding_exceeds,
     packed_otherwise,
     recorded_bound,
-    rounded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
@@ -362,7 +362,13 @@ class _Comparison:
         if source.packing and tally.different:
             self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
-        bound = rounded_bound(result.bound, target, tally) if result.recorded else result.bound
+        bound = result.bound
+        if result.recorded and bound and tally.error > bound and only_rounding_exceeds(bound, source, target):
+            text = (
+                f"the largest error, {tally.error:.7g}, is one of {bound:.7g} and of rounding to {target.number_type}"
+            )
+            self._note(result.path, "rounded", text)
+            bound = float(tally.error)
         for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
             self._violation(result.path, code, text)
 

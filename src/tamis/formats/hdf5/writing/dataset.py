@@ -138,7 +138,7 @@ def _loosest(target: Target, filters: Pipeline, data: Any) -> Pipeline:
     """Return filters with the loosest tolerance that keeps their bound on a sample of data."""
     shape, chunk = tuple(data.shape), target.chunk
     grows = [extent < step for extent, step in zip(shape, chunk.shape, strict=True)]
-    if any(few and extent < BLOCK_SIDE for few, extent in zip(grows, shape, strict=True)):
+    if filters.zfp is not None and any(few and extent < BLOCK_SIDE for few, extent in zip(grows, shape, strict=True)):
         return filters  # steps that come later have other errors
 
     def read(sample: Parts) -> list[tuple[Region, NDArray[Any]]]:
