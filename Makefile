@@ -49,10 +49,12 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/costs.py
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
+	$(RUN) benchmarks/lossy.py
 	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/peers.py
 	$(RUN) benchmarks/plans.py
 	$(RUN) benchmarks/proof.py
+	$(RUN) benchmarks/ratio.py
 	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/xarray_engine.py
 	$(RUN) benchmarks/zarr_codecs.py

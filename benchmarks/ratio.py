@@ -1,4 +1,4 @@
-"""The best ratio at a proven bound, against other programs: ``python benchmarks/ratio.py [FILE:NAME …] [--bounds …]``.
+"""The best ratio at a proven bound: ``python benchmarks/ratio.py [FILE:NAME …] [--bounds BOUND …]``.
 
 For each variable and each largest error, the table has the ratio (bytes of the values for each stored byte), the
 largest error, how many values err by more than the bound, and the seconds of whole commands. tamis plans and repacks

@@ -179,7 +179,7 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         (
             "schema = 1\n[[variable]]\nname='x'\nround='absolute(0)'\nfilters='none'",
             (4, 7),
-            "expected bound of",
+            "expected bound above 0",
         ),
         (
             "schema = 1\n[[variable]]\nname='x'\nround='absolute(1)'\nfilters='bits(3)|deflate'",

@@ -47,6 +47,8 @@ class Foreign(Filter):
             raise MissingFilterError(absent)
         if not chunk.dtype.isnative:
             raise DataError(f"expected native byte order for {self.name}, got {chunk.dtype.str!r}")
+        if len(data) != chunk.nbytes:
+            raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
         self._check_values(np.frombuffer(data, chunk.dtype))
         return _plugin_client.encode(self.plugin, stored, data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
 

@@ -121,6 +121,10 @@ def test_shapes_are_a_map_columns_and_boxes_of_at_most_three_axes() -> None:
             {"chunks": "keep", "access": "map"},
             "expected access or chunks, either of which",
         ),
+        (
+            {"chunks": "auto", "ratio": 5},
+            "expected a ratio or size, which decides errors in the present chunks, or chunks",
+        ),
         ({"prefer": "best"}, "expected prefer to be one of size, speed, archive, got 'best'"),
     ],
 )

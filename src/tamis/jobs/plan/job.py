@@ -335,6 +335,12 @@ def plan(
         raise ParameterError("expected access or chunks, either of which says how the chunk shape is chosen, got both")
     budget = Budget(ratio, size)
     budget.check(asked)
+    if budget.is_given and chunks == "auto":
+        raise ParameterError(
+            "expected a ratio or size, which decides errors in the present chunks, or chunks='auto', got both: repack"
+            " into other chunks first, or give access"
+        )
+    chunks = "keep" if budget.is_given else chunks
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
     with ExitStack() as opened:
