@@ -152,6 +152,7 @@ def test_sperr_keeps_its_markers_of_missing_values_exactly() -> None:
         (FILTERS[1], np.nan, r"expected values of less than 1\.15292e\+17 for sperr, some of them valid"),
         (FILTERS[1], np.float32(1e36), "expected values of less than"),
         (FILTERS[2], np.float32(1e34), "expected values of less than"),
+        (FILTERS[2], np.nan, "expected values of less than"),
         (Sperr("absolute", 0.1, "nan", "swapped"), np.inf, "expected values of less than"),
     ],
     ids=str,

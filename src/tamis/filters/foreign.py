@@ -306,7 +306,7 @@ class Sperr(Foreign):
     def _check_values(self, values: NDArray[Any]) -> None:
         sizes = np.abs(values)
         if self.gaps == "1e35":
-            sizes = sizes[sizes < SPERR_GAP]
+            sizes = sizes[~(sizes >= SPERR_GAP)]  # keeps NaN
         elif self.gaps == "nan":
             sizes = sizes[~np.isnan(sizes)]
         # It also ends for a range of more than 2^64 tolerances.
