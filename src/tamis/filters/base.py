@@ -261,6 +261,8 @@ class Filter(Parameterized, ABC):
         Whether its library may end the process, so that a separate process also runs it for HDF5.
     bounds_errors
         Whether it encodes values with an absolute error that its parameters can bound.
+    stable
+        Whether later versions of the filter read its chunks.
     needs
         Modules that encoding and decoding import.
     install
@@ -277,6 +279,7 @@ class Filter(Parameterized, ABC):
     decode_only: ClassVar[bool] = False
     may_crash: ClassVar[bool] = False
     bounds_errors: ClassVar[bool] = False
+    stable: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
 
@@ -335,8 +338,8 @@ class Filter(Parameterized, ABC):
         return str(self)
 
     def with_bound(self, bound: float) -> Self:
-        """Return the filter with an open bound, or with this error if it has none."""
-        return self.with_error(bound)
+        """Return the filter with a bound: every filter that bounds errors takes it alone."""
+        return type(self)(bound=bound)  # type: ignore[call-arg]
 
     def with_error(self, error: float) -> Self:
         """Return the filter with another largest error, in units of the data; an open bound stays open."""

@@ -109,6 +109,7 @@ class Sz3(Foreign):
     registered_name: ClassVar[str] = "SZ3"
     about: ClassVar[str] = "floats and integers, lossy"
     plugin: ClassVar[str] = "libh5sz3.so"
+    stable: ClassVar[bool] = False
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
@@ -283,10 +284,6 @@ class Sperr(Foreign):
     def open_bound(self) -> float | None:
         """The same as `bound`."""
         return self.bound
-
-    def with_bound(self, bound: float) -> Self:
-        """Return the filter with an open bound."""
-        return type(self)(bound=bound)
 
     def with_error(self, error: float) -> Self:
         """Return the filter with another bound, or with another absolute error."""

@@ -231,10 +231,6 @@ class Zfp(Filter, Mapping[str, Any]):
         """The same as `bound`."""
         return self.bound
 
-    def with_bound(self, bound: float) -> Self:
-        """Return the filter with an open bound."""
-        return type(self)(bound=bound)
-
     def with_error(self, error: float) -> Self:
         """Return the filter with another bound, or in accuracy mode with another accuracy."""
         return type(self)(accuracy=error) if self.bound is None else self.with_bound(error)

@@ -211,6 +211,16 @@ class Variable(NamedTuple):
     """A remark about the want."""
 
     @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape that fits into the arrays of all files."""
+        return tuple(min(lengths) for lengths in zip(*(array.shape for array in self.arrays), strict=True))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a value."""
+        return np.dtype(self.arrays[0].dtype).itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the values in all files."""
         return sum(array.values_nbytes for array in self.arrays)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-import numpy as np
-
 from tamis.arrays.grid import LARGE_AXES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
@@ -216,8 +214,7 @@ def with_best_shape(
     variable: Variable, reads: Reads, plan: Callable[[Variable, bool], PlannedVariable]
 ) -> PlannedVariable:
     """Return the plan for a variable in the chunk shape that suits its reads best."""
-    extents = tuple(min(lengths) for lengths in zip(*(array.shape for array in variable.arrays), strict=True))
-    itemsize = np.dtype(variable.arrays[0].dtype).itemsize
+    extents, itemsize = variable.extents, variable.itemsize
 
     def measured(shape: Shape, *, little: bool = True) -> _Measured:
         planned = plan(variable._replace(chunk_shape=shape), little)

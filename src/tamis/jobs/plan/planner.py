@@ -223,10 +223,7 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
     """Return the plan for a variable in the chunk shape with the best ratio; in its own, if that is about as good."""
     own = measured(variable, settings, settings.sample, work)
     likely = _one_of_each_kind(settings.eligible(own.candidates))
-    extents = tuple(min(lengths) for lengths in zip(*(array.shape for array in variable.arrays), strict=True))
-    shapes = dict.fromkeys(
-        (variable.chunk_shape, *shapes_of_kinds(extents, np.dtype(variable.arrays[0].dtype).itemsize))
-    )
+    shapes = dict.fromkeys((variable.chunk_shape, *shapes_of_kinds(variable.extents, variable.itemsize)))
     nbytes = _SHAPES_NBYTES * (_ARCHIVE_TIMES if settings.prefer == "archive" else 1)
     ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, nbytes, work) for shape in shapes}
     best = max(ratios, key=lambda shape: ratios[shape])

@@ -23,9 +23,6 @@ _FACTOR = 1.03
 """What filters save beyond others differs by up to this factor between parts of a variable, in 95 of 100 cases."""
 
 
-_UNSTABLE = ("sz3",)
-"""Filters whose versions do not read each other's chunks."""
-
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)  # each candidate is compared with all others
 
 
@@ -84,7 +81,7 @@ class Candidate:
     @property
     def is_unstable(self) -> bool:
         """True if later versions of a filter may not read what it stores."""
-        return any(item.name in _UNSTABLE for item in self.pipeline.filters)
+        return not all(item.stable for item in self.pipeline.filters)
 
     @property
     def is_uncertain(self) -> bool:

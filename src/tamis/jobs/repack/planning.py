@@ -18,7 +18,7 @@ from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Fletcher32, Stage, Sz3, Zfp
+from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
 from tamis.filters._plugin_client import hdf5plugin_version
 from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
@@ -492,7 +492,7 @@ def _plan_dataset(
             return Rewrite(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
-    if isinstance(guarded.bounded, Sz3):
+    if not all(item.stable for item in guarded.filters[:1]):
         notes.append(
             f"versions of SZ3 do not read each other's chunks: read it with hdf5plugin {hdf5plugin_version()}, or make"
             " sure that another version does; sperr has no such history"

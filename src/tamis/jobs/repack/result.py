@@ -129,7 +129,7 @@ class Repacked:
         text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
         if self.tolerance is not None and self.bound is not None:
             text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
-            first = Pipeline.parse(self.pipeline).filters[0].name
+            first = _optional_name(self.pipeline)
             text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without {first}"
         return printable(text)
 

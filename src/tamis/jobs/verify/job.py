@@ -364,9 +364,7 @@ class _Comparison:
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
         bound = result.bound
         if result.recorded and bound and tally.error > bound and only_rounding_exceeds(bound, source, target):
-            text = (
-                f"the largest error, {tally.error:.7g}, is one of {bound:.7g} and of rounding to {target.number_type}"
-            )
+            text = f"the largest error, {tally.error:.7g}, exceeds {bound:.7g} only by rounding to {target.number_type}"
             self._note(result.path, "rounded", text)
             bound = float(tally.error)
         for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
