@@ -170,18 +170,15 @@ def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: 
         tamis.open(tmp_path / "a.zarr")["TS"][...]
 
 
-@pytest.mark.parametrize(
-    "value", [np.bytes_(b"\xb0C"), np.array((1, b"\xb0C"), [("a", "i4"), ("b", "S2")])], ids=["text", "record"]
-)
-def test_attribute_that_json_does_not_have_refused_by_name(value: Any, tmp_path: Path) -> None:
+def test_attribute_whose_name_json_does_not_have_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3), compression="gzip")
-        file["x"].attrs["odd"] = value
-    with pytest.raises(FileError, match=r"/x: expected the attribute 'odd' to be numbers or text in UTF-8") as error:
+        file["x"].attrs[b"od\xff"] = 1
+    with pytest.raises(FileError, match=r"/x: expected the attribute 'od\\udcff' to be numbers or text") as error:
         tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {})
     assert error.value.dataset == "/x"
     assert os.listdir(tmp_path) == ["a.h5"]
-    with pytest.raises(FileError, match=r"the attribute 'odd'"):
+    with pytest.raises(FileError, match=r"the attribute 'od"):
         tamis.export(tmp_path / "a.h5", tmp_path / "a.json", "kerchunk")
 
 
@@ -252,3 +249,18 @@ def test_enumerations_become_flags_and_booleans(tmp_path: Path) -> None:
     assert group["switch"].dtype == bool
     found = str(tamis.verify(tmp_path / "a.h5", tmp_path / "a.zarr"))
     assert "/plain: enum of int16 {dark blue=2, green=1, red=-1} became int16" in found
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.parametrize("count", [20, 5000])
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_netcdf_fill_value_without_attribute(zarr_format: int, kind: Any, count: int, tmp_path: Path) -> None:
+    """xarray masks the fill value of Zarr 2, so that a new store may have none, if all chunks are there."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format=kind) as file:
+        file.createDimension("n", count)
+        file.createVariable("x", "f4", ("n",))[: count // 2] = np.arange(count // 2)
+    options: dict[str, Any] = {"zarr_format": zarr_format, "chunks": {"x": (count // 4,)}}
+    tamis.repack(tmp_path / "a.nc", tmp_path / "a.zarr", {"x": "deflate(1)"}, **options)
+    assert tamis.verify(tmp_path / "a.nc", tmp_path / "a.zarr").ok
+    assert_same_for_xarray(tmp_path / "a.nc", tmp_path / "a.zarr")

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 232
-MOST_LINES = 50_600
-MOST_CODE_LINES = 34_150
+MOST_LINES = 50_700
+MOST_CODE_LINES = 34_220
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 26,

@@ -20,7 +20,7 @@ from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
-from tamis.stores.data_model import text_of_json
+from tamis.stores.data_model import is_latin_1, json_attribute, recoded_text, text_of_json
 from tamis.stores.protocols import Change, Unequal
 
 if TYPE_CHECKING:
@@ -199,16 +199,23 @@ class ModelComparison:
     def _attribute_changes(
         self, path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
     ) -> Iterator[Change]:
-        same = _same_values if self._before.model.is_loose or self._after.model.is_loose else _same
-        for name, value in before.items():
+        is_loose = self._before.model.is_loose or self._after.model.is_loose
+        same = _same_values if is_loose else _same
+        for name, stored in before.items():
             if name not in after:
                 text = f"attribute {name!r} is lost"
                 yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-            elif not same(value, after[name]):
-                if note := history_change(path, name, meaning.text(before, name), meaning.text(after, name)):
-                    yield note
-                    continue
-                text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
+                continue
+            values = [stored, after[name]]
+            other = [value for value in values if is_loose and is_latin_1(value)]
+            value, now = map(_unicode, values) if other else values
+            if same(value, now):
+                if len(other) == 1:
+                    yield Change(path, "attribute", recoded_text(name, other[0]), attribute=name)
+            elif note := history_change(path, name, *(meaning.text({name: text}, name) for text in (value, now))):
+                yield note
+            else:
+                text = f"attribute {name!r}: {_text(value)} became {_text(now)}"
                 yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
         for name in after.keys() - before.keys():
             yield new_attribute(path, name)
@@ -261,6 +268,12 @@ def _same_values(before: Any, after: Any) -> bool:
         return _same(before, after)
     pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares
     return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
+
+
+def _unicode(value: Any) -> Any:
+    """Return texts that are not UTF-8 as they are in JSON."""
+    has_parts = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "VO"
+    return value if has_parts or not is_latin_1(value) else json_attribute(value)
 
 
 def _has_lists(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tamis.formatting import shortened
 from tamis.pipeline import Pipeline
 
 
@@ -40,10 +41,33 @@ class AttributeForm(NamedTuple):
     shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
 
 
-def json_value(value: Any) -> Any:
+LATIN_1 = "latin-1"
+"""The character set as which texts are read that are not UTF-8: all bytes are characters of it."""
+
+
+def json_attribute(value: Any) -> Any:
+    """Return `json_value`, with texts in Latin-1 if they are not UTF-8."""
+    try:
+        return json_value(value)
+    except UnicodeDecodeError:
+        return json_value(value, LATIN_1)
+
+
+def is_latin_1(value: Any) -> bool:
+    """Return whether `json_attribute` reads texts as Latin-1."""
+    if isinstance(value, str) or (isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "iufcbU"):
+        return False
+    try:
+        json_value(value)
+    except ValueError as error:
+        return isinstance(error, UnicodeDecodeError)
+    return False
+
+
+def json_value(value: Any, charset: str = "utf-8") -> Any:
     """Return an attribute in types of JSON: records as objects, complex numbers as pairs, opaque values in base64.
 
-    ValueError, which includes Unicode's errors, if there are none.
+    Texts that are bytes are in a character set. ValueError, which includes Unicode's errors, if there are none.
     """
     if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
         if value == value and float(value) != value:
@@ -51,18 +75,18 @@ def json_value(value: Any) -> Any:
         return float(value)
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind == "c":
-            return json_value(np.stack((value.real, value.imag), -1))
+            return json_value(np.stack((value.real, value.imag), -1), charset)
         if value.dtype.kind not in "VmM":
-            return json_value(value.tolist())
+            return json_value(value.tolist(), charset)
         if isinstance(value, np.ndarray):
-            return [json_value(item) for item in value] if value.ndim else json_value(value[()])
+            return [json_value(item, charset) for item in value] if value.ndim else json_value(value[()], charset)
         if isinstance(value, np.void) and value.dtype.names:
-            return {json_value(name): json_value(value[name]) for name in value.dtype.names}
+            return {json_value(name): json_value(value[name], charset) for name in value.dtype.names}
         return base64.standard_b64encode(value.tobytes()).decode()
     if isinstance(value, (list, tuple)):
-        return [json_value(item) for item in value]
+        return [json_value(item, charset) for item in value]
     if isinstance(value, bytes):
-        return value.decode()
+        return value.decode(charset)
     if isinstance(value, str):
         return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
     if value is None or isinstance(value, (bool, int, float)):
@@ -77,13 +101,19 @@ def text_of_json(value: Any) -> str | None:
     if value.dtype.kind not in "VmMOb" and value.ndim < 2:
         return None
     try:
-        content = json_value(value)
+        content = json_attribute(value)
     except ValueError:
         return None
     return content if isinstance(content, str) else json.dumps(content)
 
 
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+
+
+def recoded_text(name: str, value: Any) -> str:
+    """Return the note that the text of an attribute, which is not UTF-8, is Latin-1 in Zarr."""
+    text = shortened(json.dumps(json_attribute(value), ensure_ascii=False))
+    return f"attribute {name!r} is not UTF-8: as Latin-1 in Zarr, {text}"
 
 
 def is_compound(dtype: np.dtype[Any]) -> bool:
@@ -156,10 +186,19 @@ class NamedGroup:
         """Yield items that a file of another format does not support: place and description."""
         for name, text in self.links.items():
             yield posixpath.join(self.path, name), text
-        owners: list[tuple[str, NamedArray | NamedGroup]] = [(self.path, self)]
-        for path, owner in owners + [(variable.path, variable) for variable in self.variables.values()]:
+        for owner in self._owners():
             for name in owner.forms.keys() - owner.attributes.keys():
-                yield path, f"attribute {name!r} of references"
+                yield owner.path, f"attribute {name!r} of references"
+
+    def _owners(self) -> list[NamedGroup | NamedArray]:
+        return [self, *self.variables.values()]
+
+    def recoded(self) -> Iterator[tuple[str, str]]:
+        """Yield the attributes whose text is not UTF-8, and Latin-1 in Zarr: place and description."""
+        for owner in self._owners():
+            for name, value in owner.attributes.items():
+                if is_latin_1(value):
+                    yield owner.path, recoded_text(name, value)
 
 
 class DataModel(Protocol):

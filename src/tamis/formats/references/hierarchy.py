@@ -265,6 +265,7 @@ def references_of(store: Store, model: DataModel, url: str, drop: Collection[str
         group = model.group(group_path)
         groups[group_path] = group.attributes
         notes += [printable(f"{place}: {text}: left out") for place, text in group.lost() if not _matches(place, drop)]
+        notes += [printable(f"{place}: {text}") for place, text in group.recoded() if not _matches(place, drop)]
         prefix = group_path.rstrip("/")
         for name, reason in group.left_out.items():
             if not _matches(f"{prefix}/{name}", drop):

@@ -17,7 +17,7 @@ import numpy as np
 from tamis.errors import FileError
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR
 from tamis.rewrite.transfer import UnstorableError
-from tamis.stores.data_model import json_value
+from tamis.stores.data_model import json_attribute, json_value
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import Codecs
@@ -146,10 +146,10 @@ def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
     converted = {}
     for name, value in attributes.items():
         try:
-            converted[json_value(name)] = json_value(value)
+            converted[json_value(name)] = json_attribute(value)
         except ValueError as error:
             raise UnstorableError(
-                f"{path}: expected the attribute {name!r} to be numbers or text in UTF-8, which Zarr's JSON has, found"
+                f"{path}: expected the attribute {name!r} to be numbers or text, which Zarr's JSON has, found"
                 f" {value!r:.80}: change or remove it in a copy of the source"
             ).at(dataset=path) from error
     return {name: value for name, value in converted.items() if not name.startswith(OF_NCZARR)}
@@ -175,7 +175,7 @@ def _encoded_fill(value: Any) -> Any:
     scalar = np.asarray(value).reshape(-1)[0]
     if scalar.dtype.kind == "f":
         return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
-    return json_value(scalar)
+    return json_attribute(scalar)
 
 
 _ORDER = (

@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.quick_facts import Content
 from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
-from tamis.stores.data_model import NUMBERS, AttributeForm
+from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm
 
 INTERNAL = frozenset(
     (
@@ -187,7 +187,10 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
         return False
     if ":" in form.type:
         values: Any = np.array([value] if isinstance(value, (str, bytes)) else list(value), object)
-        values = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in values]
+        try:
+            values = [text.encode(*_charset(form.type)) if isinstance(text, str) else text for text in values]
+        except UnicodeEncodeError:
+            return False
         kind = _text_type(form.type, max(map(len, values), default=1))
         values = values if count else []  # netCDF has no texts for "", in place of an attribute without a value
     else:
@@ -219,7 +222,7 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         if len(items) != count:
             return False
         for index, item in enumerate(items):
-            values[index] = _from_json(item, dtype)
+            values[index] = _from_json(item, dtype, _charset(form.type))
         values = values.reshape((*(form.shape or ()), *inner))
         memory = memory_type(kind, dtype)
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError):
@@ -228,6 +231,11 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
     if count:
         attribute.write(values, mtype=memory)
     return True
+
+
+def _charset(kind: str) -> tuple[str, str]:
+    """Return the character set of the JSON of texts of a type, and what becomes of others."""
+    return (LATIN_1, "strict") if f":{LATIN_1}" in kind else ("utf-8", "surrogateescape")
 
 
 def _type_of_parts(described: Any) -> Any:
@@ -255,25 +263,25 @@ def _type_of_parts(described: Any) -> Any:
     raise ValueError(described)
 
 
-def _from_json(item: Any, dtype: np.dtype[Any]) -> Any:
+def _from_json(item: Any, dtype: np.dtype[Any], charset: tuple[str, str]) -> Any:
     """Return a value of a type from JSON's."""
     if dtype.names:
-        return tuple(_from_json(item[name], dtype[name]) for name in dtype.names)
+        return tuple(_from_json(item[name], dtype[name], charset) for name in dtype.names)
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         parts = np.asarray(item, object).reshape(-1) if base.kind not in "c" else [*item]
-        return np.array([_from_json(part, base) for part in parts], base).reshape(shape)
+        return np.array([_from_json(part, base, charset) for part in parts], base).reshape(shape)
     base = h5py.check_vlen_dtype(dtype)
     if isinstance(base, np.dtype):
         items = np.empty(len(item := item if isinstance(item, list) else [item]), base)
         for index, part in enumerate(item):
-            items[index] = _from_json(part, base)
+            items[index] = _from_json(part, base, charset)
         return items
     if dtype.kind in "VmM":
         return np.frombuffer(base64.standard_b64decode(item), dtype)[0]
     if dtype.kind == "c":
         return complex(*item)
-    return item.encode() if isinstance(item, str) else item
+    return item.encode(*charset) if isinstance(item, str) else item
 
 
 def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> bool:
@@ -356,7 +364,7 @@ def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
     """Return the type of texts of at least so many bytes; None if there is no such type."""
     size, *words = name.split(":")
     charsets, ends = ({text: code for code, text in names.items()} for names in (_CHARSETS, _ENDS))
-    if len(words) != 2 or words[0] not in charsets or words[1] not in ends:
+    if words[2:] not in ([], [LATIN_1]) or len(words) < 2 or words[0] not in charsets or words[1] not in ends:
         return None
     if size != "str" and not (size[:1] == "S" and size[1:].isdecimal() and len(size) < 10):
         return None

@@ -144,7 +144,7 @@ class ZarrArray(PartByPart, DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
 
     has_named_type = is_bare_dimension = False
-    partial_filtered = has_fill = can_read_independently = has_slow_library = True
+    partial_filtered = can_read_independently = has_slow_library = True
     contiguous_offset: int | None = None
     layout = "chunked"
 
@@ -322,6 +322,11 @@ class ZarrArray(PartByPart, DescribedArray):
         if self.varies:
             return np.asarray("" if value is None else str(value), object)
         return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
+
+    @property
+    def has_fill(self) -> bool:
+        """False if Zarr 2 has no value for chunks that are not stored."""
+        return self.array.metadata.fill_value is not None
 
     @property
     def has_companion(self) -> bool:

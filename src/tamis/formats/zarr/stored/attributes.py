@@ -12,6 +12,7 @@ import binascii
 import itertools
 import json
 import math
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tamis import meaning
-from tamis.stores.data_model import AttributeForm, json_value
+from tamis.stores.data_model import LATIN_1, AttributeForm, is_latin_1, json_attribute
 
 NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
@@ -55,6 +56,7 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
         kind = forms[_FILL].type if _FILL in forms else values.dtype.str
         types[_FILL] = [kind, [*values.shape], values.tolist()]
+    types |= {name: _in_latin_1(value, types.get(name)) for name, value in attributes.items() if is_latin_1(value)}
     types |= {name: _with_value(value, types.get(name)) for name, value in attributes.items() if _is_reserved(name)}
     return types  # netCDF-C has no "|"
 
@@ -64,11 +66,21 @@ def _is_reserved(name: str) -> bool:
     return name == DIMENSIONS or name.startswith(OF_NCZARR)
 
 
+_END = re.compile(":(nullterm|nullpad|spacepad)")
+"""The end of the type of texts."""
+
+
+def _in_latin_1(value: Any, known: Any) -> list[Any]:
+    """Return type and shape of an attribute, with the character set of its JSON after each type of texts."""
+    kind, shape, *more = known or ["str:utf-8:nullterm" if np.ndim(value) else "S1:ascii:nullterm", [*np.shape(value)]]
+    return [_END.sub(rf":\1:{LATIN_1}", kind), shape, *more]
+
+
 def _with_value(value: Any, known: Any) -> list[Any]:
     """Return type, shape and value of an attribute."""
     if not isinstance(known, list):
         known = ["str:utf-8:nullterm" if isinstance(value, (str, list)) else value.dtype.str, [*np.shape(value)]]
-    return [*known, json_value(value)]
+    return [*known, json_attribute(value)]
 
 
 def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR, Types, types_of, with_types_of
 from tamis.formats.zarr.stored.store import quietly
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
+from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY
 from tamis.pipeline import Pipeline
@@ -41,10 +42,12 @@ from tamis.rewrite.growth import compresses
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.streams import as_stored, carry, masks_of
+from tamis.rewrite.transfer import UnstorableError
 from tamis.rewrite.write import write
 from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
+from tamis.stores.data_model import is_latin_1
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import Codecs
@@ -255,7 +258,12 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
         )
     with closing(array.open_reader()) as reader:
         for part in Parts(Grid(array.shape, steps)) if array.size else ():
-            created[part or ...] = np.asarray(reader.read(part), object)
+            try:
+                texts = reader.read(part)
+            except FileError as error:
+                text = f"{error}: it can be left out (drop)"
+                raise UnstorableError(text, (variable.path,)).at(dataset=array.path) from error
+            created[part or ...] = np.asarray(texts, object)
 
 
 _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
@@ -273,17 +281,21 @@ class ZarrTarget:
         self._groups: dict[str, NamedGroup] = {}
         self._text_types: dict[str, Types] = {}
         self._roundings: dict[str, Rounding] = {}
+        self.notes: list[str] = []
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group."""
         if (root := self._groups.get("/")) is not None:
-            self._groups["/"] = replace(root, attributes={**root.attributes, HISTORY: text})
+            raw = text.encode("utf-8", "surrogateescape")
+            value = raw if is_latin_1(raw) else text
+            self._groups["/"] = replace(root, attributes={**root.attributes, HISTORY: value})
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group; `finish` writes its attributes. Dimensions are those of its arrays."""
         (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
         self._groups[group.path] = group
+        self.notes += [printable(f"{place}: {text}") for place, text in group.recoded()]
         json_attributes(group.path, group.attributes)  # refuse before chunks are encoded
 
     def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:

@@ -74,7 +74,7 @@ class ZarrForm:
         hierarchy = ZarrTarget(target.path, self, threads)
         target.protect()
         transfer(source, hierarchy, changes)
-        return []
+        return hierarchy.notes
 
     def is_store(self, path: Path) -> bool:
         """Return whether a folder is a hierarchy."""
