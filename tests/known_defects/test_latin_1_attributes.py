@@ -41,8 +41,8 @@ def source(tmp_path: Path) -> Path:
             for name, (value, kind, _) in VALUES.items():
                 owner.attrs.create(name, value, dtype=kind)
         kind = h5t.C_S1.copy()
-        kind.set_size(5)
-        h5a.create(file["x"].id, b"ends", kind, h5s.create(h5s.SCALAR)).write(np.array(b"\xe9", "S5"), mtype=kind)
+        kind.set_size(1)
+        h5a.create(file["x"].id, b"ends", kind, h5s.create(h5s.SCALAR)).write(np.array(b"\xe9", "S1"), mtype=kind)
     return tmp_path / "a.h5"
 
 
