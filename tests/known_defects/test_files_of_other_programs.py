@@ -11,6 +11,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import zarr
 from h5py import h5a, h5d, h5p, h5s, h5t
 
 import tamis
@@ -216,6 +217,24 @@ def test_u57_names_end_at_the_first_zero_byte(tmp_path: Path) -> None:
     run("verify", path, tmp_path / "b.nc")
     with netCDF4.Dataset(tmp_path / "b.nc") as data:
         assert data["vv"].dimensions == ("d",)
+
+
+def test_u57_text_that_other_bytes_follow_is_the_same_in_every_format(tmp_path: Path) -> None:
+    """ESMF stores what was in memory after the end of a text."""
+    with classic(tmp_path / "a.nc") as file:
+        file.createDimension("x", 3)
+        file.createVariable("v", "f4", ("x",))[:] = range(3)
+        file.setncatts({"two": "one|two", "garbage": "mesh.nc|?????"})
+    data = (tmp_path / "a.nc").read_bytes()
+    data = data.replace(b"one|two", b"one\0two").replace(b"mesh.nc|?????", b"mesh.nc\0\0\xd0#\xf3\xbf")
+    (tmp_path / "a.nc").write_bytes(data)
+    run("repack", tmp_path / "a.nc", tmp_path / "b.nc")
+    run("verify", tmp_path / "a.nc", tmp_path / "b.nc")
+    with netCDF4.Dataset(tmp_path / "a.nc") as before, netCDF4.Dataset(tmp_path / "b.nc") as after:
+        assert [after.getncattr(name) for name in ("two", "garbage")] == [before.two, before.garbage]
+    run("repack", tmp_path / "a.nc", tmp_path / "a.zarr")
+    run("verify", tmp_path / "a.nc", tmp_path / "a.zarr")
+    assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r").attrs) == {"two": "one\0two", "garbage": "mesh.nc"}
 
 
 def test_u57_dimensions_of_3_billion_places(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+from h5py import h5d, h5p, h5s, h5t
 
 import tamis
 
@@ -186,3 +187,15 @@ def test_u45_records_with_sequences_open_as_h5py_reads_them(tmp_path: Path, tool
         assert ds["e"].values["a"].tolist() == [1, 4]
         assert [item.tolist() for item in ds["e"].values["v"]] == [[2, 3], [5]]
         assert [bytes(item) for item in ds["o"].values] == [b"\1\2\3\4\5", b"\1\2\3\4\6"]
+
+
+def test_u45_empty_virtual_dataset_of_numbered_files_opens(tmp_path: Path) -> None:
+    """HDF5 cannot find the bounds of its selection, and need not: there is nothing to read."""
+    plist = h5p.create(h5p.DATASET_CREATE)
+    space = h5s.create_simple((1, 4), (h5s.UNLIMITED, 4))
+    space.select_hyperslab((0, 0), (h5s.UNLIMITED, 1), block=(1, 4))
+    plist.set_virtual(space, b"a_%b.h5", b"v", h5s.create_simple((1, 4)))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        h5d.create(file.id, b"v", h5t.STD_I32LE, h5s.create_simple((0, 4), (h5s.UNLIMITED, 4)), plist)
+    with xr.open_dataset(tmp_path / "a.h5", engine="tamis") as dataset:
+        assert dataset["v"].values.shape == (0, 4)

@@ -60,28 +60,31 @@ class Hdf5:
     def paths(self) -> list[str]:
         paths: list[str] = []
 
-        def add(name: str, item: object) -> None:
+        def add(name: str | bytes, item: object) -> None:
             if isinstance(item, h5py.Dataset):
-                paths.append(name)
+                paths.append(name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name)
 
         self.file.visititems(add)
         return paths
 
+    def dataset(self, path: str) -> h5py.Dataset:
+        return self.file[path.encode("utf-8", "surrogateescape")]
+
     def shape(self, path: str) -> tuple[int, ...] | None:
-        return self.file[path].shape
+        return self.dataset(path).shape
 
     def dtype(self, path: str) -> Any:
-        return self.file[path].dtype
+        return self.dataset(path).dtype
 
     def values(self, path: str) -> Any:
-        return self.file[path][()]
+        return self.dataset(path)[()]
 
     def attributes(self, path: str) -> dict[str, Any]:
-        return attributes_of(self.file[path])
+        return attributes_of(self.dataset(path))
 
     def is_dimension(self, path: str) -> bool:
         """Return whether a dataset stands for a dimension of netCDF alone."""
-        name = self.file[path].attrs.get("NAME", b"")
+        name = self.dataset(path).attrs.get("NAME", b"")
         return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
     def close(self) -> None:

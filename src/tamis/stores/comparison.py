@@ -249,9 +249,10 @@ def _names(dimensions: tuple[str, ...]) -> str:
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Return whether values of an attribute are the same: texts except for trailing zeros, numbers bit by bit."""
-    if (texts := _texts(before)) is not None or _texts(after) is not None:
-        return texts == _texts(after)
+    """Return whether values of an attribute are the same: texts as far as readers see them, numbers bit by bit."""
+    texts, others = _texts(before), _texts(after)
+    if texts is not None or others is not None:
+        return texts == others or _ended(texts) == others or texts == _ended(others)
     return equal_values(*(np.atleast_1d(np.asarray(value)) for value in (before, after)))
 
 
@@ -288,6 +289,11 @@ def _texts(value: Any) -> list[Any] | None:
     if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
         value = value.reshape(-1).tolist()
     return [*map(_raw, value)] if isinstance(value, (list, tuple)) else None
+
+
+def _ended(texts: list[Any] | None) -> list[Any] | None:
+    """Return texts up to the first zero, after which C programs store anything: null-terminated ones end there."""
+    return texts and [text.partition(b"\0")[0] if isinstance(text, bytes) else text for text in texts]
 
 
 def _raw(value: Any) -> Any:

@@ -45,6 +45,17 @@ LATIN_1 = "latin-1"
 """The character set as which texts are read that are not UTF-8: all bytes are characters of it."""
 
 
+def decoded(raw: bytes) -> str:
+    """Return text in UTF-8, or that before the first zero: C programs store what was in memory after the end."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        end = raw.find(b"\0")
+        if end < 0:
+            raise
+        return raw[:end].decode()
+
+
 def json_attribute(value: Any) -> Any:
     """Return `json_value`, with texts in Latin-1 if they are not UTF-8."""
     try:
@@ -86,7 +97,7 @@ def json_value(value: Any, charset: str = "utf-8") -> Any:
     if isinstance(value, (list, tuple)):
         return [json_value(item, charset) for item in value]
     if isinstance(value, bytes):
-        return value.decode(charset)
+        return value.decode(charset) if charset == LATIN_1 else decoded(value)
     if isinstance(value, str):
         return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
     if value is None or isinstance(value, (bool, int, float)):

@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.quick_facts import Content
 from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
-from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm
+from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm, decoded
 
 INTERNAL = frozenset(
     (
@@ -139,10 +139,10 @@ def _decoded_all(values: Iterable[Any]) -> Any:
 
 def _decoded(text: Any) -> str | bytes:
     raw = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
-    for part in (raw, raw.partition(b"\0")[0]):  # C programs store what was in memory after the end of a text
-        with suppress(UnicodeDecodeError):
-            return part.decode("utf-8")
-    return raw
+    try:
+        return decoded(raw)
+    except UnicodeDecodeError:
+        return raw
 
 
 def references(owner: h5py.HLObject, name: str) -> list[Any]:
