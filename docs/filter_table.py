@@ -17,7 +17,7 @@ def table() -> str:
         parameters = "<br>".join(each.parameters) or "none"
         registered = "" if each.registered_name.lower() == each.name else f" ({each.registered_name})"
         about = each.about + registered
-        lines.append(f"| {each.id} | `{each.name}` | {about} | {parameters} | {each.takes} | {each.needs} |")
+        lines.append(f"| {each.id or 'Zarr'} | `{each.name}` | {about} | {parameters} | {each.takes} | {each.needs} |")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -19,8 +19,8 @@ import tamis
 ZFP = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 
 PUBLIC = """
-    Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip UnknownFilter Zfp
-    Zstd Absolute BitGroom BitRound Granular Pack Pipeline
+    Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Pcodec Scaleoffset Shuffle Sperr Sz3 Szip
+    UnknownFilter Zfp Zstd Absolute BitGroom BitRound Granular Pack Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     Recipe repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
@@ -32,9 +32,9 @@ PUBLIC = """
 MODULES = {
     "cf": """DATA FILL_ATTRIBUTES KINDS Packing Role ValidRange Variable missing_values packing_of roles_of
         valid_range""",
-    "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Request
-        Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice filter_named
-        from_values number real requested_filter""",
+    "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Pcodec
+        Request Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice
+        filter_named from_values number real requested_filter""",
     "hdf5": """Appender Partial PhaseChange chunk_type create_appender create_dataset create_group group_filters
         group_phase_change pipeline_of read_chunk write write_stream""",
     "netcdf": """Deflation FilterInfo NetcdfError Quantization create_variable def_var_blosc def_var_bzip2

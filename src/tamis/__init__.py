@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Lz4,
         Lzf,
         Nbit,
+        Pcodec,
         Scaleoffset,
         Shuffle,
         Sperr,
@@ -80,6 +81,7 @@ __all__ = [
     "Nbit",
     "Pack",
     "ParameterError",
+    "Pcodec",
     "Pipeline",
     "Plan",
     "Recipe",
@@ -126,8 +128,8 @@ __version__ = _native.version
 
 _LATE = {
     "tamis": "cf filters hdf5 netcdf zarr zfp",
-    "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
-    " UnknownFilter Zfp Zstd",
+    "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Pcodec Scaleoffset Shuffle Sperr"
+    " Sz3 Szip UnknownFilter Zfp Zstd",
     "tamis.formats.registry": "open",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",

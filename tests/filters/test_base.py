@@ -57,7 +57,8 @@ def test_chunk_type_of_an_enumeration_differs_from_its_integers() -> None:
 def test_registry_names_and_ids_as_registered() -> None:
     known = {name: kind.id for name, kind in by_name().items()}
     assert known.items() >= {"zfp": 32013, "shuffle": 2, "deflate": 1, "fletcher32": 3}.items()
-    assert {kind.id: kind for kind in KINDS} == by_id()
+    assert {kind.id: kind for kind in KINDS if not kind.zarr_only} == by_id()
+    assert [kind.name for kind in KINDS if kind.id > 0xFFFF] == ["pcodec"]  # HDF5's ids have 16 bits
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

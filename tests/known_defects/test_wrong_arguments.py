@@ -70,7 +70,7 @@ def codecs() -> Iterator[Call]:
 
 
 def filter_methods() -> Iterator[Call]:
-    for kind in filters.by_id().values():
+    for kind in filters.by_name().values():
         item = kind(**EXAMPLES.get(kind.name, {}))
         if item.unencodable():
             continue

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 232
-MOST_LINES = 50_700
-MOST_CODE_LINES = 34_220
+MOST_FILES = 233
+MOST_LINES = 50_750
+MOST_CODE_LINES = 34_290
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 26,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tamis.filters.foreign import Sperr, Sz3
     from tamis.filters.lz4 import Lz4
     from tamis.filters.nbit import Nbit, Scaleoffset
+    from tamis.filters.pcodec import Pcodec
     from tamis.filters.plain import Bzip2, Lzf, Zstd
     from tamis.filters.szip import Szip
 
@@ -34,6 +35,7 @@ __all__ = [
     "Lzf",
     "Nbit",
     "Parameter",
+    "Pcodec",
     "Request",
     "Scaleoffset",
     "Shuffle",
@@ -64,6 +66,7 @@ _LATE = {
     "Lz4": "lz4",
     "Lzf": "plain",
     "Nbit": "nbit",
+    "Pcodec": "pcodec",
     "Scaleoffset": "nbit",
     "Sperr": "foreign",
     "Sz3": "foreign",

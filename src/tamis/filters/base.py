@@ -263,6 +263,8 @@ class Filter(Parameterized, ABC):
         Whether it encodes values with an absolute error that its parameters can bound.
     stable
         Whether later versions of the filter read its chunks.
+    zarr_only
+        Whether it is a codec of Zarr that HDF5 has no filter for; its id is then none of HDF5's.
     needs
         Modules that encoding and decoding import.
     install
@@ -280,6 +282,7 @@ class Filter(Parameterized, ABC):
     may_crash: ClassVar[bool] = False
     bounds_errors: ClassVar[bool] = False
     stable: ClassVar[bool] = True
+    zarr_only: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
 
@@ -321,6 +324,16 @@ class Filter(Parameterized, ABC):
     @abstractmethod
     def requested(self) -> tuple[int, ...]:
         """Parameters for H5Pset_filter."""
+
+    @property
+    def hdf5_id(self) -> int:
+        """The id, for HDF5; raises ParameterError for codecs of Zarr that it has no filter for."""
+        if self.zarr_only:
+            raise ParameterError(
+                f"expected a filter of HDF5, got {self}, which only Zarr has: write to Zarr (a name that ends in"
+                " .zarr), or name other filters"
+            )
+        return self.id
 
     @property
     def error_bound(self) -> float | None:

@@ -38,6 +38,8 @@ _OWN = {
     32028: ("sperr", "foreign:Sperr"),
 }
 """Filters of tamis by id: name, and module and class, which are imported when they are used."""
+_OF_ZARR = {"pcodec": "pcodec:Pcodec"}
+"""Codecs of Zarr that HDF5 has no filter for, by name."""
 
 
 def _imported(place: str) -> type[Filter]:
@@ -58,7 +60,7 @@ def by_id() -> Mapping[int, type[Filter]]:
             kind = entry_point.load()
             if not (isinstance(kind, type) and issubclass(kind, Filter)):
                 raise ParameterError(f"expected a subclass of tamis.filters.Filter, got {kind!r}")
-            names = {other.name for other in kinds.values()}
+            names = {other.name for other in kinds.values()} | _OF_ZARR.keys()
             if kind.id in kinds or kind.name in names or kind.name == UnknownFilter.name:
                 raise ParameterError(f"expected an id and a name of its own, got {kind.id} and {kind.name!r}")
         except Exception as error:  # another package's module may raise anything
@@ -70,8 +72,9 @@ def by_id() -> Mapping[int, type[Filter]]:
 
 @cache
 def by_name() -> Mapping[str, type[Filter]]:
-    """Return every filter class by its name in tamis."""
-    return MappingProxyType({kind.name: kind for kind in by_id().values()})
+    """Return every filter class by its name in tamis, also of codecs that only Zarr has."""
+    kinds = (*by_id().values(), *map(_imported, _OF_ZARR.values()))
+    return MappingProxyType({kind.name: kind for kind in kinds})
 
 
 _REQUEST = Kind(
@@ -83,7 +86,7 @@ _REQUEST = Kind(
 @checked(name=TEXT)
 def filter_named(name: str) -> type[Filter] | None:
     """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
-    own = next((place for own_name, place in _OWN.values() if own_name == name), None)
+    own = next((place for own_name, place in (*_OWN.values(), *_OF_ZARR.items()) if own_name == name), None)
     return by_name().get(name) if own is None else _imported(own)
 
 
@@ -152,7 +155,7 @@ def _cd_values(request: Request) -> tuple[int, ...]:
 class Entry:
     """One filter."""
 
-    # As the filter has them; a rounding has no id
+    # As the filter has them; a rounding, and a codec of Zarr alone, have no id
     id: int | None
     name: str
     registered_name: str
@@ -172,7 +175,7 @@ def catalogue(
         all_names = sorted({*by_name(), *roundings})
         nearest = did_you_mean(unknown[0], all_names)
         raise ParameterError(f"expected a filter ({', '.join(all_names)}), got {unknown[0]!r}{nearest}")
-    filters = (kind for kind in by_id().values() if not names or kind.name in names)
+    filters = (kind for kind in by_name().values() if not names or kind.name in names)
     named = dict.fromkeys(roundings[name] for name in names if name in roundings)
     return (*map(_entry, filters), *map(_rounding_entry, named))
 
@@ -181,7 +184,7 @@ def _entry(kind: type[Filter]) -> Entry:
     takes = ["must be first" if kind.needs_values else "", "groups too" if kind.group_safe else ""]
     takes.append("reads only" if kind.decode_only else "")
     return Entry(
-        kind.id,
+        None if kind.zarr_only else kind.id,
         kind.name,
         kind.registered_name,
         kind.about,
@@ -264,7 +267,7 @@ class Stage:
     @property
     def request(self) -> Request:
         """Id and parameters for H5Pset_filter."""
-        return Request(self.filter.id, self.filter.requested)
+        return Request(self.filter.hdf5_id, self.filter.requested)
 
     @property
     def flag(self) -> str:

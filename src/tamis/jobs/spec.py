@@ -45,7 +45,7 @@ _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before ea
 class FilterSpec:
     """A filter of a pipeline and its parameters."""
 
-    id: int
+    id: int | None  # None for codecs of Zarr alone
     name: str  # Name in tamis text
     optional: bool  # Whether a chunk for which the filter fails is stored without it
     in_words: str
@@ -147,7 +147,8 @@ def _rounding_text(rounding: Rounding) -> str:
 
 
 def _filter_text(item: FilterSpec) -> str:
-    lines = [f"{item.in_words} [{item.id}], {'optional' if item.optional else 'required'}"]
+    number = "" if item.id is None else f" [{item.id}]"
+    lines = [f"{item.in_words}{number}, {'optional' if item.optional else 'required'}"]
     for title, cd_values in (("requested", item.requested), ("stored", item.stored)):
         if cd_values is not None:
             lines.append(f"  {title}: {','.join(map(str, cd_values)) or 'no parameters'}")
@@ -241,7 +242,8 @@ def _pipeline(reading: Reading) -> Pipeline:
 def _filter_spec(stage: Stage, chunk: ChunkType | None) -> FilterSpec:
     item = stage.filter
     stored = None if chunk is None else item.stored(chunk)
-    return FilterSpec(item.id, item.name, stage.optional, item.in_words(stored or ()), item.requested, stored)
+    number = None if item.zarr_only else item.id
+    return FilterSpec(number, item.name, stage.optional, item.in_words(stored or ()), item.requested, stored)
 
 
 def _notations(

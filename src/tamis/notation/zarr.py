@@ -14,6 +14,7 @@ fletcher32 fletcher32              numcodecs.fletcher32
 bzip2      bz2                     numcodecs.bz2
 zstd       zstd                    zstd
 blosc      blosc                   blosc
+pcodec     pcodec                  numcodecs.pcodec, in the place of bytes
 zfp        zfpy, with a header     zfp
 ========== ======================= ==============================
 
@@ -44,6 +45,14 @@ _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 _NAMES = {1: "zlib", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32015: "zstd", 32001: "blosc", 32013: "zfpy"}
 _REGISTERED = ("zstd", "blosc", "zfp")  # names registered for version 3
 _ANY_PIPELINE = "tamis.zarr.PipelineCodec stores any pipeline"
+_PCODEC = {
+    "mode_spec": "auto",
+    "delta_spec": "auto",
+    "paging_spec": "equal_pages_up_to",
+    "delta_encoding_order": None,
+    "equal_pages_up_to": 1 << 18,
+}
+"""Defaults of numcodecs, beside the level."""
 _ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
 
 
@@ -107,6 +116,8 @@ def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
             return {"id": "blosc", "cname": _BLOSC[codec], "clevel": level, "shuffle": shuffle, "blocksize": block}
     if isinstance(owner, Zfp):
         return _zfpy(owner)
+    if owner.zarr_only:
+        return {"id": owner.name, "level": cd_values[0]}
     raise ParameterError(f"expected filters that Zarr has a codec for, got {owner}: Zarr has none; {_ANY_PIPELINE}")
 
 
@@ -136,6 +147,8 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Seq
     if codecs and codecs[0]["name"] == "zfp":
         axes = squeezed_axes(chunk_shape or ())
         return [{"name": "reshape", "configuration": {"shape": axes}}, *codecs] if axes else codecs
+    if chain and chain[0].filter.zarr_only:
+        return codecs
     swapped = dtype is not None and not dtype.isnative
     little = (sys.byteorder == "little") != swapped
     # Values of one byte have no byte order, and the codec then has no such key.
@@ -269,6 +282,14 @@ def _read_blosc(config: Mapping[str, Any]) -> Request:
     return Request(32001, (0, 0, 0, 0, _whole(config, "clevel", 0, 9, 5), number, _BLOSC.index(codec)))
 
 
+def _read_pcodec(config: Mapping[str, Any]) -> Filter:
+    from tamis.filters.pcodec import Pcodec  # late: few stores have it
+
+    if other := [key for key, usual in _PCODEC.items() if config.get(key, usual) != usual]:
+        raise ParameterError(f"expected pcodec with a level alone, got {other[0]}={config[other[0]]!r}")
+    return Pcodec(_whole(config, "level", 0, 12, 8))
+
+
 def _read_zfpy(config: Mapping[str, Any]) -> Filter:
     mode = config.get("mode", 4)
     for key, number in _ZFPY.items():
@@ -315,4 +336,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
     "zfp": zfp_of,
     "h5z_zfp": lambda config: zfp_of({key: config[key] for key in config.keys() - {"id", "dtype", "shape"}}),
     "zfpy": _read_zfpy,
+    "pcodec": _read_pcodec,
 }

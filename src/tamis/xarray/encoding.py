@@ -311,7 +311,7 @@ def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[
 
 def _check_known(pipeline: Pipeline, engine: str) -> None:
     for item in pipeline.filters:
-        if isinstance(item, UnknownFilter) or (engine == "h5netcdf" and not encodes(item.id)):
+        if isinstance(item, UnknownFilter) or (engine == "h5netcdf" and not encodes(item.hdf5_id)):
             raise MissingFilterError(
                 f"{item.name} cannot be written by h5py here: import hdf5plugin first if it has it, or name other"
                 " filters"

@@ -20,7 +20,7 @@ from tamis import _native
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
-from tamis.errors import FileError, ParameterError
+from tamis.errors import FileError, ParameterError, located
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
@@ -175,7 +175,8 @@ class NetcdfTarget:
         self._remove(variable)
         if plan.codes is not None:
             variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
-        filters = filters_of(plan.created, plan.chunk)
+        with located(plan.path):
+            filters = filters_of(plan.created, plan.chunk)
         dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
         try:
             dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)

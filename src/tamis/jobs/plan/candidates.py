@@ -65,12 +65,13 @@ RISKS = get_args(Risk)
 _BASE = frozenset(("shuffle", "deflate", "fletcher32"))
 """Filters of every HDF5 library."""
 _USUAL = _BASE | {"szip"}
+_ZARR = "zarr"
 _ALLOWED = {
     "any": _USUAL,
     "netcdf": _USUAL | {"bzip2", "zstd"},
     "zfp": _USUAL | {"zfp"},
     "hdf5plugin": _USUAL | {"bitshuffle", "blosc", "blosc2", "bzip2", "lz4", "sperr", "sz3", "zfp", "zstd"},
-    "zarr": _BASE | {"blosc", "bzip2", "lz4", "zstd"},
+    _ZARR: _BASE | {"blosc", "bzip2", "pcodec", "zstd"},
 }
 """Filters that readers have; netCDF-C is installed with bzip2 and zstd, and nearly all builds of HDF5 have szip."""
 
@@ -97,9 +98,11 @@ def readable(filters: Sequence[Filter], readers: str) -> bool:
     return readers not in _ALLOWED or {item.name for item in filters} <= _ALLOWED[readers]
 
 
-def read_by(filters: Sequence[Filter]) -> str:
-    """Return which HDF5 libraries can read what these filters store."""
+def read_by(filters: Sequence[Filter], readers: str = "all") -> str:
+    """Return which HDF5 libraries, or packages for Zarr, can read what these filters store."""
     plugins = dict.fromkeys(item.name for item in filters if item.name not in _BASE)
+    if readers == _ZARR:
+        return f"zarr-python{' and pcodec' if 'pcodec' in plugins else ''}"
     if [*plugins] == ["szip"]:
         return "any HDF5 with szip"
     return f"HDF5 with {' and '.join(plugins)}" if plugins else "any HDF5"
@@ -192,6 +195,8 @@ _PACKED_CHAINS = (
     *(chain for chain in _CHAINS if chain.filters[-1].name in ("deflate", "zstd")),
 )
 """Lossless filters that are measured after packing."""
+_ZARR_CHAINS = ("pcodec(8)", "blosc(zstd,5,byte)", "blosc(zstd,5,bit)")
+"""Lossless filters that are measured for readers of Zarr, alone, after a rounding and after packing."""
 _SLOWEST = Pipeline.parse("shuffle|zstd(19)")
 """Lossless filters that are measured for archives."""
 _FALLBACK = _CHAINS[0]
@@ -285,10 +290,13 @@ def rungs_to_try(want: Want) -> int | None:
 class Candidates:
     """The candidates of a variable that meet the want on its sample."""
 
-    def __init__(self, variable: Variable, sample: Sample, prefer: Preference = "size") -> None:
-        self._variable, self._sample = variable, sample
-        slowest = (_SLOWEST,) if prefer == "archive" else ()
-        self._chains, self._packed_chains = (*_CHAINS, *slowest), (*_PACKED_CHAINS, *slowest)
+    def __init__(
+        self, variable: Variable, sample: Sample, prefer: Preference = "size", readers: Readers = "all"
+    ) -> None:
+        self._variable, self._sample, self._readers = variable, sample, readers
+        more = [_SLOWEST] if prefer == "archive" else []
+        more += map(Pipeline.parse, _ZARR_CHAINS) if readers == _ZARR else ()
+        self._chains, self._packed_chains = (*_CHAINS, *more), (*_PACKED_CHAINS, *more)
         self._refused: dict[Pipeline, str] = {}
         surveys = [_Sampled(pieces) for pieces in zip(sample.chunks, sample.tiles, strict=True)]
         self._cached_plans = cache(partial(variable.plans, surveys=surveys))
@@ -426,10 +434,10 @@ class Candidates:
         """Return whether filters change any value of the sample."""
         return bool(self._errors.get(filters))
 
-    def allowed(self, filters: Pipeline, readers: Readers) -> bool:
-        """Return whether filters can be encoded here, and read by these readers; record why not."""
-        if not readable(filters.filters, readers):
-            self._refused[filters] = f"not for the readers {readers!r}"
+    def allowed(self, filters: Pipeline) -> bool:
+        """Return whether filters can be encoded here, and read by the readers; record why not."""
+        if not readable(filters.filters, self._readers):
+            self._refused[filters] = f"not for the readers {self._readers!r}"
             return False
         return self._can_plan(filters)
 
@@ -463,7 +471,7 @@ class Candidates:
             largest_error=self._errors.get(filters, 0.0),
             write_mbs=cost.write_mbs,
             read_mbs=cost.read_mbs,
-            read_by=read_by(filters.filters),
+            read_by=read_by(filters.filters, self._readers),
             fallbacks=cost.fallbacks,
         )
 

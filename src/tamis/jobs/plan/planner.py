@@ -250,7 +250,7 @@ def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
 def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], nbytes: int, work: Work) -> float:
     """Return the best ratio of filters in a chunk shape, for values of average roughness; 0 if all refuse."""
     candidates = Candidates(variable, _sample(variable, nbytes))
-    allowed = [filters for filters in likely if candidates.allowed(filters, "all")]
+    allowed = [filters for filters in likely if candidates.allowed(filters)]
     work.add(nbytes)
     best = max(map(candidates.ratio, allowed), default=0.0)
     work.advance(nbytes)
@@ -285,8 +285,8 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
     arrays = variable.arrays
     sample = _sample(variable, nbytes)
-    candidates = Candidates(variable, sample, settings.prefer)
-    pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters, settings.readers)]
+    candidates = Candidates(variable, sample, settings.prefer, settings.readers)
+    pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters)]
     front = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
     chosen, reason = _choice(front, settings, source_ratio, candidates)

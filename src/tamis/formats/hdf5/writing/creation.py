@@ -204,7 +204,7 @@ def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ..
 
 def filters_of(pipeline: Pipeline, chunk: ChunkType) -> list[tuple[int, int, tuple[int, ...]]]:
     """Return number, flags and parameters of filters for H5Pset_filter."""
-    return [(stage.filter.id, int(stage.optional), _parameters(stage, chunk)) for stage in pipeline.stages]
+    return [(stage.filter.hdf5_id, int(stage.optional), _parameters(stage, chunk)) for stage in pipeline.stages]
 
 
 def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:

@@ -94,7 +94,7 @@ def _recorded(pipeline: Pipeline, chunk: ChunkType) -> Pipeline:
 
 Json = dict[str, Any]
 
-_KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc")
+_KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc", "pcodec")
 
 
 @dataclass(frozen=True, slots=True)
