@@ -1,11 +1,14 @@
-"""The best ratio at a proven bound: ``python benchmarks/ratio.py [FILE:NAME …] [--bounds BOUND …]``.
+"""The best ratio at a proven bound: ``python benchmarks/ratio.py [FILE:NAME …] [--bounds BOUND …] [--enstools …]``.
 
 For each variable and each largest error, the table has the ratio (bytes of the values for each stored byte), the
 largest error, how many values err by more than the bound, and the seconds of whole commands. tamis plans and repacks
 for each kind of reader, in chunks that it chooses; its results are read back and compared here like those of the
 others. SZ3 and SPERR come from hdf5plugin in a process of its own, asked for the same error, in the chunks of the
-source and in those that plan chose for hdf5plugin. NCO's ncpdq and CDO's ``-b I16`` pack to 16 bits, which no bound
-decides. A bound ends in ``s`` if it is in standard deviations of the variable, as in ``0.01s``.
+source and in those that plan chose for hdf5plugin; enstools gets it as ZFP's accuracy. NCO's ncpdq and CDO's ``-b I16``
+pack to 16 bits, which no bound decides. netCDF-C's BitRound gets the fewest bits that keep the bound, found by trying,
+and netCDF4's least_significant_digit the fewest digits, both with shuffle and deflate(9) in the chunks of the source
+and in those that plan chose for any reader. A bound ends in ``s`` if it is in standard deviations of the variable, as
+in ``0.01s``.
 """
 
 from __future__ import annotations
@@ -40,11 +43,35 @@ with h5py.File(source) as old, h5py.File(target, "w") as new:
         if key in old[name].attrs:
             new[name].attrs[key] = old[name].attrs[key]
 """
+NETCDF = """
+import sys, netCDF4
+source, target, name, kind, number, chunks = sys.argv[1:]
+keywords = {"least_significant_digit": int(number)}
+if kind == "BitRound":
+    keywords = {"significant_digits": int(number), "quantize_mode": kind}
+with netCDF4.Dataset(source) as old, netCDF4.Dataset(target, "w") as new:
+    old.set_auto_maskandscale(False)
+    variable = old[name]
+    for dimension in variable.dimensions:
+        new.createDimension(dimension, len(old.dimensions[dimension]))
+    fill = getattr(variable, "_FillValue", None)
+    shape = tuple(map(int, chunks.split("x")))
+    settings = {"fill_value": fill, "zlib": True, "complevel": 9, "chunksizes": shape}
+    created = new.createVariable(name, variable.dtype, variable.dimensions, **settings, **keywords)
+    if hasattr(variable, "missing_value"):
+        created.missing_value = variable.missing_value
+    created.set_auto_maskandscale(kind != "BitRound")
+    variable.set_auto_maskandscale(kind != "BitRound")
+    created[:] = variable[:]
+"""
+READERS = ("any reader", "hdf5plugin")
+NUMBERS = {"BitRound": range(1, 24), "least_significant_digit": range(-4, 8)}
 TAMIS_ROWS = {
     "tamis, any reader": ("--readers", "any"),
     "tamis, netCDF-C": ("--readers", "netcdf"),
     "tamis, hdf5plugin": ("--readers", "hdf5plugin"),
     "tamis, hdf5plugin, SZ3 allowed": ("--readers", "hdf5plugin", "--allow", "unstable"),
+    "tamis, zarr": ("--readers", "zarr"),
     "tamis, companion": ("--readers", "hdf5plugin", "--missing", "companion"),
 }
 
@@ -69,11 +96,7 @@ class Result(NamedTuple):
 def result(source: Path, target: Path, name: str, bound: float, seconds: float, how: str) -> Result:
     """Compare a target with its source, both unpacked."""
     before, after = values_of(source, name), unpacked(target, name)
-    with h5py.File(target) as file:
-        stored = file[name].id.get_storage_size()
-        companion = f"{name}_missing"
-        stored += file[companion].id.get_storage_size() if companion in file else 0
-        chunks = "x".join(map(str, file[name].chunks or ()))
+    stored, chunks = stored_nbytes(target, name), "x".join(map(str, chunks_of(target, name)))
     with tamis.open(source) as opened:
         nbytes = opened[name].size * opened[name].dtype.itemsize
     with np.errstate(invalid="ignore"):
@@ -81,6 +104,21 @@ def result(source: Path, target: Path, name: str, bound: float, seconds: float, 
     moved = int((np.isnan(before) != np.isnan(after)).sum())
     largest = float(np.nanmax(errors))
     return Result(nbytes / stored, largest, int((errors > bound).sum()), moved, seconds, f"{how} in {chunks}")
+
+
+def stored_nbytes(path: Path, name: str) -> int:
+    """Return the bytes of the chunks of a variable and of its companion."""
+    if path.suffix == ".zarr":
+        files = (file for file in (path / name).rglob("*") if file.is_file() and file.name[0] not in ".z")
+        return sum(file.stat().st_size for file in files)
+    with h5py.File(path) as file:
+        return sum(file[one].id.get_storage_size() for one in (name, f"{name}_missing") if one in file)
+
+
+def chunks_of(path: Path, name: str) -> tuple[int, ...]:
+    """Return the chunk shape of a variable; its shape if it has no chunks."""
+    with tamis.open(path) as file:
+        return tuple(file[name].chunks or file[name].shape)
 
 
 def unpacked(path: Path, name: str) -> np.ndarray:
@@ -102,49 +140,71 @@ def run(*commands: list[str]) -> tuple[float, str]:
     return time.perf_counter() - begin, ""
 
 
-def rows(source: Path, name: str, bound: float, folder: Path) -> Iterator[tuple[str, Result | str]]:
+def by_tamis(
+    source: Path, name: str, bound: float, folder: Path, options: tuple[str, ...]
+) -> tuple[Result | str, Path]:
+    """Plan and repack; return the result and the target."""
+    recipe, target = folder / "recipe.toml", folder / ("target.zarr" if "zarr" in options else "target.nc")
+    want = ["-w", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
+    seconds, problem = run(
+        [TAMIS, "plan", str(source), *want, "--chunks", "auto", "--prefer", "archive", *options],
+        [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],
+    )
+    if problem:
+        return problem, target
+    how = str(tamis.Recipe.load(recipe).filters.get(f"/{name}", "as it was"))
+    return result(source, target, name, bound, seconds, how), target
+
+
+def by_netcdf(source: Path, target: Path, name: str, bound: float, kind: str, chunks: str) -> Result | str:
+    """Return the result of the smallest number of bits or digits that keeps the bound."""
+    outcome: Result | str = "no number of bits keeps the bound"
+    for number in NUMBERS[kind]:
+        arguments = [str(source), str(target), name, kind, str(number), chunks]
+        seconds, problem = run([sys.executable, "-c", NETCDF, *arguments])
+        if problem:
+            return problem
+        outcome = result(source, target, name, bound, seconds, f"{kind}={number}")
+        if not outcome.over and not outcome.moved:
+            break
+    return outcome
+
+
+def rows(
+    source: Path, name: str, bound: float, folder: Path, enstools: str | None
+) -> Iterator[tuple[str, Result | str]]:
     """Yield the results of all programs."""
-    target, recipe = folder / "target.nc", folder / "recipe.toml"
-    with h5py.File(source) as file:
-        own = file[name].chunks or file[name].shape
-    chosen = "x".join(map(str, own))
+    target, shapes = folder / "target.nc", {"source": "x".join(map(str, chunks_of(source, name)))}
     for label, options in TAMIS_ROWS.items():
-        want = [
-            "-w",
-            f"{name}:abs={bound!r}",
-            "-o",
-            str(recipe),
-            "--overwrite",
-            "-q",
-            "--chunks",
-            "auto",
-            "--prefer",
-            "archive",
-        ]
-        seconds, problem = run(
-            [TAMIS, "plan", str(source), *want, *options],
-            [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],
-        )
-        how = "" if problem else tamis.Recipe.load(recipe).filters.get(f"/{name}", "as it was")
-        yield label, problem or result(source, target, name, bound, seconds, str(how))
-        if label == "tamis, hdf5plugin" and not problem:
-            with h5py.File(target) as file:
-                chosen = "x".join(map(str, file[name].chunks))
+        outcome, written = by_tamis(source, name, bound, folder, options)
+        if isinstance(outcome, Result):
+            shapes[label] = "x".join(map(str, chunks_of(written, name)))
+        yield label, outcome
+    ours = {reader: {shapes["source"], shapes.get(f"tamis, {reader}", shapes["source"])} for reader in READERS}
     for plugin in ("SZ3", "Sperr"):
-        for chunks in dict.fromkeys(("x".join(map(str, own)), chosen)):
+        for chunks in sorted(ours["hdf5plugin"]):
             arguments = [str(source), str(target), name, plugin, repr(bound), chunks]
             seconds, problem = run([sys.executable, "-c", PEER, *arguments])
             label = f"hdf5plugin, {plugin}"
             yield label, problem or result(source, target, name, bound, seconds, plugin)
-    for label, command in {
+    for kind in NUMBERS:
+        for chunks in sorted(ours["any reader"]):
+            yield "netCDF-C, deflate(9)", by_netcdf(source, target, name, bound, kind, chunks)
+    commands = {
         "NCO, ncpdq": ["ncpdq", "-O", "-P", "all_new", "-4", "-L", "9", "-v", name, str(source), str(target)],
         "CDO, -b I16": [
             *("cdo", "-s", "-O", "-f", "nc4", "-b", "I16", "-z", "zip_9", f"-selname,{name}", str(source), str(target))
         ],
-    }.items():
+    }
+    if enstools is not None:
+        asked = ["--compression", f"lossy,zfp,accuracy,{bound!r}", "--variables", name]
+        commands["enstools"] = [enstools, "compress", str(source), "-o", str(target), *asked]
+    for label, command in commands.items():
         if shutil.which(command[0]):
+            target.unlink(missing_ok=True)
             seconds, problem = run(command)
-            yield label, problem or result(source, target, name, bound, seconds, "16 bits")
+            how = "ZFP" if label == "enstools" else "16 bits"
+            yield label, problem or result(source, target, name, bound, seconds, how)
 
 
 def bounds_of(source: Path, name: str, texts: list[str]) -> Iterator[float]:
@@ -160,6 +220,7 @@ def main() -> None:
     default = [f"{SHARED / file}:{name}" for file, name in FIELDS]
     parser.add_argument("variables", nargs="*", default=default, metavar="FILE:NAME")
     parser.add_argument("--bounds", nargs="+", default=["0.1"], help="largest errors, such as 0.1 or 0.01s")
+    parser.add_argument("--enstools", help="the program enstools-compression")
     options = parser.parse_args()
     for variable in options.variables:
         path, _, name = variable.rpartition(":")
@@ -167,7 +228,7 @@ def main() -> None:
             print(f"\n{Path(path).name}, {name}, largest error {bound:g}\n")
             print("| program | ratio | largest error | over | s | how |\n|---|---|---|---|---|---|")
             with tempfile.TemporaryDirectory() as folder:
-                for label, outcome in rows(Path(path), name, bound, Path(folder)):
+                for label, outcome in rows(Path(path), name, bound, Path(folder), options.enstools):
                     print(
                         f"| {label} | {outcome if isinstance(outcome, Result) else outcome + ' | | | |'} |", flush=True
                     )
