@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from tamis.jobs.export import ExportResult, ReferenceParser, export
     from tamis.jobs.inspect.job import inspect
     from tamis.jobs.inspect.result import Inspection
+    from tamis.jobs.many.job import preview_repack_many, repack_many, status
+    from tamis.jobs.many.manifest import Manifest, ManifestCheck, check_manifest, manifest
+    from tamis.jobs.many.result import FolderPreview, FolderStatus
+    from tamis.jobs.many.verify import FolderVerification, verify_many
     from tamis.jobs.plan.job import plan
     from tamis.jobs.plan.result import Plan
     from tamis.jobs.recipes.saved_recipe import Recipe
@@ -73,10 +77,15 @@ __all__ = [
     "ExportResult",
     "FileError",
     "Fletcher32",
+    "FolderPreview",
+    "FolderStatus",
+    "FolderVerification",
     "Granular",
     "Inspection",
     "Lz4",
     "Lzf",
+    "Manifest",
+    "ManifestCheck",
     "MissingFilterError",
     "Nbit",
     "Pack",
@@ -103,6 +112,7 @@ __all__ = [
     "Zstd",
     "__version__",
     "cf",
+    "check_manifest",
     "config",
     "copy",
     "encoding",
@@ -110,15 +120,20 @@ __all__ = [
     "filters",
     "hdf5",
     "inspect",
+    "manifest",
     "netcdf",
     "open",
     "plan",
     "plugin_path",
     "preview_repack",
+    "preview_repack_many",
     "repack",
+    "repack_many",
     "repair",
     "spec",
+    "status",
     "verify",
+    "verify_many",
     "zarr",
     "zfp",
 ]
@@ -137,6 +152,10 @@ _LATE = {
     "tamis.jobs.export": "ExportResult ReferenceParser export",
     "tamis.jobs.inspect.job": "inspect",
     "tamis.jobs.inspect.result": "Inspection",
+    "tamis.jobs.many.job": "preview_repack_many repack_many status",
+    "tamis.jobs.many.manifest": "Manifest ManifestCheck check_manifest manifest",
+    "tamis.jobs.many.result": "FolderPreview FolderStatus",
+    "tamis.jobs.many.verify": "FolderVerification verify_many",
     "tamis.jobs.plan.job": "plan",
     "tamis.jobs.plan.result": "Plan",
     "tamis.jobs.recipes.saved_recipe": "Recipe",

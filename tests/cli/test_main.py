@@ -261,8 +261,10 @@ def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
     assert target.read_bytes() == b"old"
 
 
-def test_repack_target_that_is_a_folder_exits_1_with_a_message(tmp_path: Path) -> None:
-    assert_failed(tamis_("repack", SAMPLE, tmp_path, *RECIPE, "--overwrite"), 1, f"tamis repack: {tmp_path}: ")
+def test_repack_target_that_is_a_folder_gets_the_file_by_its_name(tmp_path: Path) -> None:
+    result = tamis_("repack", SAMPLE, tmp_path, *RECIPE)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / SAMPLE.name).is_file()
 
 
 VIOLATE = """

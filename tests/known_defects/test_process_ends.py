@@ -172,13 +172,9 @@ def test_u35_commands_end_with_their_exit_code_on_every_kind_of_file(inputs: Pat
 
 @pytest.mark.check
 def test_u35_no_identifier_and_no_warning_is_left_at_the_end(inputs: Path, tmp_path: Path) -> None:
+    # Python's developer mode also checks memory as PYTHONMALLOC=debug does.
     start = (sys.executable, "-X", "dev", "-W", "error", str(TOOLS / "identifiers.py"))
     check(EXIT_CODES, inputs, tmp_path, start)
-
-
-@pytest.mark.check
-def test_u35_memory_is_used_as_it_was_allocated(inputs: Path, tmp_path: Path) -> None:
-    check(EXIT_CODES, inputs, tmp_path, env={"PYTHONMALLOC": "debug"})
 
 
 def test_u49_no_identifier_is_left_of_virtual_datasets(inputs: Path, tmp_path: Path) -> None:

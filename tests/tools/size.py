@@ -19,19 +19,19 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 233
-MOST_LINES = 50_750
-MOST_CODE_LINES = 34_290
+MOST_FILES = 245
+MOST_LINES = 53_600
+MOST_CODE_LINES = 36_350
 MOST_MODULES = {
     "import tamis": 28,
-    "--help": 26,
+    "--help": 27,
     "spec": 50,
     "filters": 42,
     "inspect": 84,
     "plan": 124,
-    "repack": 130,
+    "repack": 131,
     "verify": 111,
-    "copy": 138,
+    "copy": 139,
     "export": 103,
 }
 """Modules of tamis that each command may load, on the sample."""

@@ -255,13 +255,13 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 @contextmanager
-def output_of_two_files(
-    command: str, source: str, target: str, as_json: bool, quiet: bool, log: str | None
+def output_of_files(
+    command: str, paths: tuple[str, ...], as_json: bool, quiet: bool, log: str | None
 ) -> Iterator[Output]:
-    """Yield the output of a command with two files, and turn an error into a message and an exit code."""
+    """Yield the output of a command about files, and turn an error into a message and an exit code."""
     plain = Output(command, as_json, quiet)
     with plain.failures():
-        journal = Log(log, command, (source, target)) if log is not None else None
+        journal = Log(log, command, paths) if log is not None else None
     if journal:
         journal.write(f"started: {shell_line(sys.argv[1:])}")
     output = Output(command, as_json, quiet, journal)

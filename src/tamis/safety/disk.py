@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -123,6 +124,17 @@ def size_and_checksum(path: Path) -> tuple[int, int]:
                 nbytes += len(block)
                 checksum = deflate.crc32(block, checksum)
     return nbytes, checksum
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of all files in a folder and their names."""
+    checksum = hashlib.sha256()
+    for name, file in _files_of(os.fspath(path)):
+        checksum.update(os.fsencode(name) + b"\0" if name else b"")
+        with open(file, "rb") as stream:
+            while block := stream.read(_AT_ONCE_NBYTES):
+                checksum.update(block)
+    return checksum.hexdigest()
 
 
 def exchange(path: Path, other: Path) -> None:

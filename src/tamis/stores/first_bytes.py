@@ -16,6 +16,8 @@ CLASSIC_KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
 """Kinds of netCDF classic by the number after the letters CDF at the begin of a file, as ``ncdump -k`` calls them."""
 
 _CLASSIC_HEADS = tuple(b"CDF" + bytes([number]) for number in CLASSIC_KINDS)
+_HDF5_HEAD = b"\x89HDF\r\n\x1a\n"
+_LEAST_USER_BLOCK = 512
 _ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 _HEAD_NBYTES = 1024
 _SHOWN_NBYTES = 16
@@ -33,7 +35,7 @@ class _Signature(NamedTuple):
 _UNPACK = "unpack it first"
 _MANGLED = "copy it again, in binary mode"
 _SIGNATURES = (
-    _Signature(b"\x89HDF\r\n\x1a\n", "the begin of an HDF5 file", "copy it again, it is truncated or damaged"),
+    _Signature(_HDF5_HEAD, "the begin of an HDF5 file", "copy it again, it is truncated or damaged"),
     _Signature(b"\x89HDF\n\x1a\n", "an HDF5 file that was transferred as text", _MANGLED),
     _Signature(b"\x89HDF\r\r\n", "an HDF5 file that was transferred as text", _MANGLED),
     _Signature(b"\xc2\x89HDF", "an HDF5 file that was converted as text", _MANGLED),
@@ -105,6 +107,29 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return os.path.isdir(path) and any(os.path.isfile(os.path.join(path, name)) for name in _ZARR_METADATA)
     except (OSError, ValueError):
         return False
+
+
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file has HDF5's signature, at its begin or after a user block; False if it cannot be read."""
+    place = Path(os.fsdecode(path))
+    try:
+        if not place.is_file():
+            return False
+        with place.open("rb") as stream:
+            offset, end = 0, os.fstat(stream.fileno()).st_size
+            while offset < end:
+                stream.seek(offset)
+                if stream.read(len(_HDF5_HEAD)) == _HDF5_HEAD:
+                    return True
+                offset = max(2 * offset, _LEAST_USER_BLOCK)
+    except OSError:
+        pass
+    return False
+
+
+def is_read(path: str | os.PathLike[str]) -> bool:
+    """Return whether tamis reads files and folders of this kind; they may still be damaged."""
+    return is_zarr(path) or is_classic(path) or is_hdf5(path)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

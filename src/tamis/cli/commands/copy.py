@@ -9,7 +9,7 @@ import click
 
 from tamis.cli.commands.repack import POLICIES, drops_to_paste
 from tamis.cli.options import FILE, output_options, threads_option
-from tamis.cli.output import output_of_two_files, show_stored
+from tamis.cli.output import output_of_files, show_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +146,7 @@ def command(
     """
     from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
-    with output_of_two_files("copy", source, target, as_json, quiet, log) as output:
+    with output_of_files("copy", (source, target), as_json, quiet, log) as output:
         asked = CopyOptions(**options)
         with drops_to_paste():
             if dry_run:

@@ -9,6 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED
+from tamis.cli.many import files_of
 from tamis.cli.options import FILE, json_option, variables_option
 from tamis.cli.output import Output, print_arguments, show
 from tamis.errors import TamisError
@@ -34,7 +35,7 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
 def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None, cdl: bool) -> None:
     """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 
-    No plugin is needed, and no values are read.
+    A folder stands for all files in it. No plugin is needed, and no values are read.
 
     \b
     tamis inspect climate.nc
@@ -52,7 +53,9 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     inspections: list[Inspection] = []
     errors: list[tuple[str, Exception]] = []
     failed = False
-    for path in files:
+    with output.failures():
+        paths = [*files_of(files)]
+    for path in paths:
         try:
             if cdl:
                 from tamis.jobs.inspect.cdl import cdl_header
@@ -61,7 +64,7 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
                 continue
             inspection = tamis.inspect(path, variables)
             if notation:
-                failed |= bool(print_arguments(output, inspection, notation, alone=len(files) == 1))
+                failed |= bool(print_arguments(output, inspection, notation, alone=len(paths) == 1))
             elif not as_json:
                 click.echo("\n" * bool(inspections), nl=False)
                 show(inspection.lines)
@@ -70,6 +73,10 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
             errors.append((path, error))
         else:
             inspections.append(inspection)
+    if len(inspections) > 1 and not (as_json or notation):
+        from tamis.jobs.inspect.result import summary
+
+        click.echo(f"\n{summary(inspections)}")
     if as_json:
         from tamis.jobs.inspect.result import json_document
 

@@ -8,8 +8,9 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
+from tamis.cli.many import files_of
 from tamis.cli.options import FILE, by_name, output_options
-from tamis.cli.output import output_of_two_files
+from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 
 READERS = ("any", "netcdf", "zfp", "hdf5plugin", "zarr", "all")
@@ -146,11 +147,12 @@ def command(
     from tamis.jobs.plan.wants import parse_size, parse_wants
     from tamis.jobs.recipes.saved_recipe import check_new
 
-    with output_of_two_files("plan", files[0], files[-1], as_json, quiet, log) as output:
+    with output_of_files("plan", files, as_json, quiet, log) as output:
         asked = by_name("--want", parse_wants(wants))
         if everything and sample is not None:
             raise ParameterError("expected --sample or --all, got both")
         nbytes = parse_size(sample or _SAMPLE)
+        files = tuple(files_of(files))
         if recipe_out is not None:
             check_new(recipe_out, files, overwrite=overwrite)
         with ended_by_signals() as check, output.progress(check) as progress:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tamis
+from tamis.cli.many import MANY_OPTIONS, is_many, many_options, repack_many, split_paths
 from tamis.cli.options import FILE, by_name, output_options, threads_option
-from tamis.cli.output import output_of_two_files, show_stored
+from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ POLICIES = ("exact", "companion", "refuse")
 
 
 @click.command("repack")
-@click.argument("source", metavar="IN", type=FILE)
-@click.argument("target", metavar="OUT", type=FILE)
+@click.argument("paths", nargs=-1, metavar="IN... OUT", type=FILE)
 @click.option(
     "-f",
     "--filter",
@@ -119,10 +119,10 @@ POLICIES = ("exact", "companion", "refuse")
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
+@many_options
 @output_options
 def command(
-    source: str,
-    target: str,
+    paths: tuple[str, ...],
     recipes: tuple[str, ...],
     shapes: tuple[str, ...],
     required: tuple[str, ...],
@@ -167,13 +167,24 @@ def command(
     tamis repack in.nc out.nc -c TS:4x96x144           # keeps the filters
     tamis repack in.nc out.nc --recipe recipe.toml
 
+    Several files, or a folder, are repacked into a folder OUT, each file as above, in several processes. Give the same
+    command again to continue an interrupted run; `tamis status OUT` shows what is done. Failed files do not stop the
+    others.
+
+    \b
+    tamis repack data/ small/ --recipe recipe.toml
+    tamis repack 19*.nc small/ -f '*:shuffle|deflate(4)' --workers 8
+    tamis repack archive/ --replace --recipe recipe.toml
+
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     from tamis.accuracy.requirement import as_requirement
     from tamis.jobs.recipes.names import parse_chunks, split_filters, split_recipe
     from tamis.jobs.recipes.saved_recipe import check_new, joined_requirements
 
-    with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
+    many = {name: options.pop(name) for name in MANY_OPTIONS}
+    sources, target = split_paths(paths, many)
+    with output_of_files("repack", paths, as_json, quiet, log) as output:
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
@@ -183,8 +194,13 @@ def command(
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
         if recipe_out is not None:
-            check_new(recipe_out, (source, target), overwrite=overwrite)
+            check_new(recipe_out, paths, overwrite=overwrite)
             recipe.dump(recipe_out, overwrite=overwrite)
+        if target is None or is_many(sources, target, many):
+            options |= {"overwrite": overwrite, "threads": threads}
+            repack_many(output, sources, target, recipe, dry_run=dry_run, many=many, options=options)
+            return
+        source = sources[0]
         with drops_to_paste():
             if dry_run:
                 output.result(tamis.preview_repack(source, target, recipe, **options))

@@ -9,8 +9,9 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
+from tamis.cli.many import is_folder
 from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
-from tamis.cli.output import output_of_two_files
+from tamis.cli.output import output_of_files
 
 
 @click.command("verify")
@@ -43,7 +44,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare DST with its source SRC: values, missing values, attributes, links.
+    """Compare DST with its source SRC: values, missing values, attributes, links; or all files of two folders.
 
     Everything in SRC must be in DST, unchanged; how it is stored makes no difference. Values must have the same bits,
     or be within their bound if there is one; the largest errors of each dataset are shown. Missing values (NaN,
@@ -53,6 +54,7 @@ def command(
     tamis verify climate.nc copy.nc                       # must be equal
     tamis verify climate.nc small.nc --bound TS:0.1
     tamis verify climate.nc small.nc --bound recorded  # as its filters record
+    tamis verify old/ new/ --bound recorded            # file by file
     tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
@@ -60,14 +62,22 @@ def command(
     from tamis.jobs.recipes.names import split_recipe
     from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
-    with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
+    with output_of_files("verify", (source, target), as_json, quiet, log) as output:
         # `recorded` comes last, so that it applies to datasets without their own bound.
         texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
         limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
         numbers = {name: parse_bound(text) for name, text in limits.items()}
         requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
         with output.progress() as progress:
-            result = tamis.verify(source, target, bounds=requested, progress=progress, **options)
+            if is_folder(source):
+                folders = tamis.verify_many(source, target, bounds=requested, progress=progress, **options)
+            else:
+                result = tamis.verify(source, target, bounds=requested, progress=progress, **options)
+    if is_folder(source):
+        output.result(folders)
+        if not folders.ok:
+            sys.exit(FAILED if folders.failed else VIOLATED)
+        return
     output.result(result)
     if not result.ok:
         for problem in (*result.violations, *result.problems) if quiet and not as_json else ():

@@ -295,6 +295,17 @@ def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str,
     return json_text({"schema": SCHEMA, "files": files, "errors": failed}, indent=2)
 
 
+def summary(inspections: Iterable[Inspection]) -> str:
+    """Return the sizes of several files together."""
+    items = [*inspections]
+    nbytes = sum(dataset.nbytes for item in items for dataset in item.datasets)
+    stored = sum(dataset.stored_nbytes for item in items for dataset in item.datasets)
+    text = f"{plural(len(items), 'file')}, {size_text(sum(item.nbytes for item in items))}"
+    return (
+        f"{text}: {size_text(nbytes)} of values in {size_text(stored)}, ratio {ratio_text(ratio(nbytes, stored)) or 1}"
+    )
+
+
 def stage_in_words(stage: Stage) -> str:
     """Return a filter in words, with its flag if that is not the default."""
     text, item = stage.in_words, stage.filter

@@ -26,8 +26,9 @@ class Names:
     An exact name may lead through links of any kind. A pattern is compared with every path of hard links.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, optional: bool = False) -> None:
         self._store = store
+        self.optional = optional  # Whether an exact name may match nothing, too
         self.unmatched: dict[str, str] = {}
 
     @property
@@ -47,14 +48,15 @@ class Names:
 
     def match_any(self, name: str) -> Match:
         """Return the same as `match`; a pattern may match nothing, because one recipe is for many files."""
+        is_pattern = has_pattern_signs(name)
         try:
             match = self.match(name)
         except FileError:
-            if not has_pattern_signs(name):
+            if not (is_pattern or self.optional):
                 raise
             match = Match({}, exact=False)
         if not match.labels:
-            self.unmatched[name] = "this pattern matches no dataset"
+            self.unmatched[name] = f"this {'pattern' if is_pattern else 'name'} matches no dataset"
         return match
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:

@@ -62,6 +62,7 @@ class RepackOptions:
     overwrite: bool = False  # Whether an existing target is replaced
     resume: bool = False  # Whether interrupted runs are continued
     threads: int = 1
+    optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.

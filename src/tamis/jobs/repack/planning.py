@@ -190,7 +190,7 @@ class Planning(NamedTuple):
 def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_ALONE) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept."""
     store.check_listed()
-    names = Names(store)
+    names = Names(store, optional=options.optional_names)
     shapes: dict[str, Assigned[Chunks]] = {}
     for shape in (*assigned(options.recipe.chunks, names.match_any), *_by_rule(options.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tamis.safety.transaction import Transaction
 
 
+NOTHING_LEFT = "nothing to resume: no interrupted run for this target left chunks; started over"
 _NAME = "user.tamis.made"
 _VERSION = 1
 _MOST_NBYTES = 4096
@@ -377,7 +378,7 @@ class Resuming:
         """Choose the leftover with the most chunks that this run can use."""
         candidates = [leftover for leftover in self._dead if leftover.total()]
         if not candidates:
-            self.notes.append("nothing to resume: no interrupted run for this target left chunks; started over")
+            self.notes.append(NOTHING_LEFT)
             return
         fitting = [leftover for leftover in candidates if leftover.run and leftover.run.source == self.run.source]
         if not fitting:

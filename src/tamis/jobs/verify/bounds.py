@@ -74,7 +74,7 @@ def assigned_bounds(
     by_path: dict[str, Bound] = {}
     named: dict[str, str] = {}
     unused = dict.fromkeys(bounds, "")
-    for item in assigned(bounds, names.match):
+    for item in assigned(bounds, names.match_any if names.optional else names.match):
         if item.path not in labels:
             continue
         dataset = chosen[labels[item.path]]
@@ -85,7 +85,7 @@ def assigned_bounds(
         unused.pop(item.name, None)
         by_path.setdefault(item.path, item.value)
         named.setdefault(item.path, item.label)
-    if not chosen:
+    if not chosen or names.optional:
         return by_path, named  # a pattern may match nothing if there is nothing
     for name, text in unused.items():
         if text:

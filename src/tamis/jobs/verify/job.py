@@ -107,14 +107,28 @@ def verify(
     >>> result.ok, result["TS"].status, result["TS"].tally.error
     (True, 'equal', 0)
     """
+    return run_verify(source, target, checked_bounds(bounds), variables, drop, threads, progress)
+
+
+def run_verify(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    bounds: Bounds,
+    variables: Sequence[str] = (),
+    drop: Iterable[str] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    optional_names: bool = False,
+) -> Verification:
+    """Do as `verify` does; names of bounds may be absent from a file if they are optional."""
     threads = checked_threads(threads)
     selection = [variables] if isinstance(variables, str) else variables
-    bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
         if not selection:
             first.read_ahead()
             second.read_ahead()
-        datasets, names = first.arrays, Names(first)
+        datasets, names = first.arrays, Names(first, optional=optional_names)
         dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
         stores = first.comparison(second, dropped=dropped)
         labels = names.labels(selection) if selection else {path: path for path in datasets}

@@ -1,0 +1,50 @@
+"""The command `tamis manifest`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import tamis
+from tamis.cli.ending import VIOLATED
+from tamis.cli.options import FILE, json_option, quiet_option
+from tamis.cli.output import Output
+
+FORMATS = ("csv", "markdown")
+
+
+@click.command("manifest")
+@click.argument("folder", metavar="OUT", type=FILE)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Print CSV, or a table in Markdown.")
+@click.option("--check", is_flag=True, help="Read all files again, and compare their SHA-256 with the record.")
+@quiet_option
+@json_option
+def command(folder: str, form: str | None, check: bool, quiet: bool, as_json: bool) -> None:
+    """Print what `tamis repack` did to each file and dataset in the folder OUT.
+
+    Filters, bounds, largest errors, sizes and checksums are what an archive hands to its auditors. The record is in
+    OUT/.tamis/manifest.json; it moves with the folder. Years later, --check says whether the files are still the same.
+
+    \b
+    tamis manifest small/ --format csv > record.csv
+    tamis manifest small/ --check
+
+    Exit codes: 0 done, 1 the record or a file cannot be read, 2 wrong usage, 3 a file was changed or is missing.
+    """
+    if form and (as_json or check):
+        raise click.UsageError("expected --format alone, got --json or --check as well")
+    output = Output("manifest", as_json, quiet)
+    with output.failures():
+        if not check:
+            result = tamis.manifest(folder)
+            if form:
+                click.echo(result.to_csv() if form == "csv" else result.to_markdown(), nl=False)
+            else:
+                output.result(result)
+            return
+        with output.progress() as progress:
+            checked = tamis.check_manifest(folder, progress)
+    output.result(checked)
+    if not checked.ok:
+        sys.exit(VIOLATED)

@@ -1,0 +1,33 @@
+"""The command `tamis status`."""
+
+from __future__ import annotations
+
+import click
+
+import tamis
+from tamis.cli.many import end
+from tamis.cli.options import FILE, json_option
+from tamis.cli.output import Output
+
+
+@click.command("status")
+@click.argument("folder", metavar="OUT", type=FILE)
+@json_option
+def command(folder: str, as_json: bool) -> None:
+    """Show what `tamis repack` has done in the folder OUT, also while it is at work.
+
+    It counts files that are done, failed, being made and left, with their bytes, names those that failed with the
+    reason, and the largest error of all datasets against its bound.
+
+    \b
+    tamis status small/
+    watch -n 10 tamis status small/
+    tamis status small/ --json | jq -r '.failures[].source' > again.txt
+
+    Exit codes: 0 all files are done, 1 some failed or are left, 2 wrong usage, 3 a bound was missed.
+    """
+    output = Output("status", as_json)
+    with output.failures():
+        result = tamis.status(folder)
+    output.result(result)
+    end(result, output)

@@ -1,0 +1,300 @@
+"""Options, progress and output of a repack of many files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import tamis
+from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals
+from tamis.cli.options import FILE, Command
+from tamis.cli.output import Output, is_terminal
+from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.formatting import plural, printable, size_text
+
+if TYPE_CHECKING:
+    from tamis.jobs.many.job import ManyProgress, Running
+    from tamis.jobs.many.result import FolderStatus
+
+OTHERS = ("skip", "copy", "fail")
+FORMATS = ("nc", "zarr")
+"""Listed here, because the module that defines them takes long to import."""
+_LINE_SECONDS = 60.0
+_MOST_BARS = 8
+
+
+class _Shard(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A part of all files, such as 3/8."""
+
+    name = "part"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return the number of the part, and of parts."""
+        number, _, count = value.partition("/")
+        if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+            self.fail(f"expected a part such as 3/8, got {value!r}", param, ctx)
+        return int(number), int(count)
+
+
+_OPTIONS = (
+    click.option(
+        "--files-from", metavar="LIST", help="Read more names of files from LIST, one a line; - is standard input."
+    ),
+    click.option("--include", multiple=True, metavar="PATTERN", help="Only such files of a folder; repeatable."),
+    click.option("--exclude", multiple=True, metavar="PATTERN", help="No such files of a folder; repeatable."),
+    click.option(
+        "--other",
+        type=click.Choice(OTHERS),
+        help="What to do with files that are neither HDF5, netCDF nor Zarr; skip by default.",
+    ),
+    click.option("--to", type=click.Choice(FORMATS), help="Format of the targets; by default that of each source."),
+    click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core by default."),
+    click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster make the files."),
+    click.option("--scheduler-file", metavar="FILE", help="The same, with the address in a file of Dask."),
+    click.option(
+        "--shard", type=_Shard(), metavar="I/N", help="Only the I-th of N parts of the files, as for job arrays."
+    ),
+    click.option(
+        "--keep-going/--stop",
+        default=None,
+        help="After a file has failed, make the others (default), or begin no more.",
+    ),
+    click.option(
+        "--retries",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Tries of a file after an error of a disk or network; 2 by default.",
+    ),
+    click.option("--checksums", is_flag=True, default=None, help="Record the SHA-256 of sources, too."),
+    click.option(
+        "--replace",
+        is_flag=True,
+        default=None,
+        help="Without OUT: give each new file the name, owner, mode and times of the old one, once it is proven.",
+    ),
+    click.option("--keep-originals", metavar="FOLDER", type=FILE, help="Keep what --replace replaces in this folder."),
+    click.option(
+        "--break-hard-links",
+        is_flag=True,
+        default=None,
+        help="Also replace files that have several names; the others keep the old content.",
+    ),
+    click.option("--yes", is_flag=True, help="Do not ask before files are replaced."),
+)
+
+
+MANY_OPTIONS = (
+    *("files_from", "include", "exclude", "other", "to", "workers", "scheduler", "scheduler_file", "shard"),
+    *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "yes"),
+)
+"""Names of these options as arguments."""
+
+
+def many_options(command: Command) -> Command:
+    """Add the options for many files."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def split_paths(paths: Sequence[str], many: dict[str, Any]) -> tuple[list[str], str | None]:
+    """Return the sources and the target of a command line; None for files that are replaced."""
+    if many["replace"]:
+        if not paths and not many["files_from"]:
+            raise click.UsageError("expected files or folders to replace, got none")
+        return [*paths], None
+    if not paths or (len(paths) == 1 and not many["files_from"]):
+        raise click.UsageError(f"Missing argument '{'OUT' if paths else 'IN... OUT'}'.")
+    return [*paths[:-1]], paths[-1]
+
+
+def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
+    """Return whether a command line is about several files: by its options, or by a folder on either side."""
+    if len(sources) != 1 or target.endswith(os.sep) or any(map(is_folder, (*sources, target))):
+        return True
+    given = [name for name, value in many.items() if value not in (None, (), False) and name != "yes"]
+    if given:
+        raise ParameterError(
+            f"expected several files, or a folder, with --{given[0].replace('_', '-')}, got {sources[0]} and {target}; "
+            "a name of a folder that is to be made ends in /"
+        )
+    return False
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path leads to a folder that is no Zarr store."""
+    from tamis.stores.first_bytes import is_zarr
+
+    return os.path.isdir(path) and not is_zarr(path)
+
+
+def repack_many(
+    output: Output,
+    sources: list[str],
+    target: str | None,
+    recipe: tamis.Recipe,
+    *,
+    dry_run: bool,
+    many: dict[str, Any],
+    options: dict[str, Any],
+) -> None:
+    """Repack files into a folder, show the progress, and print the status."""
+    running = {name: many.pop(name) for name in ("workers", "retries", "keep_going", "scheduler", "scheduler_file")}
+    is_confirmed, files_from = many.pop("yes"), many.pop("files_from")
+    asked = {name: value for name, value in many.items() if value is not None}
+    del options["resume"]  # such runs always continue
+    asked["files_from"] = _lines_of(files_from) if files_from else ()
+    if dry_run:
+        output.result(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
+        return
+    if target is None and not is_confirmed:
+        _confirm(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
+    client = _client_of(running.pop("scheduler"), running.pop("scheduler_file"))
+    if client is not None:
+        output.note(f"dashboard of the cluster: {client.dashboard_link}")
+    given = {name: value for name, value in running.items() if value is not None}
+    with ended_by_signals() as check, _progress(output, check) as progress:
+        result = tamis.repack_many(
+            sources, target, recipe, client=client, progress=progress, **given, **asked, **options
+        )
+    output.result(result)
+    end(result, output)
+
+
+def end(result: FolderStatus, output: Output) -> None:
+    """End a command with the exit code of a status."""
+    if not result.ok:
+        for failure in result.failures if output.quiet and not output.as_json else ():
+            output.complain(failure.message)
+        sys.exit(VIOLATED if result.missed else FAILED)
+
+
+def files_of(paths: Iterable[str]) -> Iterator[str]:
+    """Yield paths, with each folder replaced by the files in it that tamis reads."""
+    for path in paths:
+        if not is_folder(path):
+            yield path
+            continue
+        from tamis.jobs.many.listing import Choice, list_files
+
+        files = list_files([path], Choice()).files
+        if not files:
+            raise FileError(f"{path}: expected a folder with HDF5, netCDF or Zarr files, found none").at(path=path)
+        yield from (files[target].source for target in sorted(files))
+
+
+def _lines_of(path: str) -> list[str]:
+    """Return the names in a file, one a line."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}").at(path=path) from error
+    return [os.fsdecode(line) for line in data.splitlines() if line.strip()]
+
+
+def _confirm(preview: tamis.FolderPreview) -> None:
+    """Ask before files are replaced; without a terminal, refuse."""
+    left = [file for file in preview.files if file.action != "done"]
+    if not left:
+        return
+    size = size_text(sum(file.nbytes for file in left))
+    question = f"Replace {plural(len(left), 'file')} ({size}) in {printable(preview.folder)}?"
+    if not is_terminal(sys.stdin):
+        raise ParameterError(f"expected --yes, because nobody can answer: {question}")
+    click.confirm(question, abort=True, err=True)
+
+
+def _client_of(address: str | None, file: str | None) -> Any:
+    """Return a client of a Dask cluster; None if none is named."""
+    if address is None and file is None:
+        return None
+    if address is not None and file is not None:
+        raise ParameterError("expected --scheduler or --scheduler-file, got both")
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingFilterError("--scheduler needs Dask, found none: pip install 'tamis[dask]'") from error
+    try:
+        new_client: Callable[..., Any] = distributed.Client
+        return new_client(address, scheduler_file=file)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise FileError(f"{address or file}: no scheduler of Dask answers there: {error}") from error
+
+
+@contextmanager
+def _progress(output: Output, check: Callable[[], None]) -> Iterator[ManyProgress]:
+    """Yield a function that shows the progress: bars on a terminal, elsewhere a line a minute, as in the log."""
+    lines = _Lines(output)
+    if output.quiet or not is_terminal(sys.stderr):
+
+        def tell(running: Running) -> None:
+            check()
+            lines(running)
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    texts = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[amount]}", markup=False)
+    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        whole = bars.add_task("all files", amount="")
+        rows: dict[str, Any] = {}
+
+        def show(running: Running) -> None:
+            check()
+            lines(running)
+            amount = f"{running.done}/{running.files}, {size_text(running.done_nbytes)}/{size_text(running.nbytes)}"
+            bars.update(whole, completed=running.done_nbytes, total=max(running.nbytes, 1), amount=amount)
+            for path in [path for path in rows if path not in running.at_work]:
+                bars.remove_task(rows.pop(path))
+            for path, (step, done, total) in [*running.at_work.items()][:_MOST_BARS]:
+                row = rows.get(path)
+                if row is None:
+                    row = rows[path] = bars.add_task("", amount="")
+                bars.update(row, description=f"{printable(path)}: {printable(step)}", completed=done, total=total)
+
+        yield show
+
+
+class _Lines:
+    """A line a minute, for the log and, without a terminal, for standard error."""
+
+    def __init__(self, output: Output) -> None:
+        self._output, self._begin = output, time.monotonic()
+        self._next = self._begin + _LINE_SECONDS
+        self._failed = 0
+
+    def __call__(self, running: Running) -> None:
+        """Print a line if one is due."""
+        now = time.monotonic()
+        if now < self._next and running.failed == self._failed:
+            return
+        self._next, self._failed = now + _LINE_SECONDS, running.failed
+        text = f"{running.done} of {plural(running.files, 'file')} done"
+        text += f", {size_text(running.done_nbytes)} of {size_text(running.nbytes)}"
+        text += f", {running.failed} failed" if running.failed else ""
+        made = running.done_nbytes - running.begun_nbytes
+        if made:
+            left = (now - self._begin) * (running.nbytes - running.done_nbytes) / made
+            text += f", about {_duration(left)} left"
+        if self._output.log:
+            self._output.log.write(text)
+        if not (self._output.quiet or is_terminal(sys.stderr)):
+            click.echo(f"tamis {self._output.command}: {text}", err=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{max(minutes, 1)} min"
+    return f"{minutes // 60} h {minutes % 60} min"

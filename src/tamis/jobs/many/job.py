@@ -1,0 +1,489 @@
+"""Repack many files in one run, which can be interrupted, continued and shared."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+
+from tamis import _native
+from tamis.errors import ParameterError
+from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files
+from tamis.jobs.many.manifest import state_of, write_manifest
+from tamis.jobs.many.result import FilePreview, FolderPreview, FolderStatus, status_of
+from tamis.jobs.many.state import FileRecord, Identity, Known, State, begin_run, write_record
+from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.many.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Reported, Workers
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
+from tamis.safety.disk import nbytes_of
+from tamis.stores.first_bytes import is_zarr
+
+if TYPE_CHECKING:
+    from tamis.jobs.recipes.names import Recipes
+    from tamis.jobs.recipes.saved_recipe import Recipe
+
+_MOST_DEATHS = 3
+"""Ends of its process after which a file is set aside."""
+_WAIT_SECONDS = 0.2
+_CLAIMED_SECONDS = 1.0
+
+_COUNT = Kind("a whole number, 1 or more", lambda value: WHOLE.fits(value) and value >= 1)
+_TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
+_SHARD = Kind("a pair such as (1, 8)", lambda value: isinstance(value, tuple | list) and len(value) == 2)
+
+
+class Running(NamedTuple):
+    """The progress of a run."""
+
+    files: int
+    done: int  # Number of files that are complete, also by earlier runs
+    failed: int
+    nbytes: int  # Bytes of all sources
+    done_nbytes: int
+    begun_nbytes: int  # Bytes of the sources that were done when the run began
+    at_work: Mapping[str, tuple[str, int, int]]  # By target: step, amount of work done, whole amount
+
+
+ManyProgress = Callable[[Running], None]
+
+
+@checked(
+    sources=PATHS,
+    out=PATH.or_none(),
+    files_from=NAMES,
+    include=NAMES,
+    exclude=NAMES,
+    shard=_SHARD,
+    workers=_COUNT,
+    retries=_TRIES,
+    keep_going=FLAG,
+    checksums=FLAG,
+    overwrite=FLAG,
+    replace=FLAG,
+    break_hard_links=FLAG,
+    keep_originals=PATH,
+    progress=CALLBACK,
+)
+def repack_many(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None,
+    recipe: Recipes | Recipe,
+    *,
+    files_from: Iterable[str] = (),
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    other: Other = "skip",
+    to: To | None = None,
+    shard: tuple[int, int] | None = None,
+    client: Any = None,
+    workers: int | None = None,
+    retries: int = 2,
+    keep_going: bool = True,
+    checksums: bool = False,
+    overwrite: bool = False,
+    replace: bool = False,
+    keep_originals: str | os.PathLike[str] | None = None,
+    break_hard_links: bool = False,
+    progress: ManyProgress | None = None,
+    **options: Unpack[RepackKeywords],
+) -> FolderStatus:
+    """Repack files and folders into a folder, with one recipe, in several processes.
+
+    Each file is repacked and proven as by `repack`, largest first. What was done to it is recorded in ``.tamis`` in the
+    folder of targets, so the same call continues an interrupted run: a file is done if there is a record of it, its
+    source and the recipe are unchanged, and the target has the recorded size. Several calls for the same folder, also
+    on different machines, share the work.
+
+    Parameters
+    ----------
+    sources
+        Paths of files, Zarr stores and folders, or patterns such as ``data/*.nc``. A folder gives all files in it, with
+        their paths below it; a file gives its name.
+    out
+        Folder of the targets, which is created; None if `replace` is given.
+    recipe
+        Filters by dataset name or pattern, or a `tamis.Recipe`; see `repack`. A name may be missing in some files: the
+        notes say in how many.
+    files_from
+        More paths of files; relative ones are kept as the paths of their targets.
+    include, exclude
+        Patterns of the files taken from folders: of names, or, if they have a slash, of paths below the folder.
+    other
+        What happens to files that tamis does not read: ``"skip"``, ``"copy"`` or ``"fail"``.
+    to
+        Format of the targets, ``"nc"`` or ``"zarr"``; by default that of each source.
+    shard
+        Number of a part and of all parts, such as ``(1, 8)``: only every eighth file, from the first on.
+    client
+        A Dask client, whose workers make the files; they must reach sources and targets by the same paths.
+    workers
+        Number of processes on this machine; by default one for each processor.
+    retries
+        How often a file is tried again after an error that may pass.
+    keep_going
+        Whether other files are made after one has failed for good.
+    checksums
+        Whether records have the SHA-256 of sources; that of targets is always recorded.
+    overwrite
+        Replace targets that tamis did not make from these sources.
+    replace
+        Give each target the name of its source, with its owner, mode, times and attributes, once it is proven.
+    keep_originals
+        Folder for the sources that are replaced.
+    break_hard_links
+        Whether files with several hard links are replaced; the other names keep the old content.
+    progress
+        Called a few times a second with `Running`.
+    **options
+        Keywords of `repack`; `threads` is for each process, by default the processors divided by the processes.
+
+    Returns
+    -------
+    FolderStatus
+        Numbers of files, failures, bytes and the largest error. It raises no error if files failed.
+
+    Raises
+    ------
+    FileError
+        If a source does not exist, or the folder cannot be written.
+    ParameterError
+        If options contradict each other, or two sources have the same target.
+    """
+    run = _prepared(
+        sources,
+        out,
+        recipe,
+        files_from=files_from,
+        choice=Choice.of(include, exclude, other=other, to=to),
+        shard=shard,
+        client=client,
+        workers=workers,
+        keep_originals=keep_originals,
+        options={**options, "overwrite": overwrite},
+        folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
+    )
+    begin_run(run.options.folder, _description(run, shard))
+    files = _Run(run.options, run.files, retries, keep_going, progress or (lambda _: None))
+    if files.queue:
+        files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
+    return files.finished(left_out(run.listing))
+
+
+@checked(sources=PATHS, out=PATH.or_none())
+def preview_repack_many(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None,
+    recipe: Recipes | Recipe,
+    **options: Any,
+) -> FolderPreview:
+    """Return what `repack_many` would make, and write nothing.
+
+    Parameters
+    ----------
+    sources, out, recipe
+        See `repack_many`.
+    **options
+        Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going`` and
+        ``progress``. What happens to the datasets of one file is shown by `preview_repack`.
+    """
+    named = {name: options.pop(name) for name in ("other", "to") if name in options}
+    choice = Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named)
+    run = _prepared(
+        sources,
+        out,
+        recipe,
+        files_from=options.pop("files_from", ()),
+        choice=choice,
+        shard=options.pop("shard", None),
+        keep_originals=options.pop("keep_originals", None),
+        folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
+        options=options,
+    )
+    state = State(run.options.folder)
+    state.refresh()
+    rows = []
+    for file in run.files:
+        known = state.known.get(file.target)
+        reason = _why_again(file, known, run.options)
+        if reason == "" and known is not None and known.action == "failed":
+            reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
+        action: Literal["repack", "copy", "done"] = "done" if reason is None else "repack" if file.is_read else "copy"
+        rows.append(FilePreview(file.target, file.source, action, reason or "", file.nbytes))
+    return FolderPreview(run.options.folder, tuple(rows), tuple(left_out(run.listing)))
+
+
+class _Prepared(NamedTuple):
+    """A run that has not begun."""
+
+    options: FolderOptions
+    listing: Listing
+    files: list[SourceFile]  # Those of the part
+    processes: int  # On this machine
+
+
+def _prepared(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None,
+    recipe: Recipes | Recipe,
+    *,
+    files_from: Iterable[str],
+    choice: Choice,
+    shard: tuple[int, int] | None,
+    keep_originals: str | os.PathLike[str] | None,
+    folder: Mapping[str, bool],
+    options: Mapping[str, Any],
+    client: Any = None,
+    workers: int | None = None,
+) -> _Prepared:
+    """Check the arguments of a run, and list its files."""
+    replaces = folder["replace"]
+    if (out is None) != replaces:
+        got = "both" if replaces else "none"
+        raise ParameterError(f"expected either a folder for the targets or replace, got {got}")
+    if keep_originals is not None and not replaces:
+        raise ParameterError("expected replace with keep_originals, got keep_originals alone")
+    if replaces and choice.to is not None:
+        raise ParameterError("expected replace without another format of the targets, got both")
+    paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
+    asked = RepackOptions.asked(recipe, **{**options, "resume": True})
+    if out is None:
+        listing, place = _in_place(paths, choice, files_from)
+    else:
+        listing, place = list_files(paths, choice, out, files_from), os.path.abspath(os.fsdecode(out))
+    processors = len(os.sched_getaffinity(0))
+    count = workers or min(processors, max(len(listing.files), 1))
+    threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
+    return _Prepared(
+        FolderOptions(
+            place,
+            replace(asked, threads=threads, optional_names=True),
+            keep_originals=None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals)),
+            **folder,
+        ),
+        listing,
+        _part(listing, shard),
+        count,
+    )
+
+
+def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str]) -> tuple[Listing, str]:
+    """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
+    places = [os.fsdecode(path) for path in (*paths, *files_from)]
+    folders = [place if os.path.isdir(place) and not is_zarr(place) else os.path.dirname(place) for place in places]
+    if not places:
+        raise ParameterError("expected files or folders whose files are replaced, got none")
+    folder = os.path.commonpath([os.path.abspath(place) for place in folders])
+    listing = Listing()
+    for place in places:
+        found = list_files([place], choice)
+        listing.skipped += found.skipped
+        for file in found.files.values():
+            if os.path.islink(file.source) and file.source != os.path.abspath(place):
+                listing.links.append(file.source)
+            elif file.is_read:
+                listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
+    return listing, folder
+
+
+def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:
+    """Return the files of a part: every n-th by path, so that all machines agree."""
+    files = [listing.files[target] for target in sorted(listing.files)]
+    if shard is None:
+        return files
+    number, count = shard
+    if not (WHOLE.fits(number) and WHOLE.fits(count) and 1 <= number <= count):
+        raise ParameterError(f"expected a part such as 1/8, from 1 to the number of parts, got {number}/{count}")
+    return files[number - 1 :: count]
+
+
+def _description(run: _Prepared, shard: tuple[int, int] | None) -> dict[str, Any]:
+    files = run.listing.files.values()
+    return {
+        "version": _native.version,
+        "files": len(files),
+        "nbytes": sum(file.nbytes for file in files),
+        "part": {"files": len(run.files), "shard": shard},
+        "key": run.options.key,
+        "recipe": str(run.options.repack.recipe),
+        "replace": run.options.replace,
+    }
+
+
+def _why_again(file: SourceFile, known: Known | None, options: FolderOptions) -> str | None:
+    """Return why a file has to be made although there is a record of it; None if it is done, empty without a record."""
+    if known is None or known.action in ("failed", "replacing"):
+        return ""
+    if file.is_read and known.recipe != options.key:
+        return "other filters, chunks or options were requested"
+    target = Path(options.folder, file.target)
+    try:
+        if nbytes_of(target) != known.target_nbytes:
+            return "the target was changed"
+    except FileNotFoundError:
+        return "the target is gone"
+    identity = Identity.of(file.source)
+    if options.replace:
+        return None if identity.mtime_ns == known.identity.mtime_ns else "the file was changed"
+    return None if identity == known.identity else "the source was changed"
+
+
+class _Run:
+    """The files of a run, and what becomes of them."""
+
+    def __init__(
+        self, options: FolderOptions, files: list[SourceFile], retries: int, keep_going: bool, report: ManyProgress
+    ) -> None:
+        self._options, self._files, self._retries, self._keep_going = options, files, retries, keep_going
+        self._report = report
+        self._state = State(options.folder)
+        self._state.refresh()
+        self._again: Counter[str] = Counter()
+        self._made = self._done = self._done_nbytes = 0
+        self._failed: set[str] = set()
+        self._deaths: Counter[str] = Counter()
+        self._at_work: dict[str, tuple[str, int, int]] = {}
+        self._claimed: deque[tuple[float, FileTask]] = deque()  # by other runs, with the time of the next try
+        self._stops = False
+        self.queue = deque(sorted(filter(None, map(self._task_of, files)), key=lambda task: -task.file.nbytes))
+        self._nbytes, self._begun_nbytes = sum(file.nbytes for file in files), self._done_nbytes
+
+    def _task_of(self, file: SourceFile) -> FileTask | None:
+        """Return the task that makes a file; None if it is done."""
+        known = self._state.known.get(file.target)
+        reason = _why_again(file, known, self._options)
+        if reason is None:
+            self._done += 1
+            self._done_nbytes += file.nbytes
+            return None
+        self._again.update([reason] * bool(reason))
+        expected = Identity.of(file.source) if self._options.replace else None
+        return FileTask(file, self._options, expected=expected)
+
+    def go(self, workers: Workers) -> None:
+        """Make all files."""
+        try:
+            while self.queue or self._at_work or self._claimed:
+                self._submit(workers)
+                if not self._at_work and not self._claimed:
+                    break
+                begun = time.monotonic()
+                for event in workers.events(_WAIT_SECONDS) if self._at_work else ():
+                    self._take(event)
+                if not self._at_work:
+                    time.sleep(max(_WAIT_SECONDS - (time.monotonic() - begun), 0))
+                self._tell()
+        finally:
+            workers.stop()
+
+    def _submit(self, workers: Workers) -> None:
+        if self._stops:
+            self.queue.clear()
+            self._claimed.clear()
+        if self._claimed and self._claimed[0][0] <= time.monotonic():
+            self._state.refresh()
+            self._look_again(self._claimed.popleft()[1])
+        while self.queue and workers.idle > 0:
+            task = self.queue.popleft()
+            if self._is_new(task):
+                self._look_again(task)
+                continue
+            self._at_work[task.file.target] = ("begins", 0, 1)
+            workers.submit(task)
+
+    def _is_new(self, task: FileTask) -> bool:
+        """Return whether another run wrote a record of a file since this one looked."""
+        before = self._state.known.get(task.file.target)
+        self._state.refresh()
+        return task.attempt == 1 and self._state.known.get(task.file.target) is not before
+
+    def _look_again(self, task: FileTask) -> None:
+        """Queue a file that another run had, unless that run has made it."""
+        if (again := self._task_of(task.file)) is not None:
+            self.queue.append(again._replace(attempt=task.attempt))
+
+    def _take(self, event: Event) -> None:
+        task, path = event.task, event.task.file.target
+        if isinstance(event, Reported):
+            self._at_work[path] = (event.step, event.done, event.total)
+            return
+        self._at_work.pop(path, None)
+        if isinstance(event, Died):
+            self._died(task, event.how)
+        elif event.record.action == "claimed":
+            self._claimed.append((time.monotonic() + _CLAIMED_SECONDS, task))
+        elif event.record.action == "changed":
+            self._state.refresh()
+            self._look_again(task)
+        elif event.record.action == "failed":
+            self._fail(task, event)
+        else:
+            self._made += 1
+            self._done += 1
+            self._done_nbytes += task.file.nbytes
+
+    def _fail(self, task: FileTask, event: Finished) -> None:
+        if (event.record.error or {}).get("may_pass") and task.attempt <= self._retries:
+            self.queue.append(task._replace(attempt=task.attempt + 1))
+            return
+        self._failed.add(task.file.target)
+        self._stops |= not self._keep_going
+
+    def _died(self, task: FileTask, how: str) -> None:
+        path = task.file.target
+        self._deaths[path] += 1
+        if self._deaths[path] < _MOST_DEATHS and "several times" not in how:
+            self.queue.append(task._replace(attempt=task.attempt + 1))
+            return
+        message = f"{task.file.source}: the process that made it {how}: it is set aside; memory may be short"
+        error = {"kind": "ProcessError", "message": message, "path": task.file.source}
+        facts = {"recipe": self._options.key, "version": _native.version, "attempt": task.attempt}
+        record = FileRecord(path, "failed", task.file.source, error=error, time=time.time(), **facts)  # type: ignore[arg-type]
+        write_record(self._options.folder, record)
+        self._failed.add(path)
+        self._stops |= not self._keep_going
+
+    def _tell(self) -> None:
+        nbytes = self._nbytes, self._done_nbytes, self._begun_nbytes
+        self._report(Running(len(self._files), self._done, len(self._failed), *nbytes, self._at_work))
+
+    def finished(self, notes: Iterable[str]) -> FolderStatus:
+        """Write the manifest, and return the status of this run's files."""
+        self._state.refresh()
+        write_manifest(self._state, self._options.folder)
+        return status_of(
+            self._state,
+            self._options.folder,
+            {file.target for file in self._files},
+            made=self._made,
+            again=dict(self._again),
+            notes=tuple(notes),
+        )
+
+
+@checked(folder=PATH)
+def status(folder: str | os.PathLike[str]) -> FolderStatus:
+    """Return what runs of `repack_many` have done in a folder so far, also while one is at work.
+
+    Parameters
+    ----------
+    folder
+        Folder of the targets.
+
+    Returns
+    -------
+    FolderStatus
+        Numbers of files, failures, bytes and the largest error.
+
+    Raises
+    ------
+    FileError
+        If there is no state in the folder, or it cannot be read.
+    """
+    state = state_of(folder)
+    runs = state.runs()
+    return status_of(state, os.fsdecode(folder), int(runs[-1].get("files", 0)) if runs else 0)

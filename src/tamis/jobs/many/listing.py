@@ -1,0 +1,193 @@
+"""The files of a run: found in folders, with the path of each target."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from glob import has_magic, iglob
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+from tamis.errors import FileError, ParameterError
+from tamis.formatting import plural
+from tamis.safety.disk import nbytes_of
+from tamis.safety.library_errors import disk_text
+from tamis.stores.first_bytes import is_read, is_zarr, kind_of
+
+STATE_FOLDER = ".tamis"
+"""The folder of state in the folder of targets."""
+
+REPLACEMENT = ".tamis-new-"
+"""Beginning of the name of a file that will replace the one with the rest of the name."""
+
+Other = Literal["skip", "copy", "fail"]
+OTHERS = get_args(Other)
+To = Literal["nc", "zarr"]
+FORMATS = get_args(To)
+
+_OURS = re.compile(rf"{re.escape(STATE_FOLDER)}|{re.escape(REPLACEMENT)}.*|\..*\.[0-9a-f]{{8}}\.tamis(-journal)?")
+
+
+class SourceFile(NamedTuple):
+    """A file to repack or copy."""
+
+    source: str  # Absolute path of the file, or of the folder of a Zarr store
+    target: str  # Path of the target below the folder of targets
+    nbytes: int
+    is_read: bool = True  # False for a file that tamis does not read, which is copied
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which files are taken, and what they become."""
+
+    include: tuple[str, ...] = ()  # Patterns of names, or of paths if they have a slash; all files if empty
+    exclude: tuple[str, ...] = ()
+    other: Other = "skip"  # What happens to files that tamis does not read
+    to: To | None = None  # Format of the targets; None for that of each source
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("other", self.other, OTHERS), ("to", self.to, (*FORMATS, None))):
+            if value not in known:
+                raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
+
+    @classmethod
+    def of(cls, include: str | Iterable[str], exclude: str | Iterable[str], **others: Any) -> Self:
+        """Return the choice of a call, in which a single pattern may be a text."""
+        taken, left = ((names,) if isinstance(names, str) else tuple(names) for names in (include, exclude))
+        return cls(taken, left, **others)
+
+    def takes(self, path: str) -> bool:
+        """Return whether a file of a folder is taken, by its path below the folder."""
+        return (not self.include or _matches(path, self.include)) and not _matches(path, self.exclude)
+
+    def target_of(self, path: str, is_store: bool) -> str:
+        """Return the path of a target: that of the source, with the ending of its format."""
+        to = self.to or ("zarr" if is_store else "nc")
+        ending = f".{to}"
+        if path.endswith(ending) or (to == "nc" and not is_store):
+            return path
+        stem, dot, suffix = path.rpartition(".")
+        known = dot and suffix.lower() in ("nc", "nc4", "cdf", "h5", "hdf5", "hdf", "he5", "zarr")
+        return (stem if known and self.to else path) + ending
+
+
+@dataclass(slots=True)
+class Listing:
+    """The files of a run, and what was left out."""
+
+    files: dict[str, SourceFile] = field(default_factory=dict)  # By target
+    skipped: list[str] = field(default_factory=list)  # Paths of files that tamis does not read
+    links: list[str] = field(default_factory=list)  # Paths of links to files that were to be replaced
+
+    def add(self, file: SourceFile) -> None:
+        """Add a file; raise ParameterError if another one has the same target."""
+        before = self.files.setdefault(file.target, file)
+        if before.source != file.source:
+            raise ParameterError(
+                f"expected different targets, got {file.target} for {before.source} and for {file.source}: give a "
+                "folder that has both, whose tree is kept, or repack them into two folders"
+            )
+
+
+def list_files(
+    sources: Iterable[str | os.PathLike[str]],
+    choice: Choice,
+    out: str | os.PathLike[str] | None = None,
+    relative: Iterable[str] = (),
+) -> Listing:
+    """List the files of a run.
+
+    A folder gives all files in it, with their paths below it; a file, or a pattern that no file has as its name, gives
+    files by their names. Those in `relative` keep their paths if these are relative. Nothing below `out` is listed.
+    """
+    listing, inner = Listing(), None if out is None else os.path.realpath(out)
+    for source in map(os.fsdecode, sources):
+        for path in _expanded(source):
+            if os.path.isdir(path) and not is_zarr(path):
+                for file in _files_in(path, choice, inner):
+                    _add(listing, choice, path, file, required=False)
+            else:
+                folder, name = os.path.split(path.rstrip(os.sep))
+                _add(listing, choice, folder, name, required=True)
+    for path in relative:
+        folder, name = os.path.split(path) if os.path.isabs(path) else ("", os.path.normpath(path))
+        if name.startswith(os.pardir):
+            raise ParameterError(f"{path}: expected a path below the working folder, or an absolute one, in the list")
+        _add(listing, choice, folder, name, required=True)
+    return listing
+
+
+def _expanded(source: str) -> Iterable[str]:
+    if os.path.lexists(source) or not has_magic(source):
+        return [source]
+    paths = sorted(iglob(source, recursive=True))
+    if not paths:
+        raise FileError(f"{source}: expected a file, a folder, or a pattern of files, found none").at(path=source)
+    return paths
+
+
+def _files_in(folder: str, choice: Choice, inner: str | None) -> Iterator[str]:
+    """Yield the paths of files and Zarr stores below a folder, which other links to folders are not."""
+    pending = [""]
+    while pending:
+        below = pending.pop()
+        try:
+            with os.scandir(os.path.join(folder, below)) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            place = os.path.join(folder, below)
+            raise FileError(f"{place}: cannot be listed: {disk_text(error)}").at(path=place) from error
+        for entry in found:
+            path = os.path.join(below, entry.name)
+            if is_ours(entry.name):
+                continue
+            if entry.is_dir() and not is_zarr(entry.path):
+                if not entry.is_symlink() and (inner is None or os.path.realpath(entry.path) != inner):
+                    pending.append(path)
+            elif choice.takes(path):
+                yield path
+
+
+def _add(listing: Listing, choice: Choice, folder: str, path: str, *, required: bool) -> None:
+    """Add a file by its path below a folder; one that tamis does not read may be skipped unless it is required."""
+    source = os.path.abspath(os.path.join(folder, path))
+    try:
+        read = is_read(source)
+        nbytes = nbytes_of(source)
+    except OSError as error:
+        raise FileError(f"{source}: cannot be read: {disk_text(error)}").at(path=source) from error
+    if not read and (choice.other == "fail" or (required and choice.other == "skip")):
+        raise FileError(
+            f"{source}: expected an HDF5, netCDF or Zarr file, found {kind_of(source)}; with --other copy, "
+            "such files are copied"
+        ).at(path=source)
+    if not read and choice.other == "skip":
+        listing.skipped.append(source)
+        return
+    target = choice.target_of(path, os.path.isdir(source)) if read else path
+    listing.add(SourceFile(source, Path(target).as_posix(), nbytes, read))
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    name = os.path.basename(path)
+    return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in patterns)
+
+
+def is_ours(name: str) -> bool:
+    """Return whether tamis made a file or folder for its own work, by its name."""
+    return _OURS.fullmatch(name) is not None
+
+
+def left_out(listing: Listing) -> Iterator[str]:
+    """Yield notes about files that were left out."""
+    for paths, reason in (
+        (listing.skipped, "no HDF5, netCDF or Zarr (--other copy copies them)"),
+        (listing.links, "links, which are replaced only by their own names"),
+    ):
+        if paths:
+            named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+            yield f"{plural(len(paths), 'file')} skipped, {reason}: {named}"

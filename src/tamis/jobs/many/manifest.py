@@ -1,0 +1,289 @@
+"""The record of an archive: what was done to each file and dataset, and whether the files are still those."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tamis import _native
+from tamis.errors import FileError
+from tamis.formatting import plural, printable, ratio, ratio_text, size_text
+from tamis.jobs.many.listing import is_ours
+from tamis.jobs.many.state import FileRecord, State
+from tamis.jobs.result import SCHEMA, Part, Result, Table, json_text
+from tamis.kinds import CALLBACK, PATH, checked
+from tamis.safety.disk import nbytes_of, sha256_of
+from tamis.safety.library_errors import disk_text
+
+NAME = "manifest.json"
+
+_COLUMNS = (
+    *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
+    *("target_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256", "version"),
+)
+
+
+def state_of(folder: str | os.PathLike[str]) -> State:
+    """Return the state in a folder; raise FileError if there is none."""
+    state = State(os.fsdecode(folder))
+    if not state.folder.is_dir():
+        raise FileError(
+            f"{os.fsdecode(folder)}: expected a folder with targets of tamis repack, found no {state.folder.name} in it"
+        ).at(path=folder)
+    state.refresh()
+    return state
+
+
+def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
+    """Write the manifest of all files that are done, complete or not at all; file by file, for memory."""
+    path = state.folder / NAME
+    new = path.with_name(f"{NAME}.{os.getpid()}.new")
+    head = json_text({"schema": SCHEMA, "version": _native.version, "recipes": _recipes(state)})
+    try:
+        with new.open("w", encoding="ascii") as stream:
+            stream.write(f'{head[:-1]}, "files": [')
+            for number, record in enumerate(_complete(state)):
+                stream.write("," * bool(number) + "\n" + json_text(asdict(record)))
+            stream.write("\n]}\n")
+        os.replace(new, path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
+
+
+def _recipes(state: State) -> dict[str, str]:
+    return {str(run["key"]): str(run.get("recipe", "")) for run in state.runs() if "key" in run}
+
+
+def _complete(state: State) -> Iterator[FileRecord]:
+    return (record for record in state.records() if record.action in ("repacked", "copied"))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(Result):
+    """What was done to each file of a folder, and to each of its datasets.
+
+    Parameters
+    ----------
+    folder
+        Path of the folder.
+    recipes
+        Text of each recipe, by its key.
+    files
+        Record of each file, by path: source and target with bytes and SHA-256, recipe, version of tamis, and for each
+        dataset filters, bound, largest error and bytes.
+    """
+
+    folder: str
+    recipes: Mapping[str, str]
+    files: tuple[FileRecord, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: that of ``manifest.json``."""
+        return {
+            "schema": SCHEMA,
+            "version": _native.version,
+            "recipes": dict(self.recipes),
+            "files": [asdict(record) for record in self.files],
+        }
+
+    def to_csv(self) -> str:
+        """Return a line for each dataset, and one for each file without any, with a header."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows(map(_cells, self._rows()))
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return a table in Markdown with the most important columns."""
+        header, *rows = self._table()
+        lines = [header, ["---"] * len(header), *rows]
+        return (
+            "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+        )
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for record in self.files:
+            own = {
+                "path": record.path,
+                "target_sha256": record.target_sha256,
+                "source": record.source,
+                "source_file_nbytes": record.identity.nbytes,
+                "source_sha256": record.source_sha256,
+                "version": record.version,
+            }
+            for dataset in record.datasets or ({},):
+                yield {
+                    **own,
+                    **{name: dataset.get(name) for name in _COLUMNS if name in dataset},
+                    "dataset": dataset.get("path", ""),
+                    "filters": dataset.get("pipeline", ""),
+                    "path": record.path,
+                }
+
+    def _table(self) -> list[list[str]]:
+        rows = [["file", "dataset", "filters", "bound", "largest error", "ratio", "SHA-256"]]
+        for row in self._rows():
+            nbytes = row.get("nbytes"), row.get("target_nbytes")
+            share = ratio(nbytes[0], nbytes[1]) if nbytes[0] and nbytes[1] else None
+            bound, error = row.get("bound"), row.get("largest_error")
+            rows.append(
+                [
+                    printable(row["path"]),
+                    printable(str(row["dataset"])),
+                    printable(str(row["filters"])),
+                    "" if bound is None else f"{bound:g}",
+                    "" if error is None else f"{error:.3g}",
+                    ratio_text(share),
+                    row["target_sha256"][:12],
+                ]
+            )
+        return rows
+
+    def _parts(self) -> Iterator[Part]:
+        yield Table(self._table(), folded=[2], right=[3, 4, 5], code=[2], name="Files")
+        before = sum(record.identity.nbytes for record in self.files)
+        after = sum(record.target_nbytes for record in self.files)
+        count = plural(len(self.files), "file")
+        yield "name", f"{printable(self.folder)}: {count}, {size_text(before)} -> {size_text(after)}"
+
+
+def _cells(row: Mapping[str, Any]) -> list[Any]:
+    return ["" if row.get(name) is None else row[name] for name in _COLUMNS]
+
+
+@checked(folder=PATH)
+def manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Return the record of a folder of targets: what an archive hands to its auditors.
+
+    Parameters
+    ----------
+    folder
+        Folder of the targets of `repack_many`, or one with a copy of them and of ``.tamis/manifest.json``.
+
+    Raises
+    ------
+    FileError
+        If there is no record in the folder, or it cannot be read.
+    """
+    state = state_of(folder)
+    if state.known:
+        return Manifest(os.fsdecode(folder), _recipes(state), tuple(_complete(state)))
+    path = state.folder / NAME
+    try:
+        document = json.loads(path.read_bytes())
+        records = [FileRecord.from_line(json_text({"schema": SCHEMA, **entry}).encode()) for entry in document["files"]]
+        recipes = {str(key): str(value) for key, value in document["recipes"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = disk_text(error) if isinstance(error, OSError) else "expected the JSON of tamis manifest"
+        raise FileError(f"{path}: cannot be read: {reason}").at(path=path) from error
+    if None in records:
+        raise FileError(f"{path}: cannot be read: expected the JSON of tamis manifest").at(path=path)
+    return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, records)))
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCheck(Result):
+    """Whether the files of a folder are those of its manifest.
+
+    Parameters
+    ----------
+    folder
+        Path of the folder.
+    unchanged
+        Number of files whose bytes have the recorded SHA-256.
+    changed, missing, unknown
+        Paths of files with other bytes, of recorded files that are gone, and of files without a record.
+    """
+
+    folder: str
+    unchanged: int
+    changed: tuple[str, ...]
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all recorded files are there, unchanged."""
+        return not (self.changed or self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return {"schema": SCHEMA, "ok": self.ok, **asdict(self)}
+
+    def _parts(self) -> Iterator[Part]:
+        for kind, verb, paths in (
+            ("violation", "changed since it was made", self.changed),
+            ("violation", "missing", self.missing),
+            ("note", "not in the manifest", self.unknown),
+        ):
+            for path in paths:
+                yield kind, f"{printable(path)}: {verb}"
+        words = f"{plural(self.unchanged, 'file')} unchanged"
+        words += f", {len(self.changed)} changed" if self.changed else ""
+        words += f", {len(self.missing)} missing" if self.missing else ""
+        yield ("name" if self.ok else "problem"), f"{printable(self.folder)}: {words}"
+
+
+@checked(folder=PATH, progress=CALLBACK)
+def check_manifest(
+    folder: str | os.PathLike[str], progress: Callable[[str, int, int], None] | None = None
+) -> ManifestCheck:
+    """Compare the files of a folder with its manifest, by their SHA-256.
+
+    Parameters
+    ----------
+    folder
+        Folder of the targets of `repack_many`, or a copy of it.
+    progress
+        Called for each file, with its path, the number of bytes read before, and that of all.
+
+    Raises
+    ------
+    FileError
+        If there is no record in the folder, or a file cannot be read.
+    """
+    report = progress or (lambda *_: None)
+    files = manifest(folder).files
+    total = sum(record.target_nbytes for record in files)
+    done, unchanged = 0, 0
+    changed, missing = [], []
+    for record in files:
+        report("reading", done, total)
+        path = Path(os.fsdecode(folder), record.path)
+        try:
+            if nbytes_of(path) == record.target_nbytes and sha256_of(path) == record.target_sha256:
+                unchanged += 1
+            else:
+                changed.append(record.path)
+        except FileNotFoundError:
+            missing.append(record.path)
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read: {disk_text(error)}").at(path=path) from error
+        done += record.target_nbytes
+    report("reading", total, total)
+    known = {record.path for record in files}
+    return ManifestCheck(os.fsdecode(folder), unchanged, tuple(changed), tuple(missing), tuple(_unknown(folder, known)))
+
+
+def _unknown(folder: str | os.PathLike[str], known: set[str]) -> Iterator[str]:
+    """Yield the paths of files that have no record, in the order of paths."""
+    top = os.fsdecode(folder)
+    for place, folders, names in os.walk(top):
+        below = os.path.relpath(place, top)
+        folders[:] = sorted(
+            name for name in folders if not is_ours(name) and os.path.normpath(os.path.join(below, name)) not in known
+        )
+        for name in sorted(names):
+            path = os.path.normpath(os.path.join(below, name))
+            if path not in known and not is_ours(name):
+                yield path

@@ -1,0 +1,242 @@
+"""What a run of many files made, from the state beside its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tamis.formatting import plural, printable, ratio, ratio_text, size_text
+from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
+
+if TYPE_CHECKING:
+    from tamis.jobs.many.state import FileRecord, State
+
+_MOST_FAILURES = 20
+_MOST_NOTES = 5
+
+
+class Failure(NamedTuple):
+    """A file that could not be made."""
+
+    path: str  # Path of the target below the folder
+    source: str
+    kind: str  # Class of the error
+    message: str
+    attempts: int
+
+
+class Worst(NamedTuple):
+    """The dataset whose largest error is nearest to its bound."""
+
+    path: str  # Path of the target below the folder
+    dataset: str
+    largest_error: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus(Result):
+    """What was done to the files of a folder, by all runs together.
+
+    Parameters
+    ----------
+    folder
+        Path of the folder of targets.
+    files
+        Number of files that the last run wants to make.
+    done
+        How many of them are complete and proven, or copied.
+    made
+        How many of them this run made; 0 in `status`.
+    running
+        Number of files that runs are making now.
+    failures
+        Files that could not be made, with the reason.
+    source_nbytes, target_nbytes
+        Bytes of the files that are done, before and after.
+    worst
+        The dataset whose largest error is nearest to its bound; None if nothing lossy has a bound.
+    seconds
+        Time that processes took for these files, together.
+    again
+        Why files were made again, with their number, although an earlier run had made them.
+    notes
+        Notes for the user.
+    """
+
+    folder: str
+    files: int
+    done: int
+    made: int
+    running: int
+    failures: tuple[Failure, ...]
+    source_nbytes: int
+    target_nbytes: int
+    worst: Worst | None
+    seconds: float
+    again: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all files are done."""
+        return not self.failures and self.done >= self.files
+
+    @property
+    def missed(self) -> bool:
+        """Whether a file failed because a bound was missed."""
+        return any(failure.kind == "BoundError" for failure in self.failures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/folders.md."""
+        named = {"failures": [item._asdict() for item in self.failures], "worst": self.worst and self.worst._asdict()}
+        return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
+
+    def _parts(self) -> Iterator[Part]:
+        if self.failures:
+            rows = [(printable(item.path), str(item.attempts), printable(item.message)) for item in self.failures]
+            yield Table([("failed", "tries", "reason"), *rows[:_MOST_FAILURES]], folded=[2], right=[1], name="Failures")
+            if len(rows) > _MOST_FAILURES:
+                yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
+        for reason, count in self.again.items():
+            yield "note", f"{plural(count, 'file')} made again: {printable(reason)}"
+        for note in self.notes:
+            yield "note", printable(note)
+        if self.worst is not None:
+            worst = self.worst
+            share = f"{100 * worst.largest_error / worst.bound:.1f} %" if worst.bound else "all"
+            text = f"largest error: {worst.largest_error:.3g} of the bound {worst.bound:g} ({share})"
+            yield "", printable(f"{text}, in {worst.dataset} of {worst.path}")
+        yield ("name" if self.ok else "problem"), self._summary()
+
+    def _summary(self) -> str:
+        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes)}"
+        share = ratio_text(ratio(self.source_nbytes, self.target_nbytes))
+        text = f"{printable(self.folder)}: {self.done} of {plural(self.files, 'file')} done"
+        if self.done:
+            text += f", {sizes}" + (f" (ratio {share})" if share else "")
+        text += f", {len(self.failures)} failed" if self.failures else ""
+        text += f", {self.running} at work" if self.running else ""
+        left = self.files - self.done - len(self.failures) - self.running
+        return text + (f", {left} left" if left > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePreview(Fields):
+    """What a run would do with a file: `action` is ``repack``, ``copy`` or ``done``."""
+
+    path: str  # Path of the target below the folder
+    source: str
+    action: Literal["repack", "copy", "done"]
+    reason: str  # Why it is made again; empty for the first time
+    nbytes: int  # Of the source
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPreview(Result):
+    """Result of `preview_repack_many`.
+
+    Parameters
+    ----------
+    folder
+        Path of the folder of targets.
+    files
+        What would be done with each file, by path.
+    notes
+        Notes for the user.
+    """
+
+    folder: str
+    files: tuple[FilePreview, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/folders.md."""
+        return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+
+    def _parts(self) -> Iterator[Part]:
+        rows = [
+            (printable(file.path), file.action, size_text(file.nbytes), printable(file.source), printable(file.reason))
+            for file in self.files
+        ]
+        yield Table([("file", "action", "bytes", "source", "why"), *rows], folded=[3, 4], right=[2], name="Files")
+        for note in self.notes:
+            yield "note", printable(note)
+        left = [file for file in self.files if file.action != "done"]
+        size = size_text(sum(file.nbytes for file in left))
+        yield (
+            "name",
+            f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}; dry run, "
+            "nothing was written",
+        )
+
+
+class Tally:
+    """Sums over records."""
+
+    def __init__(self) -> None:
+        self.done = self.source_nbytes = self.target_nbytes = 0
+        self.seconds = 0.0
+        self.worst: Worst | None = None
+        self.failures: dict[str, Failure] = {}
+        self._unmatched: dict[str, int] = {}
+
+    def add(self, record: FileRecord) -> None:
+        """Add the last record of a file."""
+        if record.action == "failed":
+            error = record.error or {}
+            kind, message = str(error.get("kind", "")), str(error.get("message", ""))
+            self.failures[record.path] = Failure(record.path, record.source, kind, message, record.attempt)
+            return
+        self.done += 1
+        self.source_nbytes += record.identity.nbytes
+        self.target_nbytes += record.target_nbytes
+        self.seconds += record.seconds
+        for dataset in record.datasets:
+            self._worst(record.path, dataset)
+        for note in record.notes:
+            if note.endswith("matches no dataset"):
+                self._unmatched[note] = self._unmatched.get(note, 0) + 1
+
+    def _worst(self, path: str, dataset: Mapping[str, Any]) -> None:
+        bound, error = dataset.get("bound"), dataset.get("largest_error")
+        if not (isinstance(bound, int | float) and isinstance(error, int | float) and bound > 0):
+            return
+        if self.worst is None or error / bound > self.worst.largest_error / self.worst.bound:
+            self.worst = Worst(path, str(dataset.get("path")), float(error), float(bound))
+
+    def notes(self) -> Iterator[str]:
+        """Yield notes about names that no dataset has, in some files or in all."""
+        for note, count in [*self._unmatched.items()][:_MOST_NOTES]:
+            where = "all files" if count == self.done else f"{count} of {plural(self.done, 'file')}"
+            yield f"{note}, in {where}"
+
+
+def status_of(state: State, folder: str, files: int | Collection[str], **facts: Any) -> FolderStatus:
+    """Return the status of a folder from its state, and more facts about a run.
+
+    `files` are the paths of the files that count, or, if all do, the number that is to be made.
+    """
+    tally, paths = Tally(), None if isinstance(files, int) else files
+    for record in state.records(paths):
+        if record.action != "replacing":
+            tally.add(record)
+    count = max(files, tally.done) if isinstance(files, int) else len(files)
+    notes = [*facts.pop("notes", ()), *tally.notes()]
+    if state.damaged:
+        notes.append(f"{plural(state.damaged, 'line')} of state cannot be read: their files are made again")
+    return FolderStatus(
+        folder,
+        count,
+        tally.done,
+        facts.pop("made", 0),
+        state.claimed(),
+        tuple(tally.failures.values()),
+        tally.source_nbytes,
+        tally.target_nbytes,
+        tally.worst,
+        round(tally.seconds, 3),
+        facts.pop("again", {}),
+        tuple(notes),
+    )

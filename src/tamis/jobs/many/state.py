@@ -1,0 +1,286 @@
+"""The state of a run, beside its targets: a line of JSON for each file that was made or failed.
+
+Each process appends to a file of its own in ``.tamis``; readers take all of them together, and the last line about a
+path counts. A line that a killed process left incomplete is ignored.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+from tamis.errors import FileError
+from tamis.jobs.many.listing import STATE_FOLDER
+from tamis.jobs.result import json_text
+from tamis.safety.disk import statuses_of, sync_file, write_all
+from tamis.safety.library_errors import disk_text
+
+SCHEMA = 1
+_STATE, _RUN, _ENDING = "state-", "run-", ".jsonl"
+_CLAIMS = "claims"
+_TOKEN_NBYTES = 4
+
+Action = Literal["repacked", "copied", "replacing", "failed", "claimed", "changed"]
+"""What happened to a file. A line is written for the first four: ``replacing`` says that a complete target is about to
+take the place of its source. ``claimed``: another run is making it. ``changed``: it changed since it was listed."""
+
+
+class Identity(NamedTuple):
+    """What tells whether a source is the same file, unchanged."""
+
+    nbytes: int
+    mtime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the identity of a file, or of a folder with everything in it."""
+        statuses = [*statuses_of(path)]
+        nbytes = sum(status.st_size for status in statuses if not stat.S_ISDIR(status.st_mode))
+        return cls(nbytes, max(status.st_mtime_ns for status in statuses), statuses[0].st_ino)
+
+
+_UNKNOWN = Identity(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What was done to a file: a line of state."""
+
+    path: str  # Path of the target below the folder
+    action: Action
+    source: str = ""  # Absolute path
+    identity: Identity = _UNKNOWN  # Of the source before
+    source_sha256: str = ""  # Empty unless it was asked for
+    recipe: str = ""  # Key of the recipe: see `FolderOptions.key`
+    version: str = ""  # Version of tamis
+    target_nbytes: int = 0
+    target_sha256: str = ""
+    seconds: float = 0.0
+    attempt: int = 1
+    time: float = 0.0  # Seconds since 1970 at the end
+    host: str = ""
+    error: Mapping[str, Any] | None = None  # Kind and message
+    datasets: tuple[Mapping[str, Any], ...] = ()  # What was done to each dataset
+    notes: tuple[str, ...] = ()
+
+    def to_line(self) -> bytes:
+        """Return the line."""
+        return json_text({"schema": SCHEMA, **asdict(self)}).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Self | None:
+        """Return the record of a line; None if it is damaged or of another version."""
+        try:
+            entries = json.loads(line)
+            if entries.pop("schema") != SCHEMA:
+                return None
+            entries["identity"] = Identity(*entries["identity"])
+            return cls(**{**entries, "datasets": tuple(entries["datasets"]), "notes": tuple(entries["notes"])})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+
+class Known(NamedTuple):
+    """What readers keep in memory of the last line about a path."""
+
+    action: str
+    identity: Identity
+    recipe: str
+    target_nbytes: int
+    attempt: int
+    time: float
+    # Where the line is
+    file: str
+    offset: int
+    nbytes: int
+
+
+class State:
+    """All lines of state in a folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder, STATE_FOLDER)
+        self.known: dict[str, Known] = {}
+        self.damaged = 0  # Number of lines that cannot be read
+        self._ends: dict[str, int] = {}
+
+    def refresh(self) -> None:
+        """Read what was written since the last call."""
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if _is_state(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise FileError(f"{self.folder}: cannot be read: {disk_text(error)}").at(path=self.folder) from error
+        for name in names:
+            self._read(name)
+
+    def _read(self, name: str) -> None:
+        offset = self._ends.get(name, 0)
+        with (self.folder / name).open("rb") as stream:
+            stream.seek(offset)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    break
+                record = FileRecord.from_line(line)
+                if record is None:
+                    self.damaged += 1
+                elif (before := self.known.get(record.path)) is None or before.time <= record.time:
+                    place = name, offset, len(line)
+                    self.known[record.path] = Known(
+                        record.action,
+                        record.identity,
+                        record.recipe,
+                        record.target_nbytes,
+                        record.attempt,
+                        record.time,
+                        *place,
+                    )
+                offset += len(line)
+        self._ends[name] = offset
+
+    def record(self, path: str) -> FileRecord:
+        """Return the last record about a path."""
+        known = self.known[path]
+        with (self.folder / known.file).open("rb") as stream:
+            stream.seek(known.offset)
+            record = FileRecord.from_line(stream.read(known.nbytes))
+        if record is None:
+            raise FileError(f"{self.folder / known.file}: changed while it was read").at(path=self.folder)
+        return record
+
+    def records(self, paths: Collection[str] | None = None) -> Iterator[FileRecord]:
+        """Yield the last record about each path, or each of some, in the order of paths."""
+        return (self.record(path) for path in sorted(self.known) if paths is None or path in paths)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the descriptions of all runs, by time."""
+        runs = []
+        with suppress(FileNotFoundError):
+            for path in self.folder.glob(f"{_RUN}*.json"):
+                with suppress(OSError, ValueError):
+                    runs.append(json.loads(path.read_bytes()))
+        return sorted((run for run in runs if isinstance(run, dict)), key=lambda run: run.get("time", 0))
+
+    def claimed(self) -> int:
+        """Return how many files runs are making now; remove the claims of processes that have ended."""
+        count = 0
+        with suppress(FileNotFoundError):
+            for path in (self.folder / _CLAIMS).iterdir():
+                with suppress(OSError), path.open("rb") as stream:
+                    try:
+                        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except BlockingIOError:
+                        count += 1
+                    else:
+                        path.unlink()
+        return count
+
+
+def _is_state(name: str) -> bool:
+    return name.startswith(_STATE) and name.endswith(_ENDING)
+
+
+class _Writers:
+    """The state files of this process, by folder."""
+
+    def __init__(self) -> None:
+        self._names: dict[Path, str] = {}
+        self._lock = threading.Lock()
+
+    def append(self, folder: Path, line: bytes, *, durable: bool) -> None:
+        with self._lock:
+            path = folder / self._names.setdefault(folder, f"{_STATE}{unique_name()}{_ENDING}")
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            try:
+                write_all(handle, line)
+            finally:
+                os.close(handle)
+            if durable:
+                sync_file(path)
+
+
+_WRITERS = _Writers()
+os.register_at_fork(after_in_child=_WRITERS.__init__)  # type: ignore[misc]  # each process has files of its own
+
+
+def unique_name() -> str:
+    """Return a name that no other process has: host, process, and a token."""
+    host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname())[:64]
+    return f"{host}-{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}"
+
+
+def write_record(folder: str | os.PathLike[str], record: FileRecord, *, durable: bool = False) -> None:
+    """Append a record to the state of a folder; a durable one survives a power failure."""
+    state = Path(folder, STATE_FOLDER)
+    try:
+        _WRITERS.append(state, record.to_line(), durable=durable)
+    except OSError as error:
+        raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
+
+
+def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
+    """Create the folder of state, and describe a run there."""
+    state = Path(folder, STATE_FOLDER)
+    facts = {"schema": SCHEMA, "time": time.time(), "host": socket.gethostname(), "process": os.getpid()}
+    try:
+        (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
+        path = state / f"{_RUN}{unique_name()}.json"
+        path.write_text(json_text({**facts, **description}, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
+
+
+def claim_key(path: str) -> str:
+    """Return the name of the claim on a path."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+
+
+@contextmanager
+def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
+    """Claim a path for this process until the block ends; yield False if another process has it.
+
+    The claim is a lock, which ends with the process. A file system without locks claims nothing: then two runs may make
+    the same file, each under its own temporary name.
+    """
+    place = Path(folder, STATE_FOLDER, _CLAIMS, claim_key(path))
+    while True:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            except OSError:
+                yield True
+                return
+            if not _has_name(handle, place):  # the owner that has just ended removed it
+                continue
+            try:
+                yield True
+            finally:
+                with suppress(OSError):
+                    place.unlink()
+            return
+        finally:
+            os.close(handle)
+
+
+def _has_name(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False

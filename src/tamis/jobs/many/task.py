@@ -1,0 +1,298 @@
+"""One file of a run, made in the process that is given it, and recorded."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import socket
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tamis import _native
+from tamis.errors import FileError, TamisError
+from tamis.formatting import plural
+from tamis.jobs.many.listing import REPLACEMENT, SourceFile
+from tamis.jobs.many.state import FileRecord, Identity, State, claim, write_record
+from tamis.jobs.result import error_dict, json_value
+from tamis.safety.disk import exchange, nbytes_of, sha256_of, sync_file, sync_folder
+from tamis.safety.library_errors import disk_text
+from tamis.safety.transaction import remove
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack.result import RepackResult
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """What a run does with each of its files."""
+
+    folder: str  # Absolute path of the folder of targets
+    repack: RepackOptions
+    checksums: bool = False  # Whether records have the SHA-256 of sources
+    replace: bool = False  # Whether each target takes the place of its source
+    keep_originals: str | None = None  # Folder that gets the sources that are replaced
+    break_hard_links: bool = False  # Whether sources with other names are replaced, too
+
+    @cached_property
+    def key(self) -> str:
+        """A short checksum of everything that determines the bytes of targets."""
+        options = self.repack
+        words = [str(options.recipe), options.checksum, options.follow, options.min_size, options.larger]
+        words += [options.keep_classic, options.history, sorted(options.form.items()), options.missing]
+        return hashlib.sha256(repr(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class FileTask(NamedTuple):
+    """A file to make."""
+
+    file: SourceFile
+    options: FolderOptions
+    attempt: int = 1
+    expected: Identity | None = None  # Of the source when it was listed, if it is to be replaced
+
+
+def run_task(task: FileTask, report: Progress) -> FileRecord:
+    """Make a file, unless another process does, and record what was done. An error is recorded, not raised."""
+    folder, path = task.options.folder, task.file.target
+    with claim(folder, path) as is_ours:
+        if not is_ours:
+            return FileRecord(path, "claimed", task.file.source)
+        began = time.perf_counter()
+        try:
+            record = _done(task, report)
+        except Exception as error:
+            record = FileRecord(path, "failed", task.file.source, error=_described(error))
+        record = replace(
+            record,
+            recipe=task.options.key,
+            version=_native.version,
+            seconds=round(time.perf_counter() - began, 3),
+            attempt=task.attempt,
+            time=time.time(),
+            host=socket.gethostname(),
+        )
+        if record.action != "changed":
+            write_record(folder, record)
+        return record
+
+
+_PASSING = {
+    *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC),
+    *(errno.EDQUOT, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+}
+"""Errors of the system that another try may not meet: those of networks, busy disks and short memory."""
+
+
+def _described(error: Exception) -> dict[str, Any]:
+    facts = {**error_dict(error), "may_pass": _may_pass(error)}
+    if isinstance(error, TamisError):
+        return facts
+    if isinstance(error, OSError):
+        return {**facts, "message": f"{error.filename or ''}: {disk_text(error)}".lstrip(": ")}
+    return {**facts, "message": f"{error!r}", "traceback": traceback.format_exc()}
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Return whether another try may not meet an error, by what caused it."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _PASSING):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _done(task: FileTask, report: Progress) -> FileRecord:
+    file, options = task.file, task.options
+    source, target = Path(file.source), Path(options.folder, file.target)
+    if options.replace:
+        return _replaced(task, report)
+    identity = Identity.of(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    record = _repacked(task, source, target, report) if file.is_read else _copied(task, source, target)
+    if record.action == "changed":
+        return record
+    return replace(record, identity=identity, **_checksums(target, source if options.checksums else None))
+
+
+def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
+    return {
+        "target_nbytes": nbytes_of(target),
+        "target_sha256": sha256_of(target),
+        "source_sha256": sha256_of(source) if source else "",
+    }
+
+
+def _repacked(task: FileTask, source: Path, target: Path, report: Progress) -> FileRecord:
+    from tamis.jobs.repack.job import run_repack
+
+    result = run_repack(source, target, task.options.repack, report)
+    if result.done_already and not task.options.replace and _is_recorded(task):
+        return FileRecord(task.file.target, "changed", task.file.source)
+    return FileRecord(
+        task.file.target, "repacked", task.file.source, datasets=_datasets_of(result), notes=_notes_of(result)
+    )
+
+
+def _is_recorded(task: FileTask) -> bool:
+    """Return whether another run has just made and recorded a file."""
+    state = State(task.options.folder)
+    state.refresh()
+    known = state.known.get(task.file.target)
+    return known is not None and known.action == "repacked" and known.recipe == task.options.key
+
+
+_KEPT_FIELDS = (
+    *("path", "pipeline", "nbytes", "source_nbytes", "target_nbytes", "companion_nbytes", "bound", "relative_bound"),
+    *("largest_error", "chunks", "lossless_chunks", "missing_values", "copied", "require"),
+)
+
+
+def _datasets_of(result: RepackResult) -> tuple[dict[str, Any], ...]:
+    return tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
+
+
+def _notes_of(result: RepackResult) -> tuple[str, ...]:
+    from tamis.jobs.repack.resuming import NOTHING_LEFT
+
+    notes = [f"{dataset.path}: {note}" for dataset in result.datasets for note in dataset.notes]
+    kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept]
+    return (*notes, *kept, *(note for note in result.notes if note != NOTHING_LEFT))
+
+
+def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
+    """Copy a file that tamis does not read, under a temporary name first."""
+    record = FileRecord(task.file.target, "copied", task.file.source)
+    if target.exists() and not task.options.repack.overwrite:
+        if nbytes_of(target) == nbytes_of(source) and sha256_of(target) == sha256_of(source):
+            return record
+        raise FileError(f"{target}: File exists: choose another folder, or replace it (--overwrite)").at(path=target)
+    new = target.with_name(f"{REPLACEMENT}{target.name}")
+    try:
+        shutil.copy2(source, new)
+        sync_file(new)
+        os.replace(new, target)
+    except OSError as error:
+        with suppress(OSError):
+            remove(new)
+        raise FileError(f"{target}: cannot be written: {disk_text(error)}").at(path=target) from error
+    return record
+
+
+def _replaced(task: FileTask, report: Progress) -> FileRecord:
+    """Make a new file beside its source, which it replaces once it is complete and proven."""
+    path, options = Path(task.file.source), task.options
+    new = path.with_name(f"{REPLACEMENT}{path.name}")
+    if (finished := _finished(task, path)) is not None:
+        return finished
+    identity = Identity.of(path)
+    if task.expected is not None and identity != task.expected:
+        return FileRecord(task.file.target, "changed", task.file.source)
+    original = None if options.keep_originals is None else Path(options.keep_originals, task.file.target)
+    _check_replaceable(path, original, options)
+    try:
+        # The name is ours: what an interrupted run left there may be replaced.
+        ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
+        record = _repacked(ours, path, new, report)
+        record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
+        _keep_attributes(path, new)
+        if Identity.of(path) != identity:
+            raise FileError(f"{path}: changed while it was read, and stays: repack it again").at(path=path)
+        about = replace(record, action="replacing", recipe=options.key, version=_native.version, time=time.time())
+        write_record(options.folder, about, durable=True)
+        if original is not None:
+            _keep_original(path, original)
+        _take_place(new, path)
+    except Exception as error:
+        with suppress(OSError):
+            remove(new)
+        if isinstance(error, TamisError) or not isinstance(error, OSError):
+            raise
+        raise FileError(f"{path}: cannot be replaced: {disk_text(error)}").at(path=path) from error
+    return record
+
+
+def _finished(task: FileTask, path: Path) -> FileRecord | None:
+    """Return the record of a file that an interrupted run has replaced already; None if it has not."""
+    state = State(task.options.folder)
+    state.refresh()
+    known = state.known.get(task.file.target)
+    if known is None or known.action != "replacing" or known.target_nbytes != nbytes_of(path):
+        return None
+    record = state.record(task.file.target)
+    return replace(record, action="repacked") if sha256_of(path) == record.target_sha256 else None
+
+
+def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> None:
+    """Raise FileError for a file that has other names, which would keep the old content."""
+    if path.is_symlink():
+        raise FileError(f"{path}: expected a file to replace, got a link: name {os.path.realpath(path)}").at(path=path)
+    others = path.stat().st_nlink - 1
+    if original is not None and original.exists() and original.samefile(path):
+        others -= 1  # of a run that was interrupted
+    if path.is_file() and others > 0 and not options.break_hard_links:
+        raise FileError(
+            f"{path}: has {plural(others, 'other hard link')}, which would keep the old content and its bytes: "
+            "replace it all the same with --break-hard-links"
+        ).at(path=path)
+
+
+def _keep_attributes(source: Path, new: Path) -> None:
+    """Give a new file the owner, mode, times, access lists and extended attributes of its source, as far as allowed.
+
+    Ownership comes first, because changing it clears bits of the mode.
+    """
+    status = source.stat()
+    if (status.st_uid, status.st_gid) != (new.stat().st_uid, new.stat().st_gid):
+        os.chown(new, status.st_uid, status.st_gid)
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(source):
+                if not name.startswith("user.tamis."):
+                    with suppress(OSError):
+                        os.setxattr(new, name, os.getxattr(source, name))
+    shutil.copymode(source, new)
+    os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _keep_original(path: Path, place: Path) -> None:
+    """Store the source in the folder of originals: as a second name, or as a copy on another file system."""
+    if place.exists() and nbytes_of(place) == nbytes_of(path) and sha256_of(place) == sha256_of(path):
+        return
+    if place.exists() or place.is_symlink():
+        raise FileError(f"{place}: File exists: choose another folder for the originals").at(path=place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f"{REPLACEMENT}{place.name}")
+    remove(new)
+    try:
+        if path.is_dir():
+            shutil.copytree(path, new, symlinks=True)
+        else:
+            try:
+                os.link(path, new)
+            except OSError:
+                shutil.copy2(path, new)
+                sync_file(new)
+        os.rename(new, place)
+        sync_folder(place.parent)
+    except OSError:
+        remove(new)
+        raise
+
+
+def _take_place(new: Path, path: Path) -> None:
+    """Replace a file, or a folder by an exchange of names."""
+    if path.is_dir():
+        exchange(new, path)
+        remove(new)
+    else:
+        os.replace(new, path)
+    sync_folder(path.parent)

@@ -1,0 +1,169 @@
+"""Compare the files of two folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tamis.errors import FileError, TamisError
+from tamis.formatting import plural, printable
+from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.progress import Step
+from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
+from tamis.jobs.verify.bounds import Bounds, checked_bounds
+from tamis.jobs.verify.job import run_verify
+from tamis.kinds import CALLBACK, NAMES, PATH, checked
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.verify.result import Verification
+
+_MOST_ROWS = 20
+
+Verdict = Literal["equal", "within-bound", "different", "failed", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict(Fields):
+    """A file of the first folder, compared with that in the second one."""
+
+    path: str  # Path below the folders
+    verdict: Verdict
+    text: str  # What differs, or why it cannot be compared; empty if nothing does
+    largest_error: float  # Of all datasets
+
+
+@dataclass(frozen=True, slots=True)
+class FolderVerification(Result):
+    """Result of `verify_many`.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the folders.
+    files
+        The verdict on each file of the first folder, by path.
+    """
+
+    source: str
+    target: str
+    files: tuple[FileVerdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every file is there, and equal or within its bounds."""
+        return not any(file.verdict in ("different", "failed", "missing") for file in self.files)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a file could not be compared."""
+        return any(file.verdict == "failed" for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/folders.md."""
+        return {"schema": SCHEMA, "ok": self.ok, **json_fields(self)}
+
+    def _parts(self) -> Iterator[Part]:
+        wrong = [file for file in self.files if file.verdict in ("different", "failed", "missing")]
+        rows = [(printable(file.path), file.verdict, printable(file.text)) for file in wrong]
+        yield Table([("file", "verdict", "why"), *rows[:_MOST_ROWS]], folded=[2], name="Files")
+        if len(rows) > _MOST_ROWS:
+            yield "note", f"and {len(rows) - _MOST_ROWS} more: --json lists all"
+        counts = {name: sum(file.verdict == name for file in self.files) for name in Verdict.__args__}  # type: ignore[attr-defined]
+        words = [f"{count} {name.replace('-', ' ')}" for name, count in counts.items() if count]
+        text = f"{plural(len(self.files), 'file')} compared: {', '.join(words) or 'none'}"
+        yield ("name" if self.ok else "violation"), f"{printable(self.target)}: {text}"
+
+
+@checked(source=PATH, target=PATH, include=NAMES, exclude=NAMES, variables=NAMES, drop=NAMES, progress=CALLBACK)
+def verify_many(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    bounds: Bounds | None = None,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    variables: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> FolderVerification:
+    """Compare the files of a folder with those of the same names in another one, whoever made them.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the folders. ``a.nc`` of the first one may be ``a.zarr`` in the second one, and the other way round.
+    bounds, variables, drop, threads
+        See `verify`; a name may be absent from some files.
+    include, exclude
+        Patterns of names of files, or of paths if they have a slash; by default all files that tamis reads.
+    progress
+        Called as by `verify`; the step is that of a file.
+
+    Raises
+    ------
+    FileError
+        If a folder cannot be listed, or the first one has no files. A file that cannot be read has the verdict
+        ``failed``.
+    """
+    choice = Choice.of(include, exclude)
+    listing = list_files([source], choice)
+    if not listing.files:
+        raise FileError(f"{os.fsdecode(source)}: expected a folder with HDF5, netCDF or Zarr files, found none").at(
+            path=source
+        )
+    report = progress or (lambda *_: None)
+    limits, names, left_out = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
+    verdicts = []
+    for number, path in enumerate(sorted(listing.files), 1):
+        step = Step(f"comparing {path}", number, len(listing.files))
+        other = _counterpart(Path(os.fsdecode(target), path))
+        if other is None:
+            verdicts.append(FileVerdict(path, "missing", "no such file in the second folder", 0.0))
+            continue
+        try:
+            result = run_verify(
+                listing.files[path].source,
+                other,
+                limits,
+                names,
+                left_out,
+                threads,
+                partial(_report, report, step),
+                optional_names=True,
+            )
+        except TamisError as error:
+            verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
+        else:
+            verdicts.append(_verdict_on(path, result))
+    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts))
+
+
+def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:
+    report(step, done, total)
+
+
+def _texts(names: Iterable[str]) -> Iterable[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _counterpart(path: Path) -> Path | None:
+    """Return the path of a target, also of one in another format; None if there is none."""
+    others = (path, path.with_suffix(".zarr"), path.with_suffix(".nc"), path.with_name(f"{path.name}.zarr"))
+    return next((other for other in others if other.exists()), None)
+
+
+def _verdict_on(path: str, result: Verification) -> FileVerdict:
+    errors = [float(item.tally.error) for item in result.datasets if item.tally is not None]
+    findings = (*result.problems, *result.violations)
+    largest = max(errors, default=0.0)
+    if findings:
+        more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
+        return FileVerdict(path, "failed" if result.problems else "different", f"{findings[0]}{more}", largest)
+    equal = all(item.status in ("equal", None) for item in result.datasets)
+    return FileVerdict(path, "equal" if equal else "within-bound", "", largest)

@@ -1,0 +1,249 @@
+"""Processes that make files: on this machine, or those of a Dask cluster.
+
+A process that a file ends takes nothing else with it: it is known which file that was, and another process starts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tamis.jobs.many.state import FileRecord
+from tamis.jobs.many.task import FileTask, run_task
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress
+
+_REPORT_SECONDS = 0.2
+_ENDING_SECONDS = 10.0
+
+
+class Reported(NamedTuple):
+    """The progress of a file."""
+
+    task: FileTask
+    step: str
+    done: int
+    total: int
+
+
+class Finished(NamedTuple):
+    """A file that was made, or failed."""
+
+    task: FileTask
+    record: FileRecord
+
+
+class Died(NamedTuple):
+    """A file whose process ended."""
+
+    task: FileTask
+    how: str
+
+
+Event = Reported | Finished | Died
+
+
+class Workers(Protocol):
+    """Processes that are given files."""
+
+    @property
+    def idle(self) -> int:
+        """How many more files they take now."""
+
+    def submit(self, task: FileTask) -> None:
+        """Begin a file."""
+
+    def events(self, seconds: float) -> Iterator[Event]:
+        """Wait, at most so long, and yield what happened."""
+
+    def stop(self) -> None:
+        """End all work; files that are being made are continued by a later run."""
+
+
+class LocalWorkers:
+    """Processes on this machine, each of which makes one file at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._workers = [_Worker() for _ in range(count)]
+
+    @property
+    def idle(self) -> int:
+        """How many more files they take now."""
+        return sum(worker.task is None for worker in self._workers)
+
+    def submit(self, task: FileTask) -> None:
+        """Begin a file."""
+        next(worker for worker in self._workers if worker.task is None).begin(task)
+
+    def events(self, seconds: float) -> Iterator[Event]:
+        """Wait, at most so long, and yield what happened."""
+        busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
+        for connection in wait([item for item in busy if item is not None], seconds):
+            event = busy[connection].event()  # type: ignore[index]  # of the connections that were given
+            if event is not None:
+                yield event
+
+    def stop(self) -> None:
+        """End the processes; each leaves its file so that a later run continues it."""
+        for worker in self._workers:
+            worker.ask_to_end()
+        for worker in self._workers:
+            worker.end()
+
+
+class _Worker:
+    """A process; it starts when it is first needed, and again after a file ended it."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.task: FileTask | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, task: FileTask) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        assert self.connection is not None
+        self.task = task
+        with suppress(BrokenPipeError, ConnectionResetError):  # `event` says how it ended
+            self.connection.send(task)
+
+    def _start(self) -> None:
+        from multiprocessing import Pipe
+
+        self.end()
+        self.connection, other = Pipe()
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({other.fileno()})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(other.fileno(),)
+        )
+        other.close()
+
+    def event(self) -> Event | None:
+        assert self.connection is not None
+        assert self.task is not None
+        task = self.task
+        try:
+            kind, value = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            how = self._ending()
+            self.task = None
+            self.end()
+            return Died(task, how)
+        if kind == "record":
+            self.task = None
+            return Finished(task, value)
+        return Reported(task, *value)
+
+    def _ending(self) -> str:
+        assert self._process is not None
+        try:
+            code = self._process.wait(_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "did not answer"
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def ask_to_end(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        if self._process is not None:
+            try:
+                self._process.wait(_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self.connection, self._process = None, None
+
+
+def serve(handle: int) -> None:
+    """Make files until the other side closes the connection."""
+    connection = Connection(handle)
+    ended: list[SystemExit] = []
+
+    def end(number: int, _: object) -> None:
+        if not ended:
+            ended.append(SystemExit(128 + number))
+            raise ended[0]
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to this process, too: the other side decides
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, ConnectionResetError):
+            return
+        record = run_task(task, _reporter(connection, ended))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.send(("record", record))
+
+
+def _reporter(connection: Connection, ended: list[SystemExit]) -> Progress:
+    """Return a function that reports now and then, and raises an end by a signal again that was lost."""
+    times = [0.0]
+
+    def report(step: str, done: int, total: int) -> None:
+        if ended:
+            raise ended[0]
+        if time.monotonic() - times[0] >= _REPORT_SECONDS:
+            times[0] = time.monotonic()
+            with suppress(BrokenPipeError, ConnectionResetError):  # nobody is there; the file is made all the same
+                connection.send(("progress", (str(step), done, total)))
+
+    return report
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster; a file is a task, which Dask gives to another worker if one ends."""
+
+    def __init__(self, client: Any) -> None:
+        import distributed
+        from distributed.scheduler import KilledWorker
+
+        self._client: Any = client
+        self._killed: type[Exception] = KilledWorker
+        self._wait: Callable[..., object] = distributed.wait
+        self._tasks: dict[Any, FileTask] = {}
+
+    @property
+    def idle(self) -> int:
+        """How many more files they take now: two for each thread, so that none waits for the next."""
+        threads: int = sum(self._client.nthreads().values())
+        return max(2 * threads, 1) - len(self._tasks)
+
+    def submit(self, task: FileTask) -> None:
+        """Begin a file."""
+        future = self._client.submit(_run_quietly, task, pure=False, key=f"tamis-{os.urandom(8).hex()}")
+        self._tasks[future] = task
+
+    def events(self, seconds: float) -> Iterator[Event]:
+        """Wait, at most so long, and yield what happened."""
+        with suppress(TimeoutError):
+            self._wait([*self._tasks], timeout=seconds, return_when="FIRST_COMPLETED")
+        for future in [item for item in self._tasks if item.done()]:
+            task = self._tasks.pop(future)
+            error = future.exception() if future.status == "error" else None
+            if error is None and future.status == "finished":
+                yield Finished(task, future.result())
+            elif isinstance(error, self._killed):
+                yield Died(task, "was ended, several times")
+            else:
+                yield Died(task, f"failed: {error!r}" if error else "was cancelled")
+
+    def stop(self) -> None:
+        """Cancel what has not begun."""
+        self._client.cancel([*self._tasks])
+
+
+def _run_quietly(task: FileTask) -> FileRecord:
+    return run_task(task, lambda *_: None)

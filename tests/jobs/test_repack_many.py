@@ -1,0 +1,411 @@
+"""Many files in one run: what is made, what is left alone, what is continued, and what is recorded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import kill_many
+import numpy as np
+import pytest
+
+import tamis
+from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.many.state import FileRecord, State, claim
+from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.many.workers import Died, LocalWorkers
+from tamis.jobs.repack.options import RepackOptions
+
+COMMAND = str(Path(sys.executable).parent / "tamis")
+RECIPE = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
+
+
+def write(path: Path, value: float = 0.0, name: str = "TS") -> Path:
+    """Write a file with a smooth field."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file[name] = np.add.outer(np.sin(np.arange(64) / 9), np.cos(np.arange(64) / 7)).astype("f4") + value
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder with two files, one below the other, and a file of another kind."""
+    write(tmp_path / "in" / "a.nc")
+    write(tmp_path / "in" / "deep" / "b.nc", 1.0)
+    (tmp_path / "in" / "notes.txt").write_text("of the author\n")
+    return tmp_path / "in"
+
+
+def run(*words: str | Path, code: int = 0, given: str = "") -> str:
+    """Run the command; return its standard output and error."""
+    env = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    words = tuple(map(str, words))
+    done = subprocess.run([COMMAND, *words], input=given, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the paths of all files that are not state."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path) for path in paths if path.parts[0] != ".tamis"}
+
+
+def test_folder_keeps_its_tree_and_the_bytes_of_single_runs(tree: Path, tmp_path: Path) -> None:
+    found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
+    assert found.ok
+    assert (found.files, found.done, found.made) == (2, 2, 2)
+    assert files_of(tmp_path / "out") == {"a.nc", "deep/b.nc"}
+    tamis.repack(tree / "deep" / "b.nc", tmp_path / "single.nc", RECIPE)
+    assert (tmp_path / "out" / "deep" / "b.nc").read_bytes() == (tmp_path / "single.nc").read_bytes()
+    assert found.worst is not None
+    assert 0 < found.worst.largest_error <= found.worst.bound == 0.1
+    assert any("notes.txt" in note for note in found.notes)
+
+
+def test_same_call_makes_nothing_twice_and_says_why_it_makes_anew(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1)
+    assert tamis.repack_many(tree, out, RECIPE, workers=1).made == 0
+    write(tree / "a.nc", 5.0)
+    (out / "deep" / "b.nc").unlink()
+    found = tamis.repack_many(tree, out, RECIPE, workers=1)
+    assert found.made == 2
+    assert found.again == {"the source was changed": 1, "the target is gone": 1}
+    other = tamis.repack_many(tree, out, {"TS": "zfp(accuracy=0.2)"}, workers=1)
+    assert other.again == {"other filters, chunks or options were requested": 2}
+
+
+def test_target_that_tamis_did_not_make_is_kept(tree: Path, tmp_path: Path) -> None:
+    old = write(tmp_path / "out" / "a.nc", 3.0).read_bytes()
+    found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
+    assert [failure.path for failure in found.failures] == ["a.nc"]
+    assert "File exists" in found.failures[0].message
+    assert (tmp_path / "out" / "a.nc").read_bytes() == old
+    assert tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1, overwrite=True).ok
+
+
+def test_damaged_file_fails_once_and_the_others_are_made(tree: Path, tmp_path: Path) -> None:
+    os.truncate(tree / "a.nc", 3000)
+    found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
+    assert not found.ok
+    assert [(failure.path, failure.attempts) for failure in found.failures] == [("a.nc", 1)]
+    assert "truncated" in found.failures[0].message
+    assert found.done == 1
+    write(tree / "a.nc")
+    assert tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1).ok
+
+
+def test_failed_file_stops_the_run_if_it_shall(tmp_path: Path) -> None:
+    for number in range(6):
+        path = write(tmp_path / "in" / f"{number}.nc")
+        with path.open("r+b") as file:
+            file.truncate(5000 - number)
+    found = tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1, keep_going=False)
+    assert (found.files, len(found.failures)) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [("skip", {"a.nc", "deep/b.nc"}), ("copy", {"a.nc", "deep/b.nc", "notes.txt"})]
+)
+def test_files_of_other_kinds_are_skipped_or_copied(tree: Path, tmp_path: Path, other: Any, expected: set[str]) -> None:
+    assert tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1, other=other).ok
+    assert files_of(tmp_path / "out") == expected
+
+
+def test_files_of_other_kinds_can_be_refused(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(tamis.FileError, match=r"notes\.txt: expected an HDF5, netCDF or Zarr file, found text"):
+        tamis.repack_many(tree, tmp_path / "out", RECIPE, other="fail")
+    assert not (tmp_path / "out").exists()
+
+
+def test_include_and_exclude_choose_files_of_folders(tree: Path, tmp_path: Path) -> None:
+    write(tree / "a.h5")
+    listed = [
+        set(list_files([tree], Choice(*choice)).files)
+        for choice in ((("*.h5",), ()), ((), ("deep/*", "*.txt")), (("a.*",), ("*.h5",)))
+    ]
+    assert listed == [{"a.h5"}, {"a.nc", "a.h5"}, {"a.nc"}]
+
+
+def test_two_sources_never_have_one_target(tree: Path, tmp_path: Path) -> None:
+    write(tmp_path / "more" / "a.nc")
+    with pytest.raises(tamis.ParameterError, match=r"expected different targets, got a\.nc for .*in/a\.nc and for"):
+        tamis.repack_many([tree, tmp_path / "more"], tmp_path / "out", RECIPE)
+    write(tree / "a.h5")
+    with pytest.raises(tamis.ParameterError, match=r"got a\.zarr for"):
+        tamis.repack_many(tree, tmp_path / "out", RECIPE, to="zarr")
+
+
+def test_overlapping_patterns_name_a_file_once(tree: Path, tmp_path: Path) -> None:
+    found = list_files([tree, str(tree / "*.nc"), tree / "a.nc"], Choice())
+    assert sorted(found.files) == ["a.nc", "deep/b.nc"]
+
+
+def test_folder_of_targets_inside_the_sources_is_not_listed(tree: Path) -> None:
+    tamis.repack_many(tree, tree / "small", RECIPE, workers=1)
+    assert tamis.repack_many(tree, tree / "small", RECIPE, workers=1).files == 2
+
+
+def test_zarr_stores_are_files_and_targets(tree: Path, tmp_path: Path) -> None:
+    assert tamis.repack_many(tree, tmp_path / "stores", RECIPE, workers=1, to="zarr").ok
+    assert {path.name for path in (tmp_path / "stores").rglob("*.zarr")} == {"a.zarr", "b.zarr"}
+    assert tamis.repack_many(tmp_path / "stores", tmp_path / "back", {"*": "deflate"}, workers=1, to="nc").ok
+    assert files_of(tmp_path / "back") == {"a.nc", "deep/b.nc"}
+    again = tamis.repack_many(tree, tmp_path / "stores", RECIPE, workers=1, to="zarr")
+    assert again.made == 0
+
+
+def test_name_may_be_absent_in_some_files(tree: Path, tmp_path: Path) -> None:
+    write(tree / "c.nc", name="T2")
+    found = tamis.repack_many(tree, tmp_path / "out", {"T2": "deflate"}, workers=1)
+    assert found.ok
+    assert "T2: this name matches no dataset, in 2 of 3 files" in found.notes
+
+
+def test_parts_are_disjoint_and_complete(tmp_path: Path) -> None:
+    for number in range(7):
+        write(tmp_path / "in" / f"{number}.nc")
+    counts = [
+        tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, workers=1, shard=(part, 3)).made
+        for part in (1, 2, 3)
+    ]
+    assert counts == [3, 2, 2]
+    assert tamis.status(tmp_path / "out").ok
+    with pytest.raises(tamis.ParameterError, match="expected a part such as 1/8"):
+        tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, shard=(4, 3))
+
+
+def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
+    for number in range(30):
+        write(tmp_path / "in" / f"{number}.nc", number)
+    words = [COMMAND, "repack", tmp_path / "in", f"{tmp_path / 'out'}/", "-f", f"TS:{RECIPE['TS']}", "--json", "-q"]
+    runs = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
+    results = [json.loads(process.communicate()[0]) for process in runs]
+    assert [process.returncode for process in runs] == [0, 0]
+    assert [result["done"] for result in results] == [30, 30]
+    assert sum(result["made"] for result in results) == 30
+    assert set(kill_many.lines_of(tmp_path / "out").values()) == {1}
+
+
+def test_file_that_is_being_made_elsewhere_is_waited_for(tree: Path, tmp_path: Path) -> None:
+    seen: list[tamis.FolderStatus] = []
+    tamis.repack_many(tree, tmp_path / "out", {}, workers=1)
+    with claim(tmp_path / "out", "a.nc") as is_ours:
+        assert is_ours
+        with claim(tmp_path / "out", "a.nc") as again:
+            assert not again
+        assert tamis.status(tmp_path / "out").running == 1
+    seen.append(tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1))
+    assert seen[0].made == 2
+
+
+class Deadly(str):
+    """A path that ends the process that it is sent to."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return eval, (f"(os := __import__('os')).getpid() != {os.getpid()} and os._exit(9) or 'here'",)
+
+
+def test_process_that_a_file_ends_is_replaced(tree: Path, tmp_path: Path) -> None:
+    listing = list_files([tree], Choice())
+    file = listing.files["a.nc"]
+    options = FolderOptions(str(tmp_path), RepackOptions.asked(RECIPE))
+    workers = LocalWorkers(1)
+    try:
+        workers.submit(FileTask(file._replace(source=Deadly(file.source)), options))
+        events = []
+        while not events:
+            events += workers.events(1.0)
+        assert isinstance(events[0], Died)
+        assert events[0].how == "ended with exit code 9"
+        assert workers.idle == 1
+    finally:
+        workers.stop()
+
+
+def test_file_that_ends_three_processes_is_set_aside(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = list_files([tree], Choice())
+    listing.files["a.nc"] = listing.files["a.nc"]._replace(source=Deadly(listing.files["a.nc"].source))
+    monkeypatch.setattr("tamis.jobs.many.job.list_files", lambda *_: listing)
+    found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
+    (failure,) = found.failures
+    assert (failure.path, failure.attempts, failure.kind) == ("a.nc", 3, "ProcessError")
+    assert "ended with exit code 9: it is set aside" in failure.message
+    assert found.done == 1
+
+
+def test_torn_and_damaged_lines_cost_only_their_files(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1)
+    (state,) = (out / ".tamis").glob("state-*.jsonl")
+    lines = state.read_bytes().splitlines(keepends=True)
+    state.write_bytes(lines[0] + b'{"schema": 1, "path"\n' + lines[1][:-20])
+    known = State(out)
+    known.refresh()
+    assert (len(known.known), known.damaged) == (1, 1)
+    found = tamis.repack_many(tree, out, RECIPE, workers=1)
+    assert found.ok
+    assert found.made == 1
+
+
+def test_record_is_read_as_it_was_written() -> None:
+    record = FileRecord(
+        "a\udcff.nc", "failed", "/x", recipe="k", error={"kind": "FileError", "message": "m"}, notes=("n",)
+    )
+    assert FileRecord.from_line(record.to_line()) == record
+    assert FileRecord.from_line(b'{"schema": 9}') is None
+
+
+def test_dry_run_writes_nothing(tree: Path, tmp_path: Path) -> None:
+    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:deflate", "--dry-run")
+    assert "2 of 2 files to be made" in text
+    assert not (tmp_path / "out").exists()
+    preview = tamis.preview_repack_many(tree, tmp_path / "out", RECIPE, include="*.nc")
+    assert [(file.path, file.action, file.reason) for file in preview.files] == [
+        ("a.nc", "repack", ""),
+        ("deep/b.nc", "repack", ""),
+    ]
+
+
+def test_replaced_files_keep_mode_times_and_attributes(tree: Path) -> None:
+    path = tree / "a.nc"
+    path.chmod(0o640)
+    os.utime(path, ns=(10**18, 10**18))
+    os.setxattr(path, "user.mine", b"kept")
+    before = path.stat()
+    found = tamis.repack_many(tree, None, RECIPE, workers=1, replace=True)
+    after = path.stat()
+    assert found.ok
+    assert (after.st_mode, after.st_mtime_ns, after.st_uid) == (before.st_mode, before.st_mtime_ns, before.st_uid)
+    assert after.st_size < before.st_size
+    assert os.getxattr(path, "user.mine") == b"kept"
+    assert str(tamis.inspect(path)["TS"].pipeline).startswith("zfp")
+    assert files_of(tree) == {"a.nc", "deep/b.nc", "notes.txt"}
+    assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).made == 0
+
+
+def test_replaced_originals_can_be_kept(tree: Path, tmp_path: Path) -> None:
+    old = (tree / "deep" / "b.nc").read_bytes()
+    tamis.repack_many(tree, None, RECIPE, workers=1, replace=True, keep_originals=tmp_path / "old")
+    assert files_of(tmp_path / "old") == {"a.nc", "deep/b.nc"}
+    assert (tmp_path / "old" / "deep" / "b.nc").read_bytes() == old
+
+
+def test_links_are_not_replaced_and_hard_links_only_if_told(tree: Path, tmp_path: Path) -> None:
+    (tree / "link.nc").symlink_to("a.nc")
+    os.link(tree / "deep" / "b.nc", tmp_path / "other.nc")
+    old = (tmp_path / "other.nc").read_bytes()
+    found = tamis.repack_many(tree, None, RECIPE, workers=1, replace=True)
+    assert [failure.path for failure in found.failures] == ["deep/b.nc"]
+    assert "has 1 other hard link" in found.failures[0].message
+    assert any("link.nc" in note for note in found.notes)
+    assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True, break_hard_links=True).ok
+    assert (tmp_path / "other.nc").read_bytes() == old != (tree / "deep" / "b.nc").read_bytes()
+
+
+def test_zarr_stores_are_replaced_as_a_whole(tree: Path, tmp_path: Path) -> None:
+    tamis.repack_many(tree / "a.nc", tmp_path / "stores", {}, workers=1, to="zarr")
+    store = tmp_path / "stores" / "a.zarr"
+    assert tamis.repack_many(store, None, {"TS": "deflate(9)"}, workers=1, replace=True).ok
+    assert "deflate" in str(tamis.inspect(store)["TS"].pipeline)
+    assert sorted(path.name for path in store.parent.iterdir()) == [".tamis", "a.zarr"]
+
+
+def test_replacement_that_was_made_before_a_kill_is_recognized(tree: Path) -> None:
+    tamis.repack_many(tree, None, RECIPE, workers=1, replace=True)
+    (state,) = (tree / ".tamis").glob("state-*.jsonl")
+    lines = [line for line in state.read_bytes().splitlines(keepends=True) if b'"replacing"' in line]
+    state.write_bytes(b"".join(lines))
+    before = {path: path.stat().st_ino for path in tree.rglob("*.nc")}
+    assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).ok
+    assert {path: path.stat().st_ino for path in tree.rglob("*.nc")} == before
+
+
+def test_manifest_lists_and_checks_every_file(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1, checksums=True)
+    record = tamis.manifest(out)
+    rows = [*csv.DictReader(io.StringIO(record.to_csv()))]
+    assert [(row["path"], row["dataset"], float(row["bound"])) for row in rows] == [
+        ("a.nc", "/TS", 0.1),
+        ("deep/b.nc", "/TS", 0.1),
+    ]
+    assert all(len(row["target_sha256"]) == len(row["source_sha256"]) == 64 for row in rows)
+    assert record.to_markdown().count("\n") == 4
+    for path in (out / ".tamis").glob("state-*"):
+        path.unlink()  # the manifest alone travels with a copy
+    assert tamis.manifest(out) == record
+    assert tamis.check_manifest(out).ok
+    with (out / "a.nc").open("r+b") as file:
+        file.write(b"x")
+    (out / "deep" / "b.nc").rename(out / "c.nc")
+    found = tamis.check_manifest(out)
+    assert (found.unchanged, found.changed, found.missing, found.unknown) == (0, ("a.nc",), ("deep/b.nc",), ("c.nc",))
+    assert "a.nc: changed since it was made" in run("manifest", out, "--check", code=3)
+
+
+def test_command_ends_with_its_exit_code(tree: Path, tmp_path: Path) -> None:
+    out = f"{tmp_path / 'out'}/"
+    assert "2 of 2 files done" in run("repack", tree, out, "-f", "TS:deflate")
+    assert "2 of 2 files done" in run("status", out)
+    assert json.loads(run("status", out, "--json"))["done"] == 2
+    assert run("manifest", out, "--format", "markdown").startswith("| file | dataset |")
+    os.truncate(tree / "a.nc", 3000)
+    assert "truncated" in run("repack", tree, out, "-f", "TS:deflate", code=1)
+    assert "1 failed" in run("status", out, code=1)
+    assert "expected a folder with targets" in run("status", tree, code=1)
+    assert "expected --yes" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
+    assert "expected several files" in run("repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2)
+    assert "expected a part" in run("repack", tree, out, "--shard", "3/2", code=2)
+    assert "Missing argument" in run("repack", tree, code=2)
+    assert "no scheduler" in run("repack", tree, out, "--scheduler", "tcp://127.0.0.1:1", code=1)
+
+
+def test_missed_bound_is_told_by_the_exit_code(tree: Path, tmp_path: Path) -> None:
+    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:zfp(accuracy=0.5)", "--require", "TS:psnr=500", code=3)
+    assert "2 failed" in text
+
+
+def test_names_of_files_come_from_a_list(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    run("repack", "--files-from", "-", f"{tmp_path / 'out'}/", "-f", "TS:deflate", given="deep/b.nc\n\na.nc\n")
+    assert files_of(tmp_path / "out") == {"a.nc", "deep/b.nc"}
+    with pytest.raises(tamis.ParameterError, match="expected a path below the working folder"):
+        list_files([], Choice(), None, ["../x.nc"])
+
+
+def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    tamis.repack_many(tree, tmp_path / "here", RECIPE, workers=1)
+    os.truncate(write(tree / "bad.nc"), 3000)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = tamis.repack_many(tree, tmp_path / "there", RECIPE, client=client)
+    assert (found.done, [failure.path for failure in found.failures]) == (2, ["bad.nc"])
+    for name in ("a.nc", "deep/b.nc"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+def test_kills_of_processes_and_runs_lose_nothing() -> None:
+    assert not kill_many.check(10, 2, 1, 0)
+    assert not kill_many.check(10, 2, 1, 1, replace=True)
+
+
+@pytest.mark.check
+def test_fifty_kills_of_processes_and_twenty_of_runs_lose_nothing() -> None:
+    assert not kill_many.check(200, 25, 10, 2)
+    assert not kill_many.check(200, 25, 10, 3, replace=True)
