@@ -60,7 +60,7 @@ LIBRARIES = {
     "zfpy": "",
     "h5netcdf": "xarray",
     "xarray": "xarray",
-    "matplotlib": "",
+    "matplotlib": "jobs/plan",
 }
 MAX_LINES = 600
 

@@ -47,13 +47,17 @@ class Pcodec(OneNumber):
         return self.requested
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress the values, in the order of memory."""
+        """Compress the values, in the order of memory; raises ParameterError for others than `stored` takes."""
+        self.stored(chunk)
+        if len(data) != chunk.nbytes:
+            raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
         config = self.module("pcodec").ChunkConfig(compression_level=self.level)
         encoded: bytes = self.module("pcodec.standalone").simple_compress(np.frombuffer(data, chunk.dtype), config)
         return encoded
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress to the values of a chunk; the stream itself has the level."""
+        self.stored(chunk)
         values = np.empty(chunk.size, chunk.dtype)
         try:
             progress = self.module("pcodec.standalone").simple_decompress_into(bytes(data), values)

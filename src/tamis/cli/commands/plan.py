@@ -103,7 +103,13 @@ _SAMPLE = "16MB"
     type=FILE,
     help="Write the recipe to a TOML file, for `tamis repack --recipe`.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the recipe file (-o) if it exists.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=FILE,
+    help="Draw the candidates, ratio against largest error and speed, into an SVG, PNG or PDF file.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the recipe (-o) and the picture (--plot) if they exist.")
 @output_options
 def command(
     files: tuple[str, ...],
@@ -113,6 +119,7 @@ def command(
     everything: bool,
     compare: str,
     recipe_out: str | None,
+    plot: str | None,
     overwrite: bool,
     quiet: bool,
     log: str | None,
@@ -121,9 +128,9 @@ def command(
 ) -> None:
     """Measure which filters preserve what you want of FILES, and print them as options of `tamis repack`.
 
-    Only the recipe is written, with -o. The numbers are predictions from a sample of each variable; repack proves the
-    bound of the filters, value by value. Coordinates, bounds, flags and integers stay lossless unless they are named,
-    and several files get the same filters.
+    Only the recipe is written, with -o, and a picture, with --plot. The numbers are predictions from a sample of each
+    variable; repack proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay
+    lossless unless they are named, and several files get the same filters.
 
     \b
     WANT is one limit or several, all of which must hold:
@@ -155,6 +162,12 @@ def command(
         files = tuple(files_of(files))
         if recipe_out is not None:
             check_new(recipe_out, files, overwrite=overwrite)
+        if plot is not None:
+            from tamis.jobs.plan.plot import check_picture, save
+
+            check_picture(plot)
+            others = files if recipe_out is None else (*files, recipe_out)
+            check_new(plot, others, overwrite=overwrite, what="the picture")
         with ended_by_signals() as check, output.progress(check) as progress:
             result = tamis.plan(
                 files,
@@ -167,4 +180,6 @@ def command(
             )
         if recipe_out is not None:
             result.dump(recipe_out, overwrite=overwrite)
+        if plot is not None:
+            save(result, plot)
         output.result(result)

@@ -16,6 +16,8 @@ from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy, Recipe
 
 _SURE = 1.1
@@ -299,6 +301,23 @@ class Plan(DatasetsResult[PlannedVariable]):
         self.recipe.dump(
             path, overwrite=overwrite, evidence={variable.path: variable.evidence for variable in self.datasets}
         )
+
+    def plot(self) -> Figure:
+        """Return a figure of matplotlib that notebooks show: the ratio against the largest error, and against speed.
+
+        Each variable has a row, each candidate a point with the range of its ratio, and the chosen one a ring; a dotted
+        line is the present ratio.
+
+        Raises
+        ------
+        MissingFilterError
+            If matplotlib is not installed.
+        ParameterError
+            If no variable has candidates.
+        """
+        from tamis.jobs.plan.plot import figure_of
+
+        return figure_of(self)
 
     @property
     def options(self) -> str:

@@ -220,13 +220,19 @@ def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
             raise
 
 
-def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:
-    """Raise an error if a recipe could not be written, or has the name of another file of the run."""
+def check_new(
+    path: str | os.PathLike[str],
+    others: Iterable[str | os.PathLike[str]],
+    *,
+    overwrite: bool,
+    what: str = "the recipe",
+) -> None:
+    """Raise an error if a file could not be written, or has the name of another file of the run."""
     for other in others:
         is_same_file = os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
         if is_same_file or os.path.realpath(path) == os.path.realpath(other):
             raise ParameterError(
-                f"{os.fspath(path)}: expected a name for the recipe that is not that of an input or the target"
+                f"{os.fspath(path)}: expected a name for {what} that is not that of an input or the target"
             )
     if os.path.exists(path) and not overwrite:
         raise _there_already(path)

@@ -1,0 +1,105 @@
+"""A picture of a plan: the ratio of each candidate against its largest error and its speed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.formatting import ratio_text
+from tamis.rounding import Pack
+from tamis.safety.library_errors import disk_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tamis.jobs.plan.result import Candidate, Plan, PlannedVariable
+
+ENDINGS = (".svg", ".png", ".pdf")
+"""Endings of names of pictures."""
+_COLORS = {
+    "lossless": "#000000",
+    "rounded": "#0072b2",
+    "packed": "#d55e00",
+    "zfp": "#009e73",
+    "sperr": "#cc79a7",
+    "sz3": "#e69f00",
+}
+_WIDTH_INCHES, _LEAST_INCHES, _LINE_INCHES = 12.0, 3.0, 0.19
+"""Size of the figure, and of a row: as high as its legend."""
+
+
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Raise ParameterError if a name is not that of a picture."""
+    if not os.fspath(path).lower().endswith(ENDINGS):
+        raise ParameterError(f"expected a picture whose name ends in {', '.join(ENDINGS)}, got {os.fspath(path)!r}")
+
+
+def figure_of(plan: Plan) -> Figure:
+    """Return a figure with a row for each variable; see `Plan.plot`."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingFilterError("a picture needs matplotlib, not installed here: pip install 'tamis[plot]'") from error
+    if "IPython" in sys.modules:
+        importlib.import_module("matplotlib.pyplot")  # a notebook shows figures only then
+    variables = [variable for variable in plan.datasets if variable.candidates]
+    if not variables:
+        raise ParameterError("expected a plan with candidates to draw, got one without")
+    heights = [max(_LEAST_INCHES, _LINE_INCHES * len(variable.candidates)) for variable in variables]
+    figure = Figure(figsize=(_WIDTH_INCHES, sum(heights)), layout="constrained")
+    rows = figure.subplots(len(variables), 2, squeeze=False, sharey="row", height_ratios=heights)
+    for (by_error, by_speed), variable in zip(rows, variables, strict=True):
+        _draw(by_error, by_speed, variable)
+    return figure
+
+
+def save(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """Write the picture of a plan into a file."""
+    check_picture(path)
+    figure = figure_of(plan)
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
+
+
+def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:
+    """Draw the candidates of a variable, with their numbers in the legend; a ring marks the chosen one."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    for number, candidate in enumerate(variable.candidates, start=1):
+        is_chosen = candidate.filters == variable.filters
+        text = f"{number}  {candidate.filters}, {ratio_text(candidate.ratio)}{' (chosen)' if is_chosen else ''}"
+        margins = [[candidate.ratio - candidate.ratio_low], [candidate.ratio_high - candidate.ratio]]
+        color = _COLORS[_kind(candidate)]
+        for axes, x in ((by_error, candidate.largest_error), (by_speed, candidate.write_mbs)):
+            axes.errorbar([x], [candidate.ratio], yerr=margins, fmt="o", ms=5, color=color, label=text)
+            if is_chosen:
+                axes.plot([x], [candidate.ratio], "o", ms=13, mfc="none", mec=color, mew=1.5)
+        place = candidate.write_mbs, candidate.ratio
+        by_speed.annotate(str(number), place, (5, 3), textcoords="offset points", fontsize=7)
+    by_error.set_title(f"{variable.path}, {variable.want}", loc="left", fontsize=10)
+    by_error.set(xlabel="largest error on the sample", ylabel="ratio")
+    by_error.margins(x=0.1)
+    by_speed.set(xlabel="MB/s written and proven in one thread", xscale="log")
+    by_speed.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    by_speed.xaxis.set_major_formatter("{x:g}")
+    by_speed.xaxis.set_minor_formatter(NullFormatter())
+    if variable.source_ratio is not None:
+        for axes in (by_error, by_speed):
+            axes.axhline(variable.source_ratio, color="#999999", lw=1, ls=":")
+    by_error.set_ylim(bottom=0)
+    by_speed.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
+
+
+def _kind(candidate: Candidate) -> str:
+    filters = candidate.pipeline
+    if filters.error_bound == 0:
+        return "lossless"
+    if filters.bounded is not None:
+        return filters.bounded.name
+    return "packed" if isinstance(filters.rounding, Pack) else "rounded"
