@@ -91,7 +91,9 @@ class Parts(Sequence[Region]):
 
     def without(self, numbers: NDArray[np.int64]) -> Parts:
         """Return these parts without some of them."""
-        return Parts(self.grid, np.setdiff1d(as_array(self.numbers), numbers, assume_unique=True))
+        if np.array_equal(own := as_array(self.numbers), numbers):
+            return Parts(self.grid, range(0))
+        return Parts(self.grid, np.setdiff1d(own, numbers, assume_unique=True))
 
     def touching(self, grid: Grid) -> Parts:
         """Return the parts of another grid that overlap any of these."""

@@ -108,7 +108,7 @@ def metadata_3(array: Described) -> Json:
     """Return the content of ``zarr.json`` of an array."""
     if not has_type(array.dtype, 3):
         raise FileError(f"{array.path}: expected a type that Zarr 3 has, got {array.dtype}").at(dataset=array.path)
-    if array.codecs.version_3 is None:
+    if (codecs := array.codecs.version_3) is None:
         raise FileError(
             f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
         ).at(dataset=array.path)
@@ -123,7 +123,7 @@ def metadata_3(array: Described) -> Json:
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*array.chunk_shape]}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": _json_fill(array.fill_value, array.dtype),
-        "codecs": [*array.codecs.version_3],
+        "codecs": [*codecs],
         "attributes": attributes,
         "dimension_names": [*array.dimensions],
         "storage_transformers": [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -267,3 +268,18 @@ def test_create_group_without_a_name_refused(name: str, tmp_path: Path) -> None:
         with pytest.raises(ParameterError, match="expected the name of a group, got"):
             create_group(file, name)
         assert (list(file), file.id.get_filesize()) == ([], before)
+
+
+def test_age_of_a_group_is_not_read_from_freed_memory(tmp_path: Path) -> None:
+    """h5py's header of an object points into the facts of the object, and does not keep them."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_group("g").attrs["a"] = 1
+        file.create_group("new", track_order=True)
+    ask = (
+        "import sys, h5py; from tamis.formats.hdf5.tree.create import is_old_group; file = h5py.File(sys.argv[1]);"
+        "print(is_old_group(file['g'].id), is_old_group(file['new'].id))"
+    )
+    environment = {**os.environ, "PYTHONMALLOC": "debug"}  # which overwrites what is freed
+    line = [sys.executable, "-c", ask, str(tmp_path / "a.h5")]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["True", "False"]

@@ -222,8 +222,10 @@ def is_old_group(group: h5g.GroupID) -> bool:
     """
     if bare_address(group) is not None:
         return True
-    old_links = calls.has("H5Gget_info") and calls.link_storage(group) == calls.SYMBOL_TABLE
-    return old_links and h5o.get_info(group).hdr.version == _OLD_HEADER
+    if not calls.has("H5Gget_info") or calls.link_storage(group) != calls.SYMBOL_TABLE:
+        return False
+    info = h5o.get_info(group)  # which must live as long as its parts: h5py's point into it
+    return bool(info.hdr.version == _OLD_HEADER)
 
 
 def group_id(group: h5py.Group) -> h5g.GroupID:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -104,6 +106,9 @@ def _damage(path: Path, text: str) -> FileError:
     return FileError(f"{path}: {text}: the file is truncated or damaged").at(path=path)
 
 
+_FEW = 16
+"""Limit of chunks whose files are looked for by name."""
+
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -125,16 +130,27 @@ class ChunkFiles:
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""
-        numbers, sizes = [], []
         try:
-            for key, entry in _files_in(self.folder, ""):
-                if (number := self._number_of(key)) is not None:
-                    numbers.append(number)
-                    sizes.append(entry.stat().st_size)
+            found = [*self._asked()] if math.prod(self.counts) <= _FEW else []
+            found = found or sorted(self._found())  # none may be due to a folder that cannot be listed
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
-        order = np.argsort(known := np.array(numbers, np.int64))
-        return known[order], np.array(sizes, np.int64)[order]
+        table = np.array(found, np.int64).reshape(-1, 2)
+        return table[:, 0].copy(), table[:, 1].copy()
+
+    def _asked(self) -> Iterator[tuple[int, int]]:
+        """Yield number and size of the stored chunks of a small grid, without listing folders."""
+        for number in range(math.prod(self.counts)):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(self.path_of(number))
+                if not stat.S_ISDIR(status.st_mode):
+                    yield number, status.st_size
+
+    def _found(self) -> Iterator[tuple[int, int]]:
+        """Yield number and size of the stored chunks."""
+        for key, entry in _files_in(self.folder, ""):
+            if (number := self._number_of(key)) is not None:
+                yield number, entry.stat().st_size
 
     def _number_of(self, key: str) -> int | None:
         """Return the number of the chunk with a key; None if it is not the key of a chunk of the grid."""
