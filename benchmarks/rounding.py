@@ -3,6 +3,9 @@
 netCDF-C's own loop, ``nc4_convert_type`` of the libnetcdf that netCDF4 brings along, is called with the same values
 in turns with ours; both results must have the same bits. Medians of CPU seconds, in one thread, for 4 MiB of values:
 a *field* without missing values, and one with 30 % of *fill* values. A high number is good.
+
+Packing is measured on smooth fields in chunks of 4 MiB: the search for the range; the codes, each of which is proven
+for both types of readers; codes and szip(nn,16); and a whole write, where szip's chunk is decoded and compared, too.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from turns import times_in_turns
 
 import tamis
 from tamis import _native
-from tamis.rounding import KINDS, Rounding, relative_error
+from tamis.rounding import KINDS, PackingRange, Rounding, relative_error
 
 NBYTES = 4 << 20
 FILL = 9.969209968386869e36
@@ -67,6 +70,43 @@ def measure(dtype: str, share: float, rounding: Rounding, rounds: int) -> str:
     )
 
 
+def measure_pack(dtype: str, share: float, rounds: int) -> str:
+    """One row of the table of packing."""
+    random = np.random.default_rng(0)
+    side = math.isqrt(NBYTES // np.dtype(dtype).itemsize)
+    waves = np.sin(np.arange(side) / 50)
+    values = (280 + 20 * waves[:, None] * waves + 0.1 * random.normal(size=(side, side))).astype(dtype)
+    values[random.random(values.shape) < share] = FILL
+    copied, marks = np.empty_like(values), np.array([FILL], dtype)
+    packing, szip = tamis.Pack(bound=0.1), tamis.Pipeline.parse("szip(nn,16)")
+    codes = packing.codes(values.dtype, PackingRange.of(values, marks))
+    chunk = tamis.filters.ChunkType(codes.dtype, values.shape)
+    packed = codes.pack(values)[0]
+    encoded, mask = szip.encode(packed)
+
+    def written() -> None:
+        integers = codes.pack(values)[0]
+        data, skipped = szip.encode(integers)
+        assert (szip.decode(data, skipped, chunk) == integers).all()
+
+    calls = [
+        lambda: PackingRange.of(values, marks),
+        lambda: codes.pack(values),
+        lambda: szip.encode(codes.pack(values)[0]),
+        written,
+        lambda: szip.decode(encoded, mask, chunk),
+        lambda: np.copyto(copied, values),
+    ]
+    *seconds, copy_time = map(statistics.median, times_in_turns(calls, rounds, time.process_time))
+    names = ("range", "codes", "codes and szip", "written and proven", "szip decoded")
+    nbytes = values.nbytes
+    speeds = [f"{name} {nbytes / spent / 1e9:5.2f} GB/s" for name, spent in zip(names, seconds, strict=True)]
+    return (
+        f"{dtype}  {'fill ' if share else 'field'}  {packing!s:22} {', '.join(speeds)},"
+        f" memcpy {nbytes / copy_time / 1e9:.2f} GB/s, ratio {nbytes / len(encoded):.1f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15, help="calls of each")
@@ -75,6 +115,7 @@ def main() -> None:
         for share in (0.0, 0.3):
             for rounding in (tamis.BitRound(7), tamis.Granular(3), tamis.BitGroom(3)):
                 print(measure(dtype, share, rounding, arguments.rounds))
+            print(measure_pack(dtype, share, arguments.rounds))
 
 
 if __name__ == "__main__":
