@@ -53,6 +53,11 @@ class DescribedArray:
         return None
 
     @property
+    def reader_package(self) -> str:
+        """See `StoredArray.reader_package`."""
+        return ""
+
+    @property
     def absent_files(self) -> tuple[str, ...]:
         """See `StoredArray.absent_files`."""
         return ()

@@ -293,6 +293,11 @@ class StoredArray(Protocol):
         """Why the values cannot be read correctly, judging by filters; empty otherwise."""
 
     @property
+    def reader_package(self) -> str:
+        """The package that the library of the format needs for the codecs; empty if it needs none."""
+        ...
+
+    @property
     def absent_files(self) -> tuple[str, ...]:
         """Missing files that have some of the values: readers may get fill values instead."""
         ...

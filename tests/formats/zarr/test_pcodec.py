@@ -164,3 +164,22 @@ def test_plan_for_zarr_chooses_what_stock_zarr_python_reads(tmp_path: Path, zarr
         tamis.repack(SAMPLE, out, {"TS": text}, zarr_format=zarr_format)
         metadata = (out / "TS" / (".zarray" if zarr_format == 2 else "zarr.json")).read_text()
         assert not any(ours in metadata for ours in ("tamis", "zfp", "reshape"))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("filters", "package"),
+    [("shuffle|deflate(4)", ""), ("pcodec(8)", "pcodec"), ("zfp(accuracy=1e-9)|shuffle|deflate(4)", "tamis")],
+)
+def test_package_that_readers_need_is_named(
+    tmp_path: Path, zarr_format: Literal[2, 3], filters: str, package: str
+) -> None:
+    values = ramp("f4")
+    values[0, :3] = np.nan  # these chunks are stored without zfp, which only tamis' own codec can say
+    xarray.Dataset({"v": (("a", "b", "c"), values)}).to_netcdf(tmp_path / "a.nc")
+    chunks = {"v": (2, 20, 30)}
+    out = tmp_path / "a.zarr"
+    result = tamis.repack(tmp_path / "a.nc", out, {"v": filters}, chunks=chunks, zarr_format=zarr_format)
+    notes = [note for note in result["v"].notes if note.startswith("zarr-python reads it")]
+    assert notes == ([f"zarr-python reads it where {package} is installed"] if package else [])
+    assert str(tamis.inspect(out)["v"].readers) == (f"Zarr with {package}" if package else "Zarr")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,9 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         )
     companion_notes, problem = _companion(dataset)
     missing = dataset.missing
+    own_readers = readers(pipeline.filters if chunking is None else chunking.applied_filters)
+    if package := dataset.reader_package:
+        own_readers = replace(own_readers, words=f"{own_readers.words} with {package}")
     return DatasetInfo(
         path=name,
         shape=shape,
@@ -115,7 +119,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         stored_nbytes=dataset.stored_nbytes if chunking is None else stored_nbytes,
         total_chunks=math.prod(chunking.counts) if chunking else 0,
         chunk_groups=_groups(pipeline, masks),
-        readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
+        readers=own_readers,
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         zfp_better=better_for_zfp(chunking) if chunking else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset),

@@ -47,6 +47,8 @@ def written_notes(
     after += 0 if companion is None else companion.stored_nbytes
     if after > before and compresses(plan.pipeline):
         yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
+    if package := target.reader_package:
+        yield f"zarr-python reads it where {package} is installed"
     for text, count in written.skipped.items():
         yield f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
     yield from _missing_note(plan, written, companion)

@@ -139,6 +139,9 @@ def _check_extents(path: str, name: str, extents: tuple[Any, ...], nbytes: int) 
 
 _MARK_NBYTES = len(MASK_MARK) + 4
 
+_PACKAGES = {"tamis.pipeline": "tamis", "pcodec": "pcodec"}
+"""Packages that zarr-python needs for codecs, beside numcodecs."""
+
 
 class ZarrArray(PartByPart, DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
@@ -260,6 +263,12 @@ class ZarrArray(PartByPart, DescribedArray):
     def _chunk_codecs(self) -> Sequence[dict[str, Any]]:
         """The codecs of a chunk, also in a shard."""
         return self.codecs if self._shard_form is None else self._shard_form.codecs
+
+    @property
+    def reader_package(self) -> str:
+        """Tamis for its own codec, or pcodec."""
+        names = {str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.") for codec in self._chunk_codecs}
+        return next((package for name, package in _PACKAGES.items() if name in names), "")
 
     @property
     def codec_text(self) -> str:
