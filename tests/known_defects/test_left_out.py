@@ -206,3 +206,13 @@ def test_u58_links_and_references_that_zarr_cannot_have_are_named(tmp_path: Path
     for path, text in lost.items():
         assert f"note: {path}: {text} is left out" in done.stdout
     assert not [note for note in tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {}).notes if "left out" in note]
+
+
+@pytest.mark.parametrize(("form", "name"), [(2, ".zarray"), (2, ".zattrs"), (2, ".zmetadata"), (3, "zarr.json")])
+def test_u58_names_of_metadata_files_are_refused_with_what_to_leave_out(form: int, name: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file[name], file[f"g/{name}"] = np.arange(3), 1.5, np.arange(2)
+    done = run("repack", "--zarr-format", str(form), "a.h5", "a.zarr", folder=tmp_path)
+    assert done.returncode == 1
+    assert f"/{name}: expected a name other than those of Zarr's metadata" in done.stderr
+    assert run(*done.stderr.splitlines()[-1].split()[1:], folder=tmp_path).returncode == 0

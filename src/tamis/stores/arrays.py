@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import posixpath
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -17,7 +17,7 @@ from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable, groups_by_parent
 from tamis.stores.protocols import Arrays, Readers, StoredArray
 
 if TYPE_CHECKING:
@@ -222,11 +222,17 @@ _CHAR, _STRING = CdlType("char", "char", nbytes=1), CdlType("string", "string")
 
 def header_of(model: DataModel, arrays: Mapping[str, StoredArray], codecs: Mapping[str, str] | None = None) -> Header:
     """Return the header of a store without types of its own."""
-    return Header(_group(model, "/", arrays, codecs or {}, {}), model.kind, {})
+    inner = groups_by_parent(model.group_paths())
+    return Header(_group(model, "/", inner, arrays, codecs or {}, {}), model.kind, {})
 
 
 def _group(
-    model: DataModel, path: str, arrays: Mapping[str, StoredArray], codecs: Mapping[str, str], around: Mapping[str, str]
+    model: DataModel,
+    path: str,
+    inner: Mapping[str, Sequence[str]],
+    arrays: Mapping[str, StoredArray],
+    codecs: Mapping[str, str],
+    around: Mapping[str, str],
 ) -> HeaderGroup:
     group = model.group(path)
     owners = {**around, **dict.fromkeys(group.dimensions, path)}
@@ -237,8 +243,7 @@ def _group(
             left_out[name] = f"CDL has no type {variable.dtype}"
             continue
         variables.append(_variable(name, kind, variable, arrays[variable.path], codecs, owners))
-    inner = [other for other in model.group_paths(path) if other != path and posixpath.dirname(other) == path]
-    groups = tuple(_group(model, other, arrays, codecs, owners) for other in inner)
+    groups = tuple(_group(model, other, inner, arrays, codecs, owners) for other in inner.get(path, ()))
     attributes = tuple(_attributes(group.attributes))
     return HeaderGroup(path, (), group.dimensions, tuple(variables), attributes, groups, left_out)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -230,6 +230,15 @@ class DataModel(Protocol):
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, each once."""
+
+
+def groups_by_parent(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the paths of groups by that of the group that they are in."""
+    inner: dict[str, list[str]] = {}
+    for path in paths:
+        if path != "/":
+            inner.setdefault(posixpath.dirname(path), []).append(path)
+    return inner
 
 
 USER_FORMS = ("enum", "opaque", "vlen", "compound")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import os
+import pstats
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -256,3 +258,22 @@ def test_command_prints_the_header_and_refuses_other_forms(tmp_path: Path) -> No
     assert (done.exit_code, done.stdout) == (0, cdl_header(SAMPLE))
     assert CliRunner().invoke(main, ["inspect", "--cdl", "--json", str(SAMPLE)]).exit_code == 2
     assert CliRunner().invoke(main, ["inspect", "--cdl", str(tmp_path / "none.nc")]).exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.zarr"])
+def test_cdl_of_many_groups_takes_calls_in_proportion(name: str, tmp_path: Path) -> None:
+    counts = []
+    for count in (150, 300):
+        with h5py.File(tmp_path / f"{count}.h5", "w") as file:
+            for number in range(count):
+                file.create_group(f"g/m{number}")
+        path = tmp_path / f"{count}.h5"
+        if name == "a.zarr":
+            path = tmp_path / f"{count}.zarr"
+            tamis.repack(tmp_path / f"{count}.h5", path, {})
+        profile = cProfile.Profile()
+        profile.enable()
+        cdl_header(path)
+        profile.disable()
+        counts.append(pstats.Stats(profile).total_calls)
+    assert counts[1] < 2.3 * counts[0]

@@ -17,7 +17,7 @@ from tamis.formats.hdf5.model.attributes import INTERNAL
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.walk import in_order, links_of
 from tamis.safety.library_errors import reading
-from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable, groups_by_parent
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
@@ -147,8 +147,9 @@ class _Reader:
 
     def __init__(self, file: h5py.File, model: Hdf5Model) -> None:
         self._file, self._model = file, model
-        self._paths = model.group_paths()
-        self._types = NamedTypes(file, self._paths)
+        paths = model.group_paths()
+        self._inner = groups_by_parent(paths)
+        self._types = NamedTypes(file, paths)
         self._dimensions: dict[str, Mapping[str, Dimension]] = {}
         self.has_scales = False
 
@@ -169,9 +170,7 @@ class _Reader:
             except NoTypeError as error:
                 left_out[name] = str(error)
         attributes = tuple(self._attributes(owner, left_out, ""))
-        depth = path.rstrip("/").count("/") + 1
-        inner = [other for other in self._paths if posixpath.dirname(other) == path and other.count("/") == depth]
-        groups = tuple(self.group(other) for other in inner if other != path)
+        groups = tuple(map(self.group, self._inner.get(path, ())))
         return HeaderGroup(path, types, dimensions, tuple(variables), attributes, groups, left_out)
 
     def _in_file_order(self, path: str, group: NamedGroup) -> Mapping[str, Dimension]:

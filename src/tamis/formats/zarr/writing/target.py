@@ -149,6 +149,10 @@ def stays(array: StoredArray, form: ZarrForm) -> bool:
     )
 
 
+METADATA = {2: (".zarray", ".zattrs", ".zgroup", ".zmetadata"), 3: ("zarr.json",)}
+"""Names that arrays cannot have, by version of the format."""
+
+
 def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
     """Raise FileError if a store of this form does not support the values or attributes of an array."""
     if variable.shape != tuple(array.shape):
@@ -156,6 +160,8 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
             f"expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
             " extend the variable in the source"
         )
+    if variable.path.rpartition("/")[2] in METADATA[form.zarr_format]:
+        raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
     json_attributes(variable.path, variable.attributes)
     if variable.is_text or stays(array, form):
         return
