@@ -50,6 +50,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
 	$(RUN) benchmarks/lossy.py
+	$(RUN) benchmarks/many.py
 	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/peers.py
 	$(RUN) benchmarks/plans.py

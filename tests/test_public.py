@@ -23,8 +23,8 @@ PUBLIC = """
     UnknownFilter Zfp Zstd Absolute BitGroom BitRound Granular Pack Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
-    FolderPreview FolderStatus FolderVerification Manifest ManifestCheck check_manifest manifest preview_repack_many
-    repack_many status verify_many
+    FolderPreview FolderStatus FolderVerification Manifest ManifestCheck check_manifest combine manifest
+    preview_repack_many repack_many status verify_many
     Recipe repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp

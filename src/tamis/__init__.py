@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from tamis.filters._plugin_client import plugin_path
     from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
+    from tamis.jobs.combine import combine
     from tamis.jobs.copy import copy
     from tamis.jobs.export import ExportResult, ReferenceParser, export
     from tamis.jobs.inspect.job import inspect
@@ -113,6 +114,7 @@ __all__ = [
     "__version__",
     "cf",
     "check_manifest",
+    "combine",
     "config",
     "copy",
     "encoding",
@@ -148,6 +150,7 @@ _LATE = {
     "tamis.formats.registry": "open",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
+    "tamis.jobs.combine": "combine",
     "tamis.jobs.copy": "copy",
     "tamis.jobs.export": "ExportResult ReferenceParser export",
     "tamis.jobs.inspect.job": "inspect",

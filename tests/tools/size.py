@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 246
-MOST_LINES = 53_750
-MOST_CODE_LINES = 36_450
+MOST_FILES = 248
+MOST_LINES = 54_250
+MOST_CODE_LINES = 36_800
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 27,

@@ -55,6 +55,11 @@ _OPTIONS = (
         help="What to do with files that are neither HDF5, netCDF nor Zarr; skip by default.",
     ),
     click.option("--to", type=click.Choice(FORMATS), help="Format of the targets; by default that of each source."),
+    click.option(
+        "--combine",
+        metavar="DIMENSION",
+        help="Make one file or Zarr store OUT of all files, joined along this dimension, such as time.",
+    ),
     click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core by default."),
     click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster make the files."),
     click.option("--scheduler-file", metavar="FILE", help="The same, with the address in a file of Dask."),
@@ -91,7 +96,7 @@ _OPTIONS = (
 
 
 MANY_OPTIONS = (
-    *("files_from", "include", "exclude", "other", "to", "workers", "scheduler", "scheduler_file", "shard"),
+    *("files_from", "include", "exclude", "other", "to", "combine", "workers", "scheduler", "scheduler_file", "shard"),
     *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "yes"),
 )
 """Names of these options as arguments."""
@@ -117,7 +122,12 @@ def split_paths(paths: Sequence[str], many: dict[str, Any]) -> tuple[list[str], 
 
 def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
     """Return whether a command line is about several files: by its options, or by a folder on either side."""
-    if len(sources) != 1 or target.endswith(os.sep) or any(map(is_folder, (*sources, target))):
+    if (
+        many["combine"] is not None
+        or len(sources) != 1
+        or target.endswith(os.sep)
+        or any(map(is_folder, (*sources, target)))
+    ):
         return True
     given = [name for name, value in many.items() if value not in (None, (), False) and name != "yes"]
     if given:
@@ -148,6 +158,7 @@ def repack_many(
     """Repack files into a folder, show the progress, and print the status."""
     running = {name: many.pop(name) for name in ("workers", "retries", "keep_going", "scheduler", "scheduler_file")}
     is_confirmed, files_from = many.pop("yes"), many.pop("files_from")
+    del many["combine"]
     asked = {name: value for name, value in many.items() if value is not None}
     del options["resume"]  # such runs always continue
     asked["files_from"] = _lines_of(files_from) if files_from else ()
@@ -166,6 +177,29 @@ def repack_many(
         )
     output.result(result)
     end(result, output)
+
+
+def combine(
+    output: Output,
+    sources: list[str],
+    target: str | None,
+    recipe: tamis.Recipe,
+    *,
+    dry_run: bool,
+    many: dict[str, Any],
+    options: dict[str, Any],
+) -> None:
+    """Join files to one, and print the result."""
+    dimension, files_from = many.pop("combine"), many.pop("files_from")
+    choice = {name: many.pop(name) for name in ("include", "exclude")}
+    refused = [name for name, value in many.items() if value] + ["dry_run"] * dry_run
+    refused += [name for name in ("resume", "follow") if options.pop(name)]
+    if refused or target is None:
+        raise ParameterError(f"expected --combine without --{(refused or ['replace'])[0].replace('_', '-')}, got both")
+    paths = [*sources, *(_lines_of(files_from) if files_from else ())]
+    with ended_by_signals() as check, output.progress(check) as progress:
+        result = tamis.combine(paths, target, recipe, dimension, **choice, progress=progress, **options)
+    output.result(result)
 
 
 def end(result: FolderStatus, output: Output) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import string
+from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,27 +111,31 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def is_hdf5(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file has HDF5's signature, at its begin or after a user block; False if it cannot be read."""
-    place = Path(os.fsdecode(path))
-    try:
-        if not place.is_file():
-            return False
-        with place.open("rb") as stream:
-            offset, end = 0, os.fstat(stream.fileno()).st_size
-            while offset < end:
-                stream.seek(offset)
-                if stream.read(len(_HDF5_HEAD)) == _HDF5_HEAD:
-                    return True
-                offset = max(2 * offset, _LEAST_USER_BLOCK)
-    except OSError:
-        pass
-    return False
-
-
 def is_read(path: str | os.PathLike[str]) -> bool:
     """Return whether tamis reads files and folders of this kind; they may still be damaged."""
-    return is_zarr(path) or is_classic(path) or is_hdf5(path)
+    try:
+        if not os.path.isfile(path):  # a pipe would block
+            return is_zarr(path)
+        with open(path, "rb", buffering=0) as stream:
+            head = stream.read(len(_HDF5_HEAD))
+            if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):
+                return True
+            return any(_reads(stream, offset) == _HDF5_HEAD for offset in _user_blocks(stream))
+    except OSError:
+        return False
+
+
+def _user_blocks(stream: FileIO) -> Iterator[int]:
+    """Yield the offsets at which the content of an HDF5 file may begin after a user block."""
+    offset, end = _LEAST_USER_BLOCK, os.fstat(stream.fileno()).st_size
+    while offset < end:
+        yield offset
+        offset *= 2
+
+
+def _reads(stream: FileIO, offset: int) -> bytes | None:
+    stream.seek(offset)
+    return stream.read(len(_HDF5_HEAD))
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -49,8 +49,8 @@ def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
     try:
         with new.open("w", encoding="ascii") as stream:
             stream.write(f'{head[:-1]}, "files": [')
-            for number, record in enumerate(_complete(state)):
-                stream.write("," * bool(number) + "\n" + json_text(asdict(record)))
+            for number, line in enumerate(state.lines(_complete(state))):
+                stream.write("," * bool(number) + "\n" + line.decode("ascii").rstrip())
             stream.write("\n]}\n")
         os.replace(new, path)
     except OSError as error:
@@ -63,8 +63,9 @@ def _recipes(state: State) -> dict[str, str]:
     return {str(run["key"]): str(run.get("recipe", "")) for run in state.runs() if "key" in run}
 
 
-def _complete(state: State) -> Iterator[FileRecord]:
-    return (record for record in state.records() if record.action in ("repacked", "copied"))
+def _complete(state: State) -> list[str]:
+    """Return the paths of files that are done."""
+    return sorted(path for path, known in state.known.items() if known.action in ("repacked", "copied"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Manifest(Result):
             "schema": SCHEMA,
             "version": _native.version,
             "recipes": dict(self.recipes),
-            "files": [asdict(record) for record in self.files],
+            "files": [{"schema": SCHEMA, **asdict(record)} for record in self.files],
         }
 
     def to_csv(self) -> str:
@@ -177,11 +178,11 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
     """
     state = state_of(folder)
     if state.known:
-        return Manifest(os.fsdecode(folder), _recipes(state), tuple(_complete(state)))
+        return Manifest(os.fsdecode(folder), _recipes(state), tuple(state.records(set(_complete(state)))))
     path = state.folder / NAME
     try:
         document = json.loads(path.read_bytes())
-        records = [FileRecord.from_line(json_text({"schema": SCHEMA, **entry}).encode()) for entry in document["files"]]
+        records = [FileRecord.from_line(json_text(entry).encode()) for entry in document["files"]]
         recipes = {str(key): str(value) for key, value in document["recipes"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = disk_text(error) if isinstance(error, OSError) else "expected the JSON of tamis manifest"

@@ -14,11 +14,11 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
 from tamis.errors import FileError
 from tamis.jobs.many.listing import STATE_FOLDER
@@ -151,19 +151,25 @@ class State:
                 offset += len(line)
         self._ends[name] = offset
 
-    def record(self, path: str) -> FileRecord:
-        """Return the last record about a path."""
-        known = self.known[path]
-        with (self.folder / known.file).open("rb") as stream:
-            stream.seek(known.offset)
-            record = FileRecord.from_line(stream.read(known.nbytes))
-        if record is None:
-            raise FileError(f"{self.folder / known.file}: changed while it was read").at(path=self.folder)
-        return record
+    def lines(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the last line about each path."""
+        with ExitStack() as stack:
+            streams: dict[str, BinaryIO] = {}
+            for known in map(self.known.__getitem__, paths):
+                if (stream := streams.get(known.file)) is None:
+                    stream = streams[known.file] = stack.enter_context((self.folder / known.file).open("rb"))
+                stream.seek(known.offset)
+                yield stream.read(known.nbytes)
 
     def records(self, paths: Collection[str] | None = None) -> Iterator[FileRecord]:
         """Yield the last record about each path, or each of some, in the order of paths."""
-        return (self.record(path) for path in sorted(self.known) if paths is None or path in paths)
+        for line in self.lines(sorted(path for path in self.known if paths is None or path in paths)):
+            if (record := FileRecord.from_line(line)) is not None:
+                yield record
+
+    def record(self, path: str) -> FileRecord:
+        """Return the last record about a path."""
+        return next(self.records({path}))
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the descriptions of all runs, by time."""

@@ -346,9 +346,9 @@ def _run(
 
 
 def save_store(store: Store, target: str | os.PathLike[str], options: RepackOptions, report: Progress) -> RepackResult:
-    """Write a store to a new netCDF-4 file, which gets its name once it is complete and proven."""
+    """Write a store to a new file or Zarr store, which gets its name once it is complete and proven."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
-    form, threads = target_form(path), options.threads
+    form, threads = target_form(path, **options.form), options.threads
     with form.begin(path, overwrite=options.overwrite) as transaction:
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)

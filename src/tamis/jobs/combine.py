@@ -1,0 +1,84 @@
+"""Write several files into one, joined along a dimension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from tamis.errors import ParameterError
+from tamis.formats.registry import open_store
+from tamis.formatting import plural
+from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.repack.job import save_store
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
+from tamis.stores.joined import JoinedStore
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.recipes.names import Recipes
+    from tamis.jobs.recipes.saved_recipe import Recipe
+    from tamis.jobs.repack.result import RepackResult
+
+
+@checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
+def combine(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    recipe: Recipes | Recipe,
+    dimension: str,
+    *,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[RepackKeywords],
+) -> RepackResult:
+    """Write files that continue each other into one file or Zarr store, with new filters and a proof, as `repack`.
+
+    Variables with the dimension are joined, in the order of its coordinate, which must always rise or always fall. All
+    else must be the same in all files: variables, types, attributes of variables, and the values of variables without
+    the dimension. Other attributes are those of the first file.
+
+    Parameters
+    ----------
+    sources
+        Paths of files, stores and folders, or patterns, as for `repack_many`.
+    target
+        Path of a netCDF-4 file, or of a Zarr store if it ends in ``.zarr``.
+    recipe
+        Filters by name or pattern, or a `tamis.Recipe`; variables without any keep those of the first file.
+    dimension
+        Name of the dimension, such as ``time``.
+    include, exclude
+        Patterns of the files taken from folders; see `repack_many`.
+    overwrite
+        Replace an existing target.
+    progress
+        Called as by `repack`.
+    **options
+        Keywords of `repack`, except ``resume`` and ``follow``.
+
+    Raises
+    ------
+    ParameterError
+        If the files do not fit together; names which, and in what.
+    FileError, BoundError
+        See `repack`.
+    """
+    for name in ("resume", "follow"):
+        if options.pop(name, False):  # type: ignore[misc]
+            raise ParameterError(f"expected no {name} for files that are combined, got it")
+    asked = RepackOptions.asked(recipe, **options, overwrite=overwrite)
+    paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
+    listing = list_files(paths, Choice.of(include, exclude), target)
+    files = [listing.files[name].source for name in sorted(listing.files)]
+    if not files:
+        raise ParameterError("expected files to combine, found none")
+    with JoinedStore(files, dimension, open_store) as store:
+        filters, chunks = store.stored_alike()
+        completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
+        result = save_store(store, target, completed, progress or (lambda *_: None))
+    return replace(result, source=plural(len(files), "file"))

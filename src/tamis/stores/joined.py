@@ -1,0 +1,392 @@
+"""Several files as one store: arrays with a dimension are joined along it, in the order of its coordinate."""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import meaning
+from tamis.arrays.reader import put
+from tamis.errors import FileError, ParameterError
+from tamis.filters import ChunkType
+from tamis.pipeline import Pipeline
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
+from tamis.stores.protocols import PartByPart
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.arrays.grid import Region
+    from tamis.arrays.reader import ArrayReader
+    from tamis.stores.data_model import Header, NamedArray, NamedGroup
+    from tamis.stores.protocols import Store, StoredArray
+
+Opens = Callable[[str], "Store"]
+_MOST_OPEN = 8
+_IGNORED = ("_ARRAY_DIMENSIONS", "actual_range")
+"""Attributes of arrays that may differ between files."""
+
+
+class _Files:
+    """The files, of which the last ones that were read are open."""
+
+    def __init__(self, paths: Sequence[str], opens: Opens) -> None:
+        self.paths, self._opens = paths, opens
+        self._open: OrderedDict[int, _OpenFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def reading(self, number: int, path: str) -> Iterator[ArrayReader]:
+        """Yield the reader of an array in a file, which stays open meanwhile."""
+        with self._lock:
+            file = self._open.setdefault(number, None) or _OpenFile(self._opens(self.paths[number]))  # type: ignore[arg-type]
+            self._open[number] = file
+            self._open.move_to_end(number)
+            if path not in file.readers:
+                file.readers[path] = file.store.array(path).as_values().open_reader()
+            file.users += 1
+        try:
+            yield file.readers[path]
+        finally:
+            with self._lock:
+                file.users -= 1
+                self._close_some(_MOST_OPEN)
+
+    def _close_some(self, most: int) -> None:
+        unused = [number for number, file in self._open.items() if not file.users]
+        for number in unused[: max(len(self._open) - most, 0)]:
+            self._open.pop(number).close()
+
+    def close(self) -> None:
+        """Close all files."""
+        with self._lock:
+            self._close_some(0)
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    store: Store
+    readers: dict[str, ArrayReader]
+    users: int
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.readers, self.users = store, {}, 0
+
+    def close(self) -> None:
+        for reader in self.readers.values():
+            reader.close()
+        self.store.close()
+
+
+class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
+    """An array of the first file, continued by those of the other files along an axis."""
+
+    can_read_independently = False
+    layout = "several files"
+    pipeline = Pipeline(())
+
+    def __init__(self, first: StoredArray, axis: int, ends: Sequence[int], files: _Files, *, grows: bool) -> None:
+        self._first, self._axis, self._ends, self._files = first, axis, ends, files
+        self.path, self.label, self.address = first.path, first.label, first.address
+        self.shape: tuple[int, ...] = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
+        self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
+        self.varies, self.byteorder = first.varies, first.byteorder
+        self.type_text, self.type_words = first.type_text, first.type_words
+        self.has_fill = first.has_fill
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes of the first file."""
+        return self._first.attributes
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of numbers."""
+        return self._first.number_type
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied."""
+        return self._first.dtype
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values."""
+        return self._first.value_type
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """Fill value of the first file."""
+        return self._first.fill_value
+
+    @property
+    def fill_marker(self) -> NDArray[Any] | None:
+        """The fill value, if it marks missing values by itself."""
+        marker: NDArray[Any] | None = getattr(self._first, "fill_marker", None)
+        return marker
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values."""
+        return ChunkType(self.dtype or np.dtype("V1"), ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * (0 if self.dtype is None else int(self.dtype.itemsize))
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.nbytes
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Return a reader of all files."""
+        return cast("ArrayReader", _JoinedReader(self._first, self.shape, self._axis, self._ends, self._files))
+
+    def open_chunks(self) -> ChunkReader:
+        """Raise FileError: chunks are in several files."""
+        raise FileError(f"{self.label}: expected chunks of one file, found those of several")
+
+
+class _JoinedReader:
+    """The values of several files; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(
+        self, first: StoredArray, shape: tuple[int, ...], axis: int, ends: Sequence[int], files: _Files
+    ) -> None:
+        reader = first.open_reader()
+        self.shape, self.dtype, self.chunk_shape = shape, reader.dtype, reader.chunk_shape
+        reader.close()
+        self._path, self._axis, self._ends, self._files = first.path, axis, ends, files
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part, from each file what it has of it."""
+        span = part[self._axis]
+        pieces = []
+        for number, (begin, end) in enumerate(pairwise((0, *self._ends))):
+            start, stop = max(span.start, begin), min(span.stop, end)
+            if start < stop:
+                own = slice(start - begin, stop - begin)
+                with self._files.reading(number, self._path) as reader:
+                    pieces.append(reader.read((*part[: self._axis], own, *part[self._axis + 1 :])))
+        values = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, self._axis) if pieces else None
+        if values is None:
+            values = np.empty([axis.stop - axis.start for axis in part], self.dtype)
+        return put(values, out)
+
+    def close(self) -> None:
+        """Do nothing: the files close with their store."""
+
+
+class JoinedStore(ListedStore["StoredArray"]):
+    """Files whose arrays are joined along a dimension; all else must be the same in all of them.
+
+    Raises
+    ------
+    ParameterError
+        If the files do not fit together: names which, and in what.
+    """
+
+    reader_words = "the formats of the files"
+
+    def __init__(self, paths: Sequence[str], dimension: str, opens: Opens) -> None:
+        self.dimension, self._opens = dimension, opens
+        facts = [_facts_of(opens, path, dimension) for path in paths]
+        for other in facts[1:]:
+            other.check_like(facts[0])
+        facts = _in_order(facts, dimension)
+        self.files = _Files([fact.path for fact in facts], opens)
+        self._first = opens(facts[0].path)
+        self.path = facts[0].path
+        self._ends = [*accumulate(fact.extent for fact in facts)]
+        self._nbytes = sum(fact.nbytes for fact in facts)
+        self.kind, self.is_loose = self._first.model.kind, self._first.model.is_loose
+        self._arrays = {path: self._array(path, facts[0]) for path in facts[0].variables}
+
+    def _array(self, path: str, facts: _Facts) -> StoredArray:
+        array, variable = self._first.array(path).as_values(), facts.variables[path]
+        if self.dimension not in variable.dimensions:
+            return array
+        axis = variable.dimensions.index(self.dimension)
+        return cast("StoredArray", JoinedArray(array, axis, self._ends, self.files, grows=facts.is_unlimited))
+
+    def close(self) -> None:
+        """Close all files."""
+        self.files.close()
+        self._first.close()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all files."""
+        return self._nbytes
+
+    def stored_alike(self) -> tuple[dict[str, Pipeline], dict[str, tuple[int, ...]]]:
+        """Return the filters and chunk shapes of the first file, by path of the arrays that have any."""
+        arrays = {path: self._first.array(path) for path in self._arrays}
+        filters = {
+            path: Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
+            for path, array in arrays.items()
+            if array.pipeline.stages
+        }
+        return filters, {path: array.chunk_shape for path, array in arrays.items() if array.chunk_shape is not None}
+
+    @cached_property
+    def roles(self) -> Mapping[str, meaning.Role]:
+        """The role of each array in the first file."""
+        return self._first.roles
+
+    def header(self) -> Header:
+        """Return variables, dimensions and attributes as CDL describes them."""
+        return header_of(self, self._arrays)
+
+    def group(self, path: str) -> NamedGroup:
+        """Return a group of the first file, with the extent of all files."""
+        group = self._first.model.group(path)
+        dimensions = dict(group.dimensions)
+        if self.dimension in dimensions:
+            dimensions[self.dimension] = dimensions[self.dimension]._replace(size=self._ends[-1])
+        variables = {name: self._named(variable) for name, variable in group.variables.items()}
+        return replace(group, dimensions=dimensions, variables=variables)
+
+    def _named(self, variable: NamedArray) -> NamedArray:
+        if self.dimension not in variable.dimensions:
+            return variable
+        shape = tuple(
+            self._ends[-1] if name == self.dimension else extent
+            for name, extent in zip(variable.dimensions, variable.shape, strict=True)
+        )
+        return replace(variable, shape=shape, stored_shape=shape)
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of the groups of the first file."""
+        return self._first.model.group_paths(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is compared between files."""
+
+    path: str
+    dimension: str
+    variables: Mapping[str, NamedArray]  # By path
+    extent: int  # Along the dimension
+    is_unlimited: bool
+    coordinate: NDArray[Any] | None  # Values of the dimension's own variable
+    constant: Mapping[str, NDArray[Any]]  # Values of variables without the dimension
+    nbytes: int
+
+    def check_like(self, first: _Facts) -> None:
+        """Raise ParameterError if a file does not continue the first one."""
+        for path in (*first.variables, *self.variables):
+            if (path in first.variables) != (path in self.variables):
+                with_it, without = (first, self) if path in first.variables else (self, first)
+                raise self._unlike(f"variable {path}", f"in both, found none in {without.path}", with_it)
+        for path, variable in self.variables.items():
+            self._check_variable(path, variable, first)
+
+    def _check_variable(self, path: str, variable: NamedArray, first: _Facts) -> None:
+        own = first.variables[path]
+        for what, value, expected in (
+            ("type", variable.dtype, own.dtype),
+            ("dimensions", variable.dimensions, own.dimensions),
+            ("extents", _others(variable, self.dimension), _others(own, self.dimension)),
+        ):
+            if value != expected:
+                raise self._unlike(f"{what} of {path}", f"{expected}, found {value}", first)
+        for name in {**own.attributes, **variable.attributes}:
+            values = own.attributes.get(name), variable.attributes.get(name)
+            if name not in _IGNORED and not _are_same(*values):
+                advice = ": give all files the same reference time first (cdo setreftime)" if name == "units" else ""
+                raise self._unlike(f"attribute {name} of {path}", f"{values[0]!r}, found {values[1]!r}{advice}", first)
+        if path in self.constant and not _are_same(self.constant[path], first.constant[path]):
+            raise self._unlike(f"values of {path}, which has no dimension {self.dimension},", "equal", first)
+
+    def _unlike(self, what: str, words: str, first: _Facts) -> ParameterError:
+        return ParameterError(f"{self.path}: expected {what} to be as in {first.path}: {words}")
+
+
+def _are_same(value: Any, other: Any) -> bool:
+    """Return whether attributes or values have the same type and bits."""
+    first, second = np.asarray(value), np.asarray(other)
+    if first.dtype != second.dtype or first.dtype.kind == "O":
+        return bool(np.array_equal(first, second))
+    return first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def _others(variable: NamedArray, dimension: str) -> tuple[int, ...]:
+    """Return the extents of all axes but those of a dimension."""
+    pairs = zip(variable.dimensions, variable.stored_shape, strict=True)
+    return tuple(extent for name, extent in pairs if name != dimension)
+
+
+def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
+    with opens(path) as store:
+        groups = [store.model.group(group) for group in store.model.group_paths()]
+        variables = {variable.path: variable for group in groups for variable in group.variables.values()}
+        owners = [group for group in groups if dimension in group.dimensions]
+        if not owners or not any(dimension in variable.dimensions for variable in variables.values()):
+            names = sorted({name for group in groups for name in group.dimensions})
+            raise ParameterError(
+                f"{path}: expected variables with the dimension {dimension!r}, found {', '.join(names) or 'none'}"
+            )
+        if any(store.array(name).has_companion for name in variables):
+            raise ParameterError(f"{path}: expected files without companions: repack it first with --missing exact")
+        coordinate = posixpath.join(owners[0].path, dimension)
+        constant = {
+            name: _values_of(store, name) for name, item in variables.items() if dimension not in item.dimensions
+        }
+        is_numeric = coordinate in variables and variables[coordinate].dtype.kind in "iuf"
+        values = _values_of(store, coordinate) if is_numeric else None
+        size = owners[0].dimensions[dimension]
+        shapes = {
+            item.stored_shape[item.dimensions.index(dimension)]
+            for item in variables.values()
+            if dimension in item.dimensions
+        }
+        if shapes != {size.size}:
+            raise ParameterError(f"{path}: expected all variables to have {size.size} steps of {dimension}")
+        return _Facts(path, dimension, variables, size.size, bool(size.is_unlimited), values, constant, store.nbytes)
+
+
+def _values_of(store: Store, path: str) -> NDArray[Any]:
+    array = store.array(path).as_values()
+    reader = array.open_values()
+    try:
+        return np.ascontiguousarray(reader.read(tuple(slice(0, extent) for extent in array.shape)))
+    finally:
+        reader.close()
+
+
+def _in_order(facts: list[_Facts], dimension: str) -> list[_Facts]:
+    """Return files in the order of the coordinate, or as given if there is none; it must always rise or fall."""
+    coordinates = {fact.path: fact.coordinate for fact in facts if fact.coordinate is not None and fact.coordinate.size}
+    if len(coordinates) < len(facts):
+        return facts
+    ordered = sorted(facts, key=lambda fact: float(coordinates[fact.path][0]))
+    first = coordinates[ordered[0].path]
+    if first[-1] < first[0]:
+        ordered.reverse()
+    for before, after in pairwise(ordered):
+        ends, begins = coordinates[before.path], coordinates[after.path]
+        steps = np.diff(np.concatenate([ends, begins]).astype(np.float64))
+        if not ((steps > 0).all() or (steps < 0).all()):
+            raise ParameterError(
+                f"{after.path}: expected {dimension} to continue {before.path}, found {begins[0]} after {ends[-1]}:"
+                " leave one of them out, or sort their steps first"
+            )
+    return ordered
