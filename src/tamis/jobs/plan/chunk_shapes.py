@@ -177,7 +177,7 @@ _MEASURED = 4
 _USUAL_RATIO, _USUAL_MBS = 4.0, 800.0
 _NEAR = 1.5
 """Of shapes whose reads take at most so many times as long as the fastest, the best ratio is chosen."""
-_SAME = 0.97
+SAME_RATIO = 0.99
 """Ratios that differ by less do not make up for other chunks."""
 _SHARES = range(2, 9)
 
@@ -263,7 +263,7 @@ def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measu
     fastest = min(reads.mean(shape.seconds) for shape in measured)
     near = [shape for shape in measured if reads.mean(shape.seconds) <= _NEAR * fastest]
     best = max(near, key=_ratio)
-    return own if own in near and _ratio(own) >= _SAME * _ratio(best) else best
+    return own if own in near and _ratio(own) >= SAME_RATIO * _ratio(best) else best
 
 
 def _ratio(measured: _Measured) -> float:

@@ -27,6 +27,7 @@ from tamis.jobs.plan.candidates import (
 )
 from tamis.jobs.plan.chunk_shapes import (
     MODELS,
+    SAME_RATIO,
     Access,
     Axes,
     ChunkChoice,
@@ -142,8 +143,6 @@ _SHAPES_NBYTES, _ARCHIVE_TIMES = 5_000_000, 3
 """Bytes on which chunk shapes are compared, and so many times more for archives."""
 _LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 5
 """Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
-_SAME = 0.99
-"""Ratios that differ by less do not make up for other chunks."""
 _LIKELY_SHARE = 0.8
 """Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
 _SLOW_NBYTES = 2_000_000
@@ -227,7 +226,7 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
     nbytes = _SHAPES_NBYTES * (_ARCHIVE_TIMES if settings.prefer == "archive" else 1)
     ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, nbytes, work) for shape in shapes}
     best = max(ratios, key=lambda shape: ratios[shape])
-    same = 1.0 if settings.prefer == "archive" else _SAME
+    same = 1.0 if settings.prefer == "archive" else SAME_RATIO
     if own.chosen is None or best == variable.chunk_shape or ratios[variable.chunk_shape] >= same * ratios[best]:
         return own
     result = measured(variable._replace(chunk_shape=best), settings, settings.sample, work)
