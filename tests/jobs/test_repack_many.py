@@ -6,8 +6,11 @@ import csv
 import io
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -403,6 +406,45 @@ def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path) -> None:
 def test_kills_of_processes_and_runs_lose_nothing() -> None:
     assert not kill_many.check(10, 2, 1, 0)
     assert not kill_many.check(10, 2, 1, 1, replace=True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number: int, code: int) -> None:
+    for index in range(40):
+        write(tmp_path / "in" / f"{index}.nc", index)
+    words = [COMMAND, "repack", tmp_path / "in", f"{tmp_path / 'out'}/", "-f", f"TS:{RECIPE['TS']}"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not [*(tmp_path / "out").glob("*.nc")] and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    assert "the same command continues with the rest" in process.communicate()[1]
+    assert process.returncode == code
+    assert not subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, check=False).stdout
+    assert tamis.status(tmp_path / "out").running == 0
+    assert tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE).ok
+    assert files_of(tmp_path / "out") == {f"{index}.nc" for index in range(40)}
+
+
+def test_full_disk_fails_files_that_are_made_when_there_is_room(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk]
+    if os.geteuid() != 0 or shutil.which("mount") is None or subprocess.run(mount, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        for index in range(12):
+            write(tmp_path / "in" / f"{index:02}.nc", index)
+        tamis.repack_many(tmp_path / "in", disk / "out", RECIPE, workers=1, include="0[0-3].nc")
+        filling = disk / "filling"
+        filling.write_bytes(bytes(shutil.disk_usage(disk).free - (40 << 10)))
+        full = tamis.repack_many(tmp_path / "in", disk / "out", RECIPE, workers=1, retries=0)
+        assert full.failures
+        assert all("space" in failure.message for failure in full.failures)
+        filling.unlink()
+        assert tamis.repack_many(tmp_path / "in", disk / "out", RECIPE, workers=1).ok
+        assert files_of(disk / "out") == {f"{index:02}.nc" for index in range(12)}
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 @pytest.mark.check

@@ -171,12 +171,22 @@ def repack_many(
     if client is not None:
         output.note(f"dashboard of the cluster: {client.dashboard_link}")
     given = {name: value for name, value in running.items() if value is not None}
-    with ended_by_signals() as check, _progress(output, check) as progress:
+    with _naming_the_next_step(output), ended_by_signals() as check, _progress(output, check) as progress:
         result = tamis.repack_many(
             sources, target, recipe, client=client, progress=progress, **given, **asked, **options
         )
     output.result(result)
     end(result, output)
+
+
+@contextmanager
+def _naming_the_next_step(output: Output) -> Iterator[None]:
+    """Say how an interrupted run continues."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        output.note("interrupted: what is done stays, and the same command continues with the rest")
+        raise
 
 
 def combine(

@@ -6,18 +6,19 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from tamis import _native
-from tamis.errors import ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.result import FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Identity, Known, State, begin_run, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
-from tamis.jobs.many.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Reported, Workers
+from tamis.jobs.many.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.safety.disk import nbytes_of
@@ -344,7 +345,7 @@ class _Run:
         self._state.refresh()
         self._again: Counter[str] = Counter()
         self._made = self._done = self._done_nbytes = 0
-        self._failed: set[str] = set()
+        self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
         self._at_work: dict[str, tuple[str, int, int]] = {}
         self._claimed: deque[tuple[float, FileTask]] = deque()  # by other runs, with the time of the next try
@@ -420,17 +421,17 @@ class _Run:
             self._state.refresh()
             self._look_again(task)
         elif event.record.action == "failed":
-            self._fail(task, event)
+            self._fail(task, event.record)
         else:
             self._made += 1
             self._done += 1
             self._done_nbytes += task.file.nbytes
 
-    def _fail(self, task: FileTask, event: Finished) -> None:
-        if (event.record.error or {}).get("may_pass") and task.attempt <= self._retries:
+    def _fail(self, task: FileTask, record: FileRecord) -> None:
+        if (record.error or {}).get("may_pass") and task.attempt <= self._retries:
             self.queue.append(task._replace(attempt=task.attempt + 1))
             return
-        self._failed.add(task.file.target)
+        self._failed[task.file.target] = record
         self._stops |= not self._keep_going
 
     def _died(self, task: FileTask, how: str) -> None:
@@ -443,8 +444,9 @@ class _Run:
         error = {"kind": "ProcessError", "message": message, "path": task.file.source}
         facts = {"recipe": self._options.key, "version": _native.version, "attempt": task.attempt}
         record = FileRecord(path, "failed", task.file.source, error=error, time=time.time(), **facts)  # type: ignore[arg-type]
-        write_record(self._options.folder, record)
-        self._failed.add(path)
+        with suppress(FileError):  # a full disk; the result has it
+            write_record(self._options.folder, record)
+        self._failed[path] = record
         self._stops |= not self._keep_going
 
     def _tell(self) -> None:
@@ -454,14 +456,19 @@ class _Run:
     def finished(self, notes: Iterable[str]) -> FolderStatus:
         """Write the manifest, and return the status of this run's files."""
         self._state.refresh()
-        write_manifest(self._state, self._options.folder)
+        found = [*notes]
+        try:
+            write_manifest(self._state, self._options.folder)
+        except FileError as error:
+            found.append(str(error))
         return status_of(
             self._state,
             self._options.folder,
             {file.target for file in self._files},
+            failed=self._failed,
             made=self._made,
             again=dict(self._again),
-            notes=tuple(notes),
+            notes=found,
         )
 
 

@@ -219,9 +219,12 @@ def status_of(state: State, folder: str, files: int | Collection[str], **facts: 
     `files` are the paths of the files that count, or, if all do, the number that is to be made.
     """
     tally, paths = Tally(), None if isinstance(files, int) else files
+    failed: Mapping[str, FileRecord] = facts.pop("failed", {})
     for record in state.records(paths):
-        if record.action != "replacing":
+        if record.action != "replacing" and record.path not in failed:
             tally.add(record)
+    for record in failed.values():
+        tally.add(record)
     count = max(files, tally.done) if isinstance(files, int) else len(files)
     notes = [*facts.pop("notes", ()), *tally.notes()]
     if state.damaged:

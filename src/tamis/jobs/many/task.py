@@ -62,27 +62,37 @@ class FileTask(NamedTuple):
 
 def run_task(task: FileTask, report: Progress) -> FileRecord:
     """Make a file, unless another process does, and record what was done. An error is recorded, not raised."""
-    folder, path = task.options.folder, task.file.target
-    with claim(folder, path) as is_ours:
-        if not is_ours:
-            return FileRecord(path, "claimed", task.file.source)
-        began = time.perf_counter()
-        try:
-            record = _done(task, report)
-        except Exception as error:
-            record = FileRecord(path, "failed", task.file.source, error=_described(error))
-        record = replace(
-            record,
-            recipe=task.options.key,
-            version=_native.version,
-            seconds=round(time.perf_counter() - began, 3),
-            attempt=task.attempt,
-            time=time.time(),
-            host=socket.gethostname(),
-        )
-        if record.action != "changed":
-            write_record(folder, record)
-        return record
+    began, path = time.perf_counter(), task.file.target
+    try:
+        with claim(task.options.folder, path) as is_ours:
+            if not is_ours:
+                return FileRecord(path, "claimed", task.file.source)
+            record = _completed(_made(task, report), task, began)
+            if record.action != "changed":
+                write_record(task.options.folder, record)
+            return record
+    except OSError as error:  # of the claim or the record, for example of a full disk
+        return _completed(FileRecord(path, "failed", task.file.source, error=_described(error)), task, began)
+
+
+def _made(task: FileTask, report: Progress) -> FileRecord:
+    try:
+        return _done(task, report)
+    except Exception as error:
+        return FileRecord(task.file.target, "failed", task.file.source, error=_described(error))
+
+
+def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
+    """Return a record with facts about the run."""
+    return replace(
+        record,
+        recipe=task.options.key,
+        version=_native.version,
+        seconds=round(time.perf_counter() - began, 3),
+        attempt=task.attempt,
+        time=time.time(),
+        host=socket.gethostname(),
+    )
 
 
 _PASSING = {
