@@ -296,14 +296,19 @@ def test_u54_changed_fill_value_counts_more_than_the_types(tmp_path: Path) -> No
         assert file["x"].attrs["_FillValue"] == 7
 
 
+@pytest.mark.parametrize("labels", [["nuclei"], []])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_u54_list_of_one_text_stays_a_list(zarr_format: Any, tmp_path: Path) -> None:
-    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format, attributes={"labels": ["nuclei"]})
+def test_u54_list_of_one_text_or_none_stays_a_list(zarr_format: Any, labels: list[str], tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format, attributes={"labels": labels})
     group.create_array("x", data=np.arange(3))
     run("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
     run("verify", tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
-        assert file.attrs["labels"].tolist() == ["nuclei"]
+        assert file.attrs["labels"].tolist() == labels
+    with netCDF4.Dataset(tmp_path / "b.h5") as dataset:
+        assert "labels" in dataset.ncattrs()
+    run("repack", tmp_path / "b.h5", tmp_path / "c.zarr")
+    run("verify", tmp_path / "b.h5", tmp_path / "c.zarr")
 
 
 @pytest.mark.parametrize(("end", "two"), [(h5t.STR_NULLTERM, "one"), (h5t.STR_NULLPAD, "one\0two")])

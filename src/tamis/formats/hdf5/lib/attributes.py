@@ -161,7 +161,8 @@ def set_attribute(owner: h5py.HLObject, name: str, value: Any) -> None:
     else:
         values = np.atleast_1d(np.asarray(value))
         kind = h5t.py_create(values.dtype)
-    space = h5s.create_simple(values.shape) if values.size else h5s.create(h5s.NULL)
+    # No texts stay a list: an attribute without a value reads as a text.
+    space = h5s.create_simple(values.shape) if values.size or values.dtype.kind == "O" else h5s.create(h5s.NULL)
     memory = h5t.py_create(h5py.string_dtype()) if values.dtype.kind == "O" else kind
     _write(owner, name, kind, space, values, memory)
 
