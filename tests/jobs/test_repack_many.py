@@ -318,6 +318,13 @@ def test_links_are_not_replaced_and_hard_links_only_if_told(tree: Path, tmp_path
     assert (tmp_path / "other.nc").read_bytes() == old != (tree / "deep" / "b.nc").read_bytes()
 
 
+def test_pattern_names_files_to_replace(tree: Path) -> None:
+    found = tamis.repack_many(str(tree / "*" / "*.nc"), None, RECIPE, workers=1, replace=True)
+    assert found.ok
+    assert found.folder == str(tree / "deep")
+    assert sorted(path.name for path in tree.iterdir()) == ["a.nc", "deep", "notes.txt"]
+
+
 def test_zarr_stores_are_replaced_as_a_whole(tree: Path, tmp_path: Path) -> None:
     tamis.repack_many(tree / "a.nc", tmp_path / "stores", {}, workers=1, to="zarr")
     store = tmp_path / "stores" / "a.zarr"

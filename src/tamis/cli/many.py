@@ -64,7 +64,10 @@ _OPTIONS = (
     click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster make the files."),
     click.option("--scheduler-file", metavar="FILE", help="The same, with the address in a file of Dask."),
     click.option(
-        "--shard", type=_Shard(), metavar="I/N", help="Only the I-th of N parts of the files, as for job arrays."
+        "--shard",
+        type=_Shard(),
+        metavar="I/N",
+        help="Only the I-th of N parts of the files, for job arrays; --shards is about files of Zarr.",
     ),
     click.option(
         "--keep-going/--stop",

@@ -274,20 +274,23 @@ def _prepared(
 
 def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str]) -> tuple[Listing, str]:
     """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
-    places = [os.fsdecode(path) for path in (*paths, *files_from)]
-    folders = [place if os.path.isdir(place) and not is_zarr(place) else os.path.dirname(place) for place in places]
-    if not places:
-        raise ParameterError("expected files or folders whose files are replaced, got none")
-    folder = os.path.commonpath([os.path.abspath(place) for place in folders])
-    listing = Listing()
-    for place in places:
-        found = list_files([place], choice)
-        listing.skipped += found.skipped
-        for file in found.files.values():
-            if os.path.islink(file.source) and file.source != os.path.abspath(place):
+    listing, found, folders = Listing(), list[SourceFile](), list[str]()
+    for place in map(os.fsdecode, (*paths, *files_from)):
+        listed = list_files([place], choice)
+        listing.skipped += listed.skipped
+        is_folder = os.path.isdir(place) and not is_zarr(place)
+        folders += [os.path.abspath(place)] * is_folder
+        for file in listed.files.values():
+            folders += [os.path.dirname(file.source)] * (not is_folder)
+            if is_folder and os.path.islink(file.source):
                 listing.links.append(file.source)
             elif file.is_read:
-                listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
+                found.append(file)
+    if not folders:
+        raise ParameterError("expected files or folders whose files are replaced, got none")
+    folder = os.path.commonpath(folders)
+    for file in found:
+        listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
     return listing, folder
 
 
