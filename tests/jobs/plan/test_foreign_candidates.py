@@ -141,3 +141,22 @@ def test_command_takes_the_new_choices(tmp_path: Path) -> None:
     (dataset,) = json.loads(done.stdout)["datasets"]
     assert dataset["filters"] in (SZ3, SPERR)
     assert CliRunner().invoke(main, [*arguments, "--allow", "risky"]).exit_code == 2
+
+
+def test_filters_that_lose_in_small_chunks_are_tried_in_large_ones(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    time, lat, lon = np.ogrid[:48, :16, :96]
+    values = 280 + 8 * np.sin(time * np.pi / 6) * np.cos(lat / 9) + 6 * np.sin(lon / 20)
+    values = values + np.round(random.normal(size=(1, 16, 96))) + 0.02 * random.normal(size=(48, 16, 96))
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=values.astype("f4"), chunks=(1, 16, 96), compression="gzip")
+    kept, free = (
+        tamis.plan(path, {"v": "abs=0.02"}, readers="netcdf", chunks=chunks, prefer="archive")["v"]
+        for chunks in ("keep", "auto")
+    )
+    assert not any("bzip2" in candidate.filters for candidate in kept.candidates)
+    assert free.filters == "pack(bound=0.02)|bzip2(9)"
+    assert free.chosen is not None
+    assert kept.chosen is not None
+    assert free.chosen.ratio > 1.1 * kept.chosen.ratio

@@ -141,7 +141,7 @@ _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
 _SHAPES_NBYTES, _ARCHIVE_TIMES = 5_000_000, 3
 """Bytes on which chunk shapes are compared, and so many times more for archives."""
-_LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 5
+_LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 6
 """Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
 _LIKELY_SHARE = 0.8
 """Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
@@ -220,8 +220,9 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
 
 def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
     """Return the plan for a variable in the chunk shape with the best ratio; in its own, if that is about as good."""
-    own = measured(variable, settings, settings.sample, work)
-    likely = _one_of_each_kind(settings.eligible(own.candidates))
+    own, every = _measured(variable, settings, settings.sample, work)
+    # Also those that others beat in these chunks: bzip2 and sperr gain most from larger ones.
+    likely = _one_of_each_kind(settings.eligible(every))
     shapes = dict.fromkeys((variable.chunk_shape, *shapes_of_kinds(variable.extents, variable.itemsize)))
     nbytes = _SHAPES_NBYTES * (_ARCHIVE_TIMES if settings.prefer == "archive" else 1)
     ratios = {shape: _relative_ratio(variable._replace(chunk_shape=shape), likely, nbytes, work) for shape in shapes}
@@ -237,12 +238,11 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
 
 
 def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
-    """Return the filters with the best ratio of each kind, without kinds far from the best one."""
-    likely: dict[object, Pipeline] = {}
+    """Return the filters with the best ratio for each last one, which suits some shapes, without those far behind."""
+    likely: dict[str, Pipeline] = {}
     for candidate in sorted(eligible(candidates, _LIKELY_IN_OTHERS) if candidates else [], key=lambda one: -one.ratio):
         filters = candidate.pipeline
-        first = filters.bounded or filters.rounding
-        likely.setdefault((type(first), filters.filters[-1].name), filters)
+        likely.setdefault((filters.bounded or filters.filters[-1]).name, filters)
     return [*likely.values()][:_MOST_KINDS]
 
 
@@ -282,17 +282,24 @@ def _axes(variable: Variable) -> Axes:
 
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
+    return _measured(variable, settings, nbytes, work)[0]
+
+
+def _measured(
+    variable: Variable, settings: Settings, nbytes: int, work: Work
+) -> tuple[PlannedVariable, Sequence[Candidate]]:
+    """Return the plan of `measured`, and all candidates, as measured on little."""
     arrays = variable.arrays
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample, settings.prefer, settings.readers)
     pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters)]
-    front = _front(candidates, pipelines, sample, nbytes, settings, work)
+    front, every = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
     chosen, reason = _choice(front, settings, source_ratio, candidates)
     if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
-    return PlannedVariable(
+    result = PlannedVariable(
         variable.path,
         str(variable.want),
         variable.nbytes,
@@ -306,6 +313,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
         tuple(candidates.refused.items()),
         _named(variable.dimensions),
     )
+    return result, every
 
 
 def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -320,8 +328,8 @@ def _front(
     nbytes: int,
     settings: Settings,
     work: Work,
-) -> list[Candidate]:
-    """Return the unbeaten candidates, by falling ratio: all are measured on little, the best of them on more."""
+) -> tuple[list[Candidate], Sequence[Candidate]]:
+    """Return the unbeaten candidates, by falling ratio, and all: these are measured on little, the best on more."""
     usual = min(nbytes, USUAL_SAMPLE)
     few = sample.thinned(usual // _SCREENED_SHARE)
     more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
@@ -346,7 +354,7 @@ def _front(
                 better |= _better(candidates, near, enough, screened, work)
                 front = [better.get(candidate.pipeline, candidate) for candidate in front]
             few = enough
-    return front_of(front)
+    return front_of(front), [*screened.values()]
 
 
 def _better(
