@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -92,7 +93,8 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
     one, words, chunk, data, plain = stored[0]
     assert one.decode(data, chunk, words) == plain
     before = worker_pid()
-    os.kill(before, signal.SIGKILL)
+    os.kill(before, signal.SIGSTOP)  # so that it gets the chunk, and ends with it
+    threading.Timer(0.2, os.kill, (before, signal.SIGKILL)).start()
     with pytest.raises(StreamError, match=r"the process that decodes with libh5sz3.so was ended by SIGKILL: the chunk"):
         one.decode(data, chunk, words)
     assert one.decode(data, chunk, words) == plain
