@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
