@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -121,6 +122,33 @@ def test_file_that_does_not_fit_is_named_with_the_difference(tmp_path: Path, oth
 def test_dimension_that_no_file_has_is_refused(files: list[Path], tmp_path: Path) -> None:
     with pytest.raises(tamis.ParameterError, match="expected variables with the dimension 'tim', found lat, lon"):
         tamis.combine(files, tmp_path / "all.nc", {}, "tim")
+
+
+def test_files_without_coordinate_are_joined_as_given(tmp_path: Path) -> None:
+    names = ["s2.nc", "s10.nc", "s1.nc"]
+    paths = write(tmp_path, {name: part(range(10)).drop_vars("time") for name in names})
+    result = tamis.combine(paths, tmp_path / "all.nc", {}, "time")
+    assert "time has no coordinate: files are joined in their given order" in result.notes
+
+
+def test_empty_file_does_not_turn_off_the_check_of_order(tmp_path: Path) -> None:
+    paths = write(tmp_path, {"a.nc": part(range(10)), "b.nc": part(range(5, 15)), "e.nc": part(range(3, 3))})
+    with pytest.raises(tamis.ParameterError, match="expected time to continue"):
+        tamis.combine(paths, tmp_path / "all.nc", {}, "time")
+
+
+def test_source_that_changes_meanwhile_is_refused(files: list[Path], tmp_path: Path) -> None:
+    def touch(step: str, done: int, total: int) -> None:
+        os.utime(files[0])
+
+    with pytest.raises(tamis.FileError, match="changed while it was read"):
+        tamis.combine(files, tmp_path / "all.nc", FILTERS, "time", progress=touch)
+    assert not (tmp_path / "all.nc").exists()
+
+
+def test_source_is_never_the_target(files: list[Path]) -> None:
+    with pytest.raises(tamis.ParameterError, match="expected a target other than the files"):
+        tamis.combine(files, files[1], FILTERS, "time", overwrite=True)
 
 
 def test_many_files_are_joined_with_few_of_them_open(tmp_path: Path) -> None:

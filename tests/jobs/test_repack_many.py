@@ -22,8 +22,8 @@ import pytest
 
 import tamis
 from tamis.jobs.many.listing import Choice, list_files
-from tamis.jobs.many.state import FileRecord, State, claim
-from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.many.state import FileRecord, State, begin_run, claim
+from tamis.jobs.many.task import FileTask, FolderOptions, run_task
 from tamis.jobs.many.workers import Died, LocalWorkers
 from tamis.jobs.repack.options import RepackOptions
 
@@ -172,7 +172,7 @@ def test_name_may_be_absent_in_some_files(tree: Path, tmp_path: Path) -> None:
     write(tree / "c.nc", name="T2")
     found = tamis.repack_many(tree, tmp_path / "out", {"T2": "deflate"}, workers=1)
     assert found.ok
-    assert "T2: this name matches no dataset, in 2 of 3 files" in found.notes
+    assert "T2: matches no dataset, in 2 of 3 files" in found.notes
 
 
 def test_parts_are_disjoint_and_complete(tmp_path: Path) -> None:
@@ -325,12 +325,101 @@ def test_pattern_names_files_to_replace(tree: Path) -> None:
     assert sorted(path.name for path in tree.iterdir()) == ["a.nc", "deep", "notes.txt"]
 
 
-def test_zarr_stores_are_replaced_as_a_whole(tree: Path, tmp_path: Path) -> None:
-    tamis.repack_many(tree / "a.nc", tmp_path / "stores", {}, workers=1, to="zarr")
-    store = tmp_path / "stores" / "a.zarr"
-    assert tamis.repack_many(store, None, {"TS": "deflate(9)"}, workers=1, replace=True).ok
-    assert "deflate" in str(tamis.inspect(store)["TS"].pipeline)
-    assert sorted(path.name for path in store.parent.iterdir()) == [".tamis", "a.zarr"]
+def test_zarr_stores_are_not_replaced(tree: Path, tmp_path: Path) -> None:
+    tamis.repack_many(tree / "a.nc", tree, {}, workers=1, to="zarr")
+    (tree / "a.zarr" / "README.txt").write_text("kept")
+    found = tamis.repack_many(tree, None, RECIPE, workers=1, replace=True)
+    assert found.ok
+    assert any("a.zarr" in note for note in found.notes)
+    assert (tree / "a.zarr" / "README.txt").read_text() == "kept"
+
+
+def test_kept_originals_are_never_replaced(tree: Path) -> None:
+    old = (tree / "a.nc").read_bytes()
+    for folder in (tree / "old", tree / "old", None):
+        tamis.repack_many(tree, None, RECIPE, workers=1, replace=True, keep_originals=folder)
+        assert (tree / "old" / "a.nc").read_bytes() == old
+    assert not (tree / "old" / "old").exists()
+
+
+def test_file_that_cannot_be_read_fails_alone(tree: Path, tmp_path: Path) -> None:
+    (tree / "gone.nc").symlink_to("nowhere.nc")
+    found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
+    assert [failure.path for failure in found.failures] == ["gone.nc"]
+    assert found.done == 2
+    compared = tamis.verify_many(tree, tmp_path / "out", bounds="recorded")
+    assert [file.path for file in compared.files if file.verdict == "failed"] == ["gone.nc"]
+
+
+def test_name_that_no_file_has_is_a_failure(tree: Path, tmp_path: Path) -> None:
+    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TT:deflate", code=1)
+    assert "TT: no file has a dataset of this name" in text
+
+
+def test_runs_with_different_recipes_refuse_each_other(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with begin_run(out, {"key": "another"}), pytest.raises(tamis.FileError, match="expected one recipe at a time"):
+        tamis.repack_many(tree, out, RECIPE, workers=1)
+    assert tamis.repack_many(tree, out, RECIPE, workers=1).ok
+
+
+def test_record_that_was_lost_is_made_again(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1)
+    expected = (out / "a.nc").read_bytes()
+    for path in (out / ".tamis").glob("state-*"):
+        path.unlink()
+    os.utime(tree / "a.nc")
+    os.removexattr(out / "a.nc", "user.tamis.made")
+    assert tamis.repack_many(tree, out, RECIPE, workers=1).ok
+    assert (out / "a.nc").read_bytes() == expected
+    assert all(record.datasets for record in tamis.manifest(out).files)
+
+
+def test_failure_of_another_recipe_leaves_the_record_of_a_target(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1)
+    tamis.repack_many(tree, out, {"TS": "zfp(accuracy=0.1)"}, require={"TS": "psnr=500"}, workers=1)
+    assert tamis.check_manifest(out).unchanged == 2
+
+
+def test_later_record_counts_whatever_the_clock_says(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    tamis.repack_many(tree, out, RECIPE, workers=1)
+    future = FileRecord("a.nc", "failed", serial=0, time=4e9, error={"kind": "FileError", "message": "old"})
+    (out / ".tamis" / "state-other.jsonl").write_bytes(future.to_line())
+    assert tamis.repack_many(tree, out, RECIPE, workers=1).ok
+    assert tamis.repack_many(tree, out, RECIPE, workers=1).made == 0
+
+
+def test_error_after_the_rename_is_no_failure(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = FolderOptions(str(tree), RepackOptions.asked(RECIPE, resume=True), replace=True)
+    with begin_run(tree, {"key": options.key}):
+        monkeypatch.setattr("tamis.jobs.many.task.sync_folder", fail)
+        record = run_task(FileTask(list_files([tree], Choice()).files["a.nc"], options), lambda *_: None)
+    assert record.action == "repacked"
+    assert any("may undo it" in note for note in record.notes)
+
+
+def fail(_: Path) -> None:
+    raise OSError(5, "Input/output error")
+
+
+def test_wrong_arguments_are_parameter_errors(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for wrong in ({"client": 5}, {"bogus": 1}, {"shard": 5}, {"include": 5}, {"files_from": 5}, {"workers": 0}):
+        with pytest.raises(tamis.ParameterError):
+            tamis.repack_many(tree, out, RECIPE, **wrong)  # type: ignore[arg-type]
+    for wrong in ({"shard": 5}, {"include": 5}, {"exclude": None}, {"bogus": 1}, {"files_from": 5}):
+        with pytest.raises(tamis.ParameterError):
+            tamis.preview_repack_many(tree, out, RECIPE, **wrong)
+    with pytest.raises(tamis.ParameterError):
+        tamis.verify_many(tree, tree, bounds=5)  # type: ignore[arg-type]
+    with pytest.raises(tamis.FileError, match="expected a folder with the same files"):
+        tamis.verify_many(tree, tmp_path / "absent")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(tamis.FileError, match="expected HDF5, netCDF or Zarr files, found none"):
+        tamis.repack_many(tmp_path / "empty", out, RECIPE)
 
 
 def test_replacement_that_was_made_before_a_kill_is_recognized(tree: Path) -> None:
@@ -393,7 +482,7 @@ def test_names_of_files_come_from_a_list(tree: Path, tmp_path: Path, monkeypatch
     run("repack", "--files-from", "-", f"{tmp_path / 'out'}/", "-f", "TS:deflate", given="deep/b.nc\n\na.nc\n")
     assert files_of(tmp_path / "out") == {"a.nc", "deep/b.nc"}
     with pytest.raises(tamis.ParameterError, match="expected a path below the working folder"):
-        list_files([], Choice(), None, ["../x.nc"])
+        list_files([], Choice(), (), ["../x.nc"])
 
 
 def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 248
-MOST_LINES = 54_250
-MOST_CODE_LINES = 36_800
+MOST_LINES = 54_450
+MOST_CODE_LINES = 36_950
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 27,

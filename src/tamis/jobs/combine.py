@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from tamis.errors import ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.many.state import Identity
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
@@ -73,12 +74,29 @@ def combine(
             raise ParameterError(f"expected no {name} for files that are combined, got it")
     asked = RepackOptions.asked(recipe, **options, overwrite=overwrite)
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
-    listing = list_files(paths, Choice.of(include, exclude), target)
-    files = [listing.files[name].source for name in sorted(listing.files)]
+    listing = list_files(paths, Choice.of(include, exclude), [] if _is_named(target, paths) else [target])
+    for _, message in listing.failed.values():
+        raise FileError(message)
+    files = [file.source for file in listing.files.values()]
     if not files:
         raise ParameterError("expected files to combine, found none")
+    if os.path.exists(target) and any(os.path.samefile(target, file) for file in files):
+        raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
+    identities = {file: Identity.of(file) for file in files}
+
+    def check_unchanged() -> None:
+        for file, identity in identities.items():
+            if Identity.of(file) != identity:
+                raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)
+
     with JoinedStore(files, dimension, open_store) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
-        result = save_store(store, target, completed, progress or (lambda *_: None))
-    return replace(result, source=plural(len(files), "file"))
+        result = save_store(store, target, completed, progress or (lambda *_: None), check_unchanged)
+        notes = [] if store.is_sorted else [f"{dimension} has no coordinate: files are joined in their given order"]
+    return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes))
+
+
+def _is_named(target: str | os.PathLike[str], paths: Iterable[object]) -> bool:
+    """Return whether a target is itself one of the arguments, which is an error of its own."""
+    return os.fsdecode(target) in [os.fsdecode(path) for path in paths if isinstance(path, str | bytes | os.PathLike)]

@@ -112,17 +112,21 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
 
 
 def is_read(path: str | os.PathLike[str]) -> bool:
-    """Return whether tamis reads files and folders of this kind; they may still be damaged."""
-    try:
-        if not os.path.isfile(path):  # a pipe would block
-            return is_zarr(path)
-        with open(path, "rb", buffering=0) as stream:
-            head = stream.read(len(_HDF5_HEAD))
-            if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):
-                return True
-            return any(_reads(stream, offset) == _HDF5_HEAD for offset in _user_blocks(stream))
-    except OSError:
-        return False
+    """Return whether tamis reads files and folders of this kind; they may still be damaged.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    if not os.path.isfile(path):  # a pipe would block
+        os.stat(path)
+        return is_zarr(path)
+    with open(path, "rb", buffering=0) as stream:
+        head = stream.read(len(_HDF5_HEAD))
+        if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):
+            return True
+        return any(_reads(stream, offset) == _HDF5_HEAD for offset in _user_blocks(stream))
 
 
 def _user_blocks(stream: FileIO) -> Iterator[int]:

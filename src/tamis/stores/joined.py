@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import threading
 from collections import OrderedDict
@@ -48,8 +49,8 @@ class _Files:
     def reading(self, number: int, path: str) -> Iterator[ArrayReader]:
         """Yield the reader of an array in a file, which stays open meanwhile."""
         with self._lock:
-            file = self._open.setdefault(number, None) or _OpenFile(self._opens(self.paths[number]))  # type: ignore[arg-type]
-            self._open[number] = file
+            if (file := self._open.get(number)) is None:
+                file = self._open[number] = _OpenFile(self._opens(self.paths[number]))
             self._open.move_to_end(number)
             if path not in file.readers:
                 file.readers[path] = file.store.array(path).as_values().open_reader()
@@ -209,6 +210,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         facts = [_facts_of(opens, path, dimension) for path in paths]
         for other in facts[1:]:
             other.check_like(facts[0])
+        self.is_sorted = all(fact.coordinate is not None for fact in facts)
         facts = _in_order(facts, dimension)
         self.files = _Files([fact.path for fact in facts], opens)
         self._first = opens(facts[0].path)
@@ -270,7 +272,8 @@ class JoinedStore(ListedStore["StoredArray"]):
             self._ends[-1] if name == self.dimension else extent
             for name, extent in zip(variable.dimensions, variable.shape, strict=True)
         )
-        return replace(variable, shape=shape, stored_shape=shape)
+        whole = replace(variable, shape=shape, stored_shape=shape)
+        return whole.with_attributes({"actual_range": None}) if "actual_range" in whole.attributes else whole
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of the groups of the first file."""
@@ -287,7 +290,7 @@ class _Facts:
     extent: int  # Along the dimension
     is_unlimited: bool
     coordinate: NDArray[Any] | None  # Values of the dimension's own variable
-    constant: Mapping[str, NDArray[Any]]  # Values of variables without the dimension
+    constant: Mapping[str, str]  # Checksums of the values of variables without the dimension
     nbytes: int
 
     def check_like(self, first: _Facts) -> None:
@@ -311,9 +314,13 @@ class _Facts:
         for name in {**own.attributes, **variable.attributes}:
             values = own.attributes.get(name), variable.attributes.get(name)
             if name not in _IGNORED and not _are_same(*values):
-                advice = ": give all files the same reference time first (cdo setreftime)" if name == "units" else ""
-                raise self._unlike(f"attribute {name} of {path}", f"{values[0]!r}, found {values[1]!r}{advice}", first)
-        if path in self.constant and not _are_same(self.constant[path], first.constant[path]):
+                advice = (
+                    ": give all files the same reference time first (cdo setreftime)" if "since" in str(values) else ""
+                )
+                raise self._unlike(
+                    f"attribute {name} of {path}", f"{_words(values[0])}, found {_words(values[1])}{advice}", first
+                )
+        if self.constant.get(path) != first.constant.get(path):
             raise self._unlike(f"values of {path}, which has no dimension {self.dimension},", "equal", first)
 
     def _unlike(self, what: str, words: str, first: _Facts) -> ParameterError:
@@ -326,6 +333,11 @@ def _are_same(value: Any, other: Any) -> bool:
     if first.dtype != second.dtype or first.dtype.kind == "O":
         return bool(np.array_equal(first, second))
     return first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def _words(value: Any) -> str:
+    """Return an attribute in words."""
+    return "none" if value is None else repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
 def _others(variable: NamedArray, dimension: str) -> tuple[int, ...]:
@@ -348,7 +360,9 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
             raise ParameterError(f"{path}: expected files without companions: repack it first with --missing exact")
         coordinate = posixpath.join(owners[0].path, dimension)
         constant = {
-            name: _values_of(store, name) for name, item in variables.items() if dimension not in item.dimensions
+            name: _checksum(_values_of(store, name))
+            for name, item in variables.items()
+            if dimension not in item.dimensions
         }
         is_numeric = coordinate in variables and variables[coordinate].dtype.kind in "iuf"
         values = _values_of(store, coordinate) if is_numeric else None
@@ -372,14 +386,18 @@ def _values_of(store: Store, path: str) -> NDArray[Any]:
         reader.close()
 
 
+def _checksum(values: NDArray[Any]) -> str:
+    data = repr(values.tolist()).encode("utf-8", "surrogateescape") if values.dtype.kind == "O" else values.tobytes()
+    return hashlib.sha256(data).hexdigest()
+
+
 def _in_order(facts: list[_Facts], dimension: str) -> list[_Facts]:
-    """Return files in the order of the coordinate, or as given if there is none; it must always rise or fall."""
-    coordinates = {fact.path: fact.coordinate for fact in facts if fact.coordinate is not None and fact.coordinate.size}
-    if len(coordinates) < len(facts):
+    """Return files in the order of the coordinate, which must always rise or fall; as given if there is none."""
+    if any(fact.coordinate is None for fact in facts):
         return facts
-    ordered = sorted(facts, key=lambda fact: float(coordinates[fact.path][0]))
-    first = coordinates[ordered[0].path]
-    if first[-1] < first[0]:
+    coordinates = {fact.path: fact.coordinate for fact in facts if fact.coordinate is not None and fact.coordinate.size}
+    ordered = sorted((fact for fact in facts if fact.path in coordinates), key=lambda fact: coordinates[fact.path][0])
+    if any(values[-1] < values[0] for values in coordinates.values()):
         ordered.reverse()
     for before, after in pairwise(ordered):
         ends, begins = coordinates[before.path], coordinates[after.path]
@@ -389,4 +407,4 @@ def _in_order(facts: list[_Facts], dimension: str) -> list[_Facts]:
                 f"{after.path}: expected {dimension} to continue {before.path}, found {begins[0]} after {ends[-1]}:"
                 " leave one of them out, or sort their steps first"
             )
-    return ordered
+    return ordered or facts[:1]

@@ -53,23 +53,17 @@ class Running(NamedTuple):
 ManyProgress = Callable[[Running], None]
 
 
-@checked(
-    sources=PATHS,
-    out=PATH.or_none(),
-    files_from=NAMES,
-    include=NAMES,
-    exclude=NAMES,
-    shard=_SHARD,
-    workers=_COUNT,
-    retries=_TRIES,
-    keep_going=FLAG,
-    checksums=FLAG,
-    overwrite=FLAG,
-    replace=FLAG,
-    break_hard_links=FLAG,
-    keep_originals=PATH,
-    progress=CALLBACK,
-)
+_KINDS = {
+    "files_from": NAMES,
+    "include": NAMES,
+    "exclude": NAMES,
+    "shard": _SHARD.or_none(),
+    "keep_originals": PATH.or_none(),
+    **dict.fromkeys(("checksums", "overwrite", "replace", "break_hard_links", "keep_going"), FLAG),
+}
+
+
+@checked(sources=PATHS, out=PATH.or_none(), workers=_COUNT, retries=_TRIES, progress=CALLBACK, **_KINDS)
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -168,11 +162,12 @@ def repack_many(
         options={**options, "overwrite": overwrite},
         folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
     )
-    begin_run(run.options.folder, _description(run, shard))
-    files = _Run(run.options, run.files, retries, keep_going, progress or (lambda _: None))
-    if files.queue:
-        files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
-    return files.finished(left_out(run.listing))
+    with begin_run(run.options.folder, _description(run, shard)):
+        files = _Run(run.options, run.files, retries, keep_going, progress or (lambda _: None))
+        files.fail_unread(run.listing)
+        if files.queue:
+            files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
+        return files.finished(left_out(run.listing))
 
 
 @checked(sources=PATHS, out=PATH.or_none())
@@ -192,6 +187,8 @@ def preview_repack_many(
         Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going`` and
         ``progress``. What happens to the datasets of one file is shown by `preview_repack`.
     """
+    for name in options.keys() & _KINDS.keys():
+        _KINDS[name].check(name, options[name])
     named = {name: options.pop(name) for name in ("other", "to") if name in options}
     choice = Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named)
     run = _prepared(
@@ -251,11 +248,20 @@ def _prepared(
     if replaces and choice.to is not None:
         raise ParameterError("expected replace without another format of the targets, got both")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
+    names = [files_from] if isinstance(files_from, str) else [*files_from]
+    if unknown := [name for name in options if name not in (*RepackKeywords.__annotations__, "overwrite")]:
+        raise ParameterError(f"expected keywords of repack_many, got {unknown[0]}")
+    if client is not None and not hasattr(client, "submit"):
+        raise ParameterError(f"expected client to be a client of Dask, got {client!r}")
+    keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})
     if out is None:
-        listing, place = _in_place(paths, choice, files_from)
+        listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
     else:
-        listing, place = list_files(paths, choice, out, files_from), os.path.abspath(os.fsdecode(out))
+        listing, place = list_files(paths, choice, [out], names), os.path.abspath(os.fsdecode(out))
+    if not (listing.files or listing.failed):
+        where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
+        raise FileError("; ".join([f"{where}: expected HDF5, netCDF or Zarr files, found none", *left_out(listing)]))
     processors = len(os.sched_getaffinity(0))
     count = workers or min(processors, max(len(listing.files), 1))
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
@@ -263,7 +269,7 @@ def _prepared(
         FolderOptions(
             place,
             replace(asked, threads=threads, optional_names=True),
-            keep_originals=None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals)),
+            keep_originals=keep_originals,
             **folder,
         ),
         listing,
@@ -272,18 +278,19 @@ def _prepared(
     )
 
 
-def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str]) -> tuple[Listing, str]:
+def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], originals: list[str]) -> tuple[Listing, str]:
     """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
     listing, found, folders = Listing(), list[SourceFile](), list[str]()
     for place in map(os.fsdecode, (*paths, *files_from)):
-        listed = list_files([place], choice)
-        listing.skipped += listed.skipped
         is_folder = os.path.isdir(place) and not is_zarr(place)
+        listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_folder else ())])
+        listing.skipped += listed.skipped
+        listing.failed |= listed.failed
         folders += [os.path.abspath(place)] * is_folder
         for file in listed.files.values():
             folders += [os.path.dirname(file.source)] * (not is_folder)
-            if is_folder and os.path.islink(file.source):
-                listing.links.append(file.source)
+            if os.path.isdir(file.source) or (is_folder and os.path.islink(file.source)):
+                listing.kept.append(file.source)
             elif file.is_read:
                 found.append(file)
     if not folders:
@@ -292,6 +299,12 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str]) -> tu
     for file in found:
         listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
     return listing, folder
+
+
+def _originals_of(folder: str) -> list[str]:
+    """Return the folders in which earlier runs kept originals."""
+    found = (run.get("keep_originals") for run in State(folder).runs())
+    return [path for path in found if isinstance(path, str)]
 
 
 def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:
@@ -315,6 +328,7 @@ def _description(run: _Prepared, shard: tuple[int, int] | None) -> dict[str, Any
         "key": run.options.key,
         "recipe": str(run.options.repack.recipe),
         "replace": run.options.replace,
+        "keep_originals": run.options.keep_originals,
     }
 
 
@@ -366,7 +380,17 @@ class _Run:
             return None
         self._again.update([reason] * bool(reason))
         expected = Identity.of(file.source) if self._options.replace else None
-        return FileTask(file, self._options, expected=expected)
+        serial = 0 if known is None else known.serial + 1
+        is_half_done = known is not None and known.action == "replacing"
+        return FileTask(file, self._options, serial=serial, expected=expected, is_half_done=is_half_done)
+
+    def fail_unread(self, listing: Listing) -> None:
+        """Record the files that cannot even be listed."""
+        for path, (source, message) in listing.failed.items():
+            error = {"kind": "FileError", "message": message, "path": source}
+            facts = {"recipe": self._options.key, "version": _native.version, "time": time.time()}
+            self._failed[path] = FileRecord(path, "failed", source, error=error, **facts)  # type: ignore[arg-type]
+        self._stops = bool(listing.failed) and not self._keep_going
 
     def go(self, workers: Workers) -> None:
         """Make all files."""
@@ -432,7 +456,7 @@ class _Run:
 
     def _fail(self, task: FileTask, record: FileRecord) -> None:
         if (record.error or {}).get("may_pass") and task.attempt <= self._retries:
-            self.queue.append(task._replace(attempt=task.attempt + 1))
+            self.queue.append(task._replace(attempt=task.attempt + 1, serial=task.serial + 1))
             return
         self._failed[task.file.target] = record
         self._stops |= not self._keep_going
@@ -441,11 +465,16 @@ class _Run:
         path = task.file.target
         self._deaths[path] += 1
         if self._deaths[path] < _MOST_DEATHS and "several times" not in how:
-            self.queue.append(task._replace(attempt=task.attempt + 1))
+            self.queue.append(task._replace(attempt=task.attempt + 1, serial=task.serial + 1))
             return
         message = f"{task.file.source}: the process that made it {how}: it is set aside; memory may be short"
         error = {"kind": "ProcessError", "message": message, "path": task.file.source}
-        facts = {"recipe": self._options.key, "version": _native.version, "attempt": task.attempt}
+        facts = {
+            "recipe": self._options.key,
+            "version": _native.version,
+            "attempt": task.attempt,
+            "serial": task.serial + 1,
+        }
         record = FileRecord(path, "failed", task.file.source, error=error, time=time.time(), **facts)  # type: ignore[arg-type]
         with suppress(FileError):  # a full disk; the result has it
             write_record(self._options.folder, record)
@@ -467,8 +496,9 @@ class _Run:
         return status_of(
             self._state,
             self._options.folder,
-            {file.target for file in self._files},
+            {file.target for file in self._files} | self._failed.keys(),
             failed=self._failed,
+            key=self._options.key,
             made=self._made,
             again=dict(self._again),
             notes=found,

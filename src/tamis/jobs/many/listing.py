@@ -81,56 +81,59 @@ class Listing:
 
     files: dict[str, SourceFile] = field(default_factory=dict)  # By target
     skipped: list[str] = field(default_factory=list)  # Paths of files that tamis does not read
-    links: list[str] = field(default_factory=list)  # Paths of links to files that were to be replaced
+    kept: list[str] = field(default_factory=list)  # Paths of links and stores, which are not replaced
+    failed: dict[str, tuple[str, str]] = field(default_factory=dict)  # By target: source, and why it cannot be read
 
     def add(self, file: SourceFile) -> None:
         """Add a file; raise ParameterError if another one has the same target."""
         before = self.files.setdefault(file.target, file)
         if before.source != file.source:
             raise ParameterError(
-                f"expected different targets, got {file.target} for {before.source} and for {file.source}: give a "
-                "folder that has both, whose tree is kept, or repack them into two folders"
+                f"expected different targets, got {file.target} for {before.source} and for {file.source}: repack them "
+                "into two folders, or give a folder that has both, whose tree is kept"
             )
 
 
 def list_files(
     sources: Iterable[str | os.PathLike[str]],
     choice: Choice,
-    out: str | os.PathLike[str] | None = None,
+    outs: Iterable[str | os.PathLike[str]] = (),
     relative: Iterable[str] = (),
 ) -> Listing:
     """List the files of a run.
 
     A folder gives all files in it, with their paths below it; a file, or a pattern that no file has as its name, gives
-    files by their names. Those in `relative` keep their paths if these are relative. Nothing below `out` is listed.
+    files by their names. Those in `relative` keep their paths if these are relative. Nothing in `outs` is listed.
     """
-    listing, inner = Listing(), None if out is None else os.path.realpath(out)
+    listing, left_out = Listing(), {os.path.realpath(out) for out in outs}
     for source in map(os.fsdecode, sources):
         for path in _expanded(source):
+            if os.path.realpath(path) in left_out:
+                continue
             if os.path.isdir(path) and not is_zarr(path):
-                for file in _files_in(path, choice, inner):
+                for file in _files_in(path, choice, left_out, listing):
                     _add(listing, choice, path, file, required=False)
             else:
                 folder, name = os.path.split(path.rstrip(os.sep))
                 _add(listing, choice, folder, name, required=True)
     for path in relative:
         folder, name = os.path.split(path) if os.path.isabs(path) else ("", os.path.normpath(path))
-        if name.startswith(os.pardir):
+        if name.split(os.sep)[0] == os.pardir:
             raise ParameterError(f"{path}: expected a path below the working folder, or an absolute one, in the list")
         _add(listing, choice, folder, name, required=True)
     return listing
 
 
 def _expanded(source: str) -> Iterable[str]:
-    if os.path.lexists(source) or not has_magic(source):
+    if os.path.lexists(source):
         return [source]
-    paths = sorted(iglob(source, recursive=True))
+    paths = sorted(iglob(source, recursive=True)) if has_magic(source) else []
     if not paths:
         raise FileError(f"{source}: expected a file, a folder, or a pattern of files, found none").at(path=source)
     return paths
 
 
-def _files_in(folder: str, choice: Choice, inner: str | None) -> Iterator[str]:
+def _files_in(folder: str, choice: Choice, left_out: set[str], listing: Listing) -> Iterator[str]:
     """Yield the paths of files and Zarr stores below a folder, which other links to folders are not."""
     pending = [""]
     while pending:
@@ -139,15 +142,15 @@ def _files_in(folder: str, choice: Choice, inner: str | None) -> Iterator[str]:
             with os.scandir(os.path.join(folder, below)) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            place = os.path.join(folder, below)
-            raise FileError(f"{place}: cannot be listed: {disk_text(error)}").at(path=place) from error
+            place = os.path.abspath(os.path.join(folder, below))
+            listing.failed[below or os.path.basename(place)] = place, f"{place}: cannot be listed: {disk_text(error)}"
+            continue
         for entry in found:
             path = os.path.join(below, entry.name)
-            if is_ours(entry.name):
+            if is_ours(entry.name) or os.path.realpath(entry.path) in left_out:
                 continue
             if entry.is_dir() and not is_zarr(entry.path):
-                if not entry.is_symlink() and (inner is None or os.path.realpath(entry.path) != inner):
-                    pending.append(path)
+                pending += [path] * (not entry.is_symlink())
             elif choice.takes(path):
                 yield path
 
@@ -159,7 +162,8 @@ def _add(listing: Listing, choice: Choice, folder: str, path: str, *, required: 
         read = is_read(source)
         nbytes = nbytes_of(source)
     except OSError as error:
-        raise FileError(f"{source}: cannot be read: {disk_text(error)}").at(path=source) from error
+        listing.failed[Path(path).as_posix()] = source, f"{source}: cannot be read: {disk_text(error)}"
+        return
     if not read and (choice.other == "fail" or (required and choice.other == "skip")):
         raise FileError(
             f"{source}: expected an HDF5, netCDF or Zarr file, found {kind_of(source)}; with --other copy, "
@@ -186,7 +190,7 @@ def left_out(listing: Listing) -> Iterator[str]:
     """Yield notes about files that were left out."""
     for paths, reason in (
         (listing.skipped, "no HDF5, netCDF or Zarr (--other copy copies them)"),
-        (listing.links, "links, which are replaced only by their own names"),
+        (listing.kept, "links to files, or Zarr stores, which --replace does not replace"),
     ):
         if paths:
             named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")

@@ -49,7 +49,7 @@ def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
     try:
         with new.open("w", encoding="ascii") as stream:
             stream.write(f'{head[:-1]}, "files": [')
-            for number, line in enumerate(state.lines(_complete(state))):
+            for number, line in enumerate(state.lines(sorted(state.done), done=True)):
                 stream.write("," * bool(number) + "\n" + line.decode("ascii").rstrip())
             stream.write("\n]}\n")
         os.replace(new, path)
@@ -61,11 +61,6 @@ def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
 
 def _recipes(state: State) -> dict[str, str]:
     return {str(run["key"]): str(run.get("recipe", "")) for run in state.runs() if "key" in run}
-
-
-def _complete(state: State) -> list[str]:
-    """Return the paths of files that are done."""
-    return sorted(path for path, known in state.known.items() if known.action in ("repacked", "copied"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,19 +172,20 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
         If there is no record in the folder, or it cannot be read.
     """
     state = state_of(folder)
-    if state.known:
-        return Manifest(os.fsdecode(folder), _recipes(state), tuple(state.records(set(_complete(state)))))
+    if state.done:
+        records = map(FileRecord.from_line, state.lines(sorted(state.done), done=True))
+        return Manifest(os.fsdecode(folder), _recipes(state), tuple(filter(None, records)))
     path = state.folder / NAME
     try:
         document = json.loads(path.read_bytes())
-        records = [FileRecord.from_line(json_text(entry).encode()) for entry in document["files"]]
+        found = [FileRecord.from_line(json_text(entry).encode()) for entry in document["files"]]
         recipes = {str(key): str(value) for key, value in document["recipes"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = disk_text(error) if isinstance(error, OSError) else "expected the JSON of tamis manifest"
         raise FileError(f"{path}: cannot be read: {reason}").at(path=path) from error
-    if None in records:
+    if None in found:
         raise FileError(f"{path}: cannot be read: expected the JSON of tamis manifest").at(path=path)
-    return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, records)))
+    return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, found)))
 
 
 @dataclass(frozen=True, slots=True)

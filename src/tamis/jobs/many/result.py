@@ -63,6 +63,8 @@ class FolderStatus(Result):
         Why files were made again, with their number, although an earlier run had made them.
     notes
         Notes for the user.
+    unmatched
+        Names of the recipe that no file has.
     """
 
     folder: str
@@ -77,11 +79,12 @@ class FolderStatus(Result):
     seconds: float
     again: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether all files are done."""
-        return not self.failures and self.done >= self.files
+        """Whether all files are done, and every name of the recipe is in one of them."""
+        return not (self.failures or self.unmatched) and self.done >= self.files
 
     @property
     def missed(self) -> bool:
@@ -103,6 +106,8 @@ class FolderStatus(Result):
             yield "note", f"{plural(count, 'file')} made again: {printable(reason)}"
         for note in self.notes:
             yield "note", printable(note)
+        for name in self.unmatched:
+            yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
             worst = self.worst
             share = f"{100 * worst.largest_error / worst.bound:.1f} %" if worst.bound else "all"
@@ -181,6 +186,8 @@ class Tally:
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
         self._unmatched: dict[str, int] = {}
+        self._exact: set[str] = set()
+        self._notes: dict[str, int] = {}
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -196,8 +203,12 @@ class Tally:
         for dataset in record.datasets:
             self._worst(record.path, dataset)
         for note in record.notes:
-            if note.endswith("matches no dataset"):
-                self._unmatched[note] = self._unmatched.get(note, 0) + 1
+            place, _, text = note.partition(": ")
+            if text.endswith("matches no dataset"):
+                self._unmatched[place] = self._unmatched.get(place, 0) + 1
+            elif place.startswith("/") and not text.startswith("kept as it is"):
+                self._notes[text] = self._notes.get(text, 0) + 1
+            self._exact |= {place} if text == "this name matches no dataset" else set()
 
     def _worst(self, path: str, dataset: Mapping[str, Any]) -> None:
         bound, error = dataset.get("bound"), dataset.get("largest_error")
@@ -206,11 +217,19 @@ class Tally:
         if self.worst is None or error / bound > self.worst.largest_error / self.worst.bound:
             self.worst = Worst(path, str(dataset.get("path")), float(error), float(bound))
 
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Names that no file has."""
+        return tuple(name for name, count in self._unmatched.items() if name in self._exact and count >= self.done)
+
     def notes(self) -> Iterator[str]:
-        """Yield notes about names that no dataset has, in some files or in all."""
-        for note, count in [*self._unmatched.items()][:_MOST_NOTES]:
-            where = "all files" if count == self.done else f"{count} of {plural(self.done, 'file')}"
-            yield f"{note}, in {where}"
+        """Yield the most frequent notes about datasets, and names that some files do not have."""
+        for text, count in sorted(self._notes.items(), key=lambda item: -item[1])[:_MOST_NOTES]:
+            yield f"{count} times: {text}"
+        for name, count in self._unmatched.items():
+            if name not in self.unmatched:
+                where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
+                yield f"{name}: matches no dataset, in {where}"
 
 
 def status_of(state: State, folder: str, files: int | Collection[str], **facts: Any) -> FolderStatus:
@@ -220,8 +239,10 @@ def status_of(state: State, folder: str, files: int | Collection[str], **facts: 
     """
     tally, paths = Tally(), None if isinstance(files, int) else files
     failed: Mapping[str, FileRecord] = facts.pop("failed", {})
+    key = facts.pop("key", None)
     for record in state.records(paths):
-        if record.action != "replacing" and record.path not in failed:
+        is_other = key is not None and record.action == "repacked" and record.recipe != key
+        if record.action != "replacing" and record.path not in failed and not is_other:
             tally.add(record)
     for record in failed.values():
         tally.add(record)
@@ -242,4 +263,5 @@ def status_of(state: State, folder: str, files: int | Collection[str], **facts: 
         round(tally.seconds, 3),
         facts.pop("again", {}),
         tuple(notes),
+        tally.unmatched,
     )

@@ -69,11 +69,22 @@ class FileRecord:
     target_sha256: str = ""
     seconds: float = 0.0
     attempt: int = 1
+    serial: int = 0  # Grows with each record about the path: clocks of machines differ
     time: float = 0.0  # Seconds since 1970 at the end
     host: str = ""
     error: Mapping[str, Any] | None = None  # Kind and message
     datasets: tuple[Mapping[str, Any], ...] = ()  # What was done to each dataset
     notes: tuple[str, ...] = ()
+
+    def is_valid(self) -> bool:
+        """Return whether all fields have their types; a line of a file may have any."""
+        texts = self.path, self.action, self.source, self.source_sha256, self.recipe, self.version, self.target_sha256
+        numbers = *self.identity, self.target_nbytes, self.attempt, self.serial, self.seconds, self.time
+        return (
+            all(isinstance(text, str) for text in (*texts, *self.notes))
+            and all(isinstance(number, int | float) for number in numbers)
+            and all(isinstance(item, dict) for item in (self.error or {}, *self.datasets))
+        )
 
     def to_line(self) -> bytes:
         """Return the line."""
@@ -87,7 +98,8 @@ class FileRecord:
             if entries.pop("schema") != SCHEMA:
                 return None
             entries["identity"] = Identity(*entries["identity"])
-            return cls(**{**entries, "datasets": tuple(entries["datasets"]), "notes": tuple(entries["notes"])})
+            record = cls(**{**entries, "datasets": tuple(entries["datasets"]), "notes": tuple(entries["notes"])})
+            return record if record.is_valid() else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
@@ -99,7 +111,7 @@ class Known(NamedTuple):
     identity: Identity
     recipe: str
     target_nbytes: int
-    attempt: int
+    serial: int
     time: float
     # Where the line is
     file: str
@@ -113,6 +125,7 @@ class State:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder, STATE_FOLDER)
         self.known: dict[str, Known] = {}
+        self.done: dict[str, Known] = {}  # Last lines that say that a file is done, whatever failed later
         self.damaged = 0  # Number of lines that cannot be read
         self._ends: dict[str, int] = {}
 
@@ -129,7 +142,13 @@ class State:
 
     def _read(self, name: str) -> None:
         offset = self._ends.get(name, 0)
-        with (self.folder / name).open("rb") as stream:
+        try:
+            opened = (self.folder / name).open("rb")
+        except IsADirectoryError:
+            return
+        except OSError as error:
+            raise FileError(f"{self.folder / name}: cannot be read: {disk_text(error)}").at(path=self.folder) from error
+        with opened as stream:
             stream.seek(offset)
             for line in stream:
                 if not line.endswith(b"\n"):
@@ -137,25 +156,25 @@ class State:
                 record = FileRecord.from_line(line)
                 if record is None:
                     self.damaged += 1
-                elif (before := self.known.get(record.path)) is None or before.time <= record.time:
-                    place = name, offset, len(line)
-                    self.known[record.path] = Known(
-                        record.action,
-                        record.identity,
-                        record.recipe,
-                        record.target_nbytes,
-                        record.attempt,
-                        record.time,
-                        *place,
-                    )
+                else:
+                    self._take(record, (name, offset, len(line)))
                 offset += len(line)
         self._ends[name] = offset
 
-    def lines(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """Yield the last line about each path."""
+    def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
+        sizes = record.identity, record.recipe, record.target_nbytes
+        known = Known(record.action, *sizes, record.serial, record.time, *place)
+        done = self.done if record.action in ("repacked", "copied") else {}
+        for latest in (self.known, done):
+            before = latest.get(record.path)
+            if before is None or (before.serial, before.time) <= (known.serial, known.time):
+                latest[record.path] = known
+
+    def lines(self, paths: Iterable[str], *, done: bool = False) -> Iterator[bytes]:
+        """Yield the last line about each path, or the last one that says that it is done."""
         with ExitStack() as stack:
             streams: dict[str, BinaryIO] = {}
-            for known in map(self.known.__getitem__, paths):
+            for known in map((self.done if done else self.known).__getitem__, paths):
                 if (stream := streams.get(known.file)) is None:
                     stream = streams[known.file] = stack.enter_context((self.folder / known.file).open("rb"))
                 stream.seek(known.offset)
@@ -191,7 +210,8 @@ class State:
                     except BlockingIOError:
                         count += 1
                     else:
-                        path.unlink()
+                        if _has_name(stream.fileno(), path):  # otherwise another process has claimed it anew
+                            path.unlink()
         return count
 
 
@@ -212,6 +232,9 @@ class _Writers:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
                 write_all(handle, line)
+            except OSError:
+                del self._names[folder]  # a torn line ends the file: the next one begins another
+                raise
             finally:
                 os.close(handle)
             if durable:
@@ -237,16 +260,46 @@ def write_record(folder: str | os.PathLike[str], record: FileRecord, *, durable:
         raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
 
 
-def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
-    """Create the folder of state, and describe a run there."""
+def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) -> BinaryIO:
+    """Create the folder of state, and describe a run there; the returned file is locked until it is closed.
+
+    Raises
+    ------
+    FileError
+        If the state cannot be written, or another run with another recipe is at work.
+    """
     state = Path(folder, STATE_FOLDER)
     facts = {"schema": SCHEMA, "time": time.time(), "host": socket.gethostname(), "process": os.getpid()}
     try:
         (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
         path = state / f"{_RUN}{unique_name()}.json"
-        path.write_text(json_text({**facts, **description}, indent=2) + "\n", encoding="utf-8")
+        stream = path.open("w+b")
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stream.write((json_text({**facts, **description}, indent=2) + "\n").encode())
+        stream.flush()
+        for other in state.glob(f"{_RUN}*.json"):
+            if other != path and _is_at_work(other, description["key"]):
+                path.unlink()
+                raise FileError(
+                    f"{folder}: expected one recipe at a time, found a run at work with other filters, chunks or"
+                    " options: wait until it has ended"
+                ).at(path=folder)
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
+    return stream
+
+
+def _is_at_work(path: Path, key: str) -> bool:
+    """Return whether a run of another recipe holds the lock of its description."""
+    with suppress(OSError, ValueError), path.open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return bool(json.loads(stream.read()).get("key") != key)
+    return False
 
 
 def claim_key(path: str) -> str:

@@ -21,7 +21,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
 from tamis.jobs.many.state import FileRecord, Identity, State, claim, write_record
 from tamis.jobs.result import error_dict, json_value
-from tamis.safety.disk import exchange, nbytes_of, sha256_of, sync_file, sync_folder
+from tamis.safety.disk import nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 
@@ -57,7 +57,9 @@ class FileTask(NamedTuple):
     file: SourceFile
     options: FolderOptions
     attempt: int = 1
+    serial: int = 0  # Of the record
     expected: Identity | None = None  # Of the source when it was listed, if it is to be replaced
+    is_half_done: bool = False  # Whether the last record says that it is about to be replaced
 
 
 def run_task(task: FileTask, report: Progress) -> FileRecord:
@@ -79,6 +81,8 @@ def _made(task: FileTask, report: Progress) -> FileRecord:
     try:
         return _done(task, report)
     except Exception as error:
+        if isinstance(error, TamisError):
+            error.at(task.file.source)
         return FileRecord(task.file.target, "failed", task.file.source, error=_described(error))
 
 
@@ -90,6 +94,7 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
         version=_native.version,
         seconds=round(time.perf_counter() - began, 3),
         attempt=task.attempt,
+        serial=task.serial,
         time=time.time(),
         host=socket.gethostname(),
     )
@@ -144,20 +149,26 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 def _repacked(task: FileTask, source: Path, target: Path, report: Progress) -> FileRecord:
     from tamis.jobs.repack.job import run_repack
 
-    result = run_repack(source, target, task.options.repack, report)
-    if result.done_already and not task.options.replace and _is_recorded(task):
-        return FileRecord(task.file.target, "changed", task.file.source)
+    options = task.options.repack
+    result = run_repack(source, target, options, report)
+    if result.done_already and not task.options.replace:
+        if _is_recorded(task, source):
+            return FileRecord(task.file.target, "changed", task.file.source)
+        # Made by a run that has no record of it: only another one says what was done.
+        result = run_repack(source, target, replace(options, resume=False, overwrite=True), report)
     return FileRecord(
         task.file.target, "repacked", task.file.source, datasets=_datasets_of(result), notes=_notes_of(result)
     )
 
 
-def _is_recorded(task: FileTask) -> bool:
+def _is_recorded(task: FileTask, source: Path) -> bool:
     """Return whether another run has just made and recorded a file."""
     state = State(task.options.folder)
     state.refresh()
     known = state.known.get(task.file.target)
-    return known is not None and known.action == "repacked" and known.recipe == task.options.key
+    if known is None or known.action != "repacked" or known.recipe != task.options.key:
+        return False
+    return known.identity == Identity.of(source)
 
 
 _KEPT_FIELDS = (
@@ -181,7 +192,7 @@ def _notes_of(result: RepackResult) -> tuple[str, ...]:
 def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
     """Copy a file that tamis does not read, under a temporary name first."""
     record = FileRecord(task.file.target, "copied", task.file.source)
-    if target.exists() and not task.options.repack.overwrite:
+    if target.exists() and not task.options.repack.overwrite and not task.serial:
         if nbytes_of(target) == nbytes_of(source) and sha256_of(target) == sha256_of(source):
             return record
         raise FileError(f"{target}: File exists: choose another folder, or replace it (--overwrite)").at(path=target)
@@ -201,13 +212,16 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
     """Make a new file beside its source, which it replaces once it is complete and proven."""
     path, options = Path(task.file.source), task.options
     new = path.with_name(f"{REPLACEMENT}{path.name}")
-    if (finished := _finished(task, path)) is not None:
+    if task.is_half_done and (finished := _finished(task, path)) is not None:
         return finished
     identity = Identity.of(path)
     if task.expected is not None and identity != task.expected:
         return FileRecord(task.file.target, "changed", task.file.source)
     original = None if options.keep_originals is None else Path(options.keep_originals, task.file.target)
+    if original is not None:
+        remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
     _check_replaceable(path, original, options)
+    mask = os.umask(0o777 & ~path.stat().st_mode)  # nobody may read the new file who may not read the old one
     try:
         # The name is ours: what an interrupted run left there may be replaced.
         ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
@@ -220,13 +234,20 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         write_record(options.folder, about, durable=True)
         if original is not None:
             _keep_original(path, original)
-        _take_place(new, path)
+        os.replace(new, path)
     except Exception as error:
         with suppress(OSError):
             remove(new)
         if isinstance(error, TamisError) or not isinstance(error, OSError):
             raise
         raise FileError(f"{path}: cannot be replaced: {disk_text(error)}").at(path=path) from error
+    finally:
+        os.umask(mask)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        note = f"replaced, but a power failure may undo it: its folder cannot be made durable: {disk_text(error)}"
+        record = replace(record, notes=(*record.notes, note))
     return record
 
 
@@ -238,17 +259,24 @@ def _finished(task: FileTask, path: Path) -> FileRecord | None:
     if known is None or known.action != "replacing" or known.target_nbytes != nbytes_of(path):
         return None
     record = state.record(task.file.target)
-    return replace(record, action="repacked") if sha256_of(path) == record.target_sha256 else None
+    if known.recipe != task.options.key or sha256_of(path) != record.target_sha256:
+        return None
+    return replace(record, action="repacked")
 
 
 def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> None:
     """Raise FileError for a file that has other names, which would keep the old content."""
     if path.is_symlink():
         raise FileError(f"{path}: expected a file to replace, got a link: name {os.path.realpath(path)}").at(path=path)
+    owner = path.stat().st_uid
+    if os.geteuid() not in (0, owner):
+        raise FileError(
+            f"{path}: belongs to another user, whom the new file could not be given to: run as user {owner}"
+        ).at(path=path)
     others = path.stat().st_nlink - 1
     if original is not None and original.exists() and original.samefile(path):
         others -= 1  # of a run that was interrupted
-    if path.is_file() and others > 0 and not options.break_hard_links:
+    if others > 0 and not options.break_hard_links:
         raise FileError(
             f"{path}: has {plural(others, 'other hard link')}, which would keep the old content and its bytes: "
             "replace it all the same with --break-hard-links"
@@ -283,26 +311,13 @@ def _keep_original(path: Path, place: Path) -> None:
     new = place.with_name(f"{REPLACEMENT}{place.name}")
     remove(new)
     try:
-        if path.is_dir():
-            shutil.copytree(path, new, symlinks=True)
-        else:
-            try:
-                os.link(path, new)
-            except OSError:
-                shutil.copy2(path, new)
-                sync_file(new)
+        try:
+            os.link(path, new)
+        except OSError:
+            shutil.copy2(path, new)
+            sync_file(new)
         os.rename(new, place)
         sync_folder(place.parent)
     except OSError:
         remove(new)
         raise
-
-
-def _take_place(new: Path, path: Path) -> None:
-    """Replace a file, or a folder by an exchange of names."""
-    if path.is_dir():
-        exchange(new, path)
-        remove(new)
-    else:
-        os.replace(new, path)
-    sync_folder(path.parent)

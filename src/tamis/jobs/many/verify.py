@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
-from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.many.listing import Choice, left_out, list_files
 from tamis.jobs.progress import Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
-from tamis.jobs.verify.job import run_verify
+from tamis.jobs.verify.job import BOUNDS, run_verify
 from tamis.kinds import CALLBACK, NAMES, PATH, checked
 
 if TYPE_CHECKING:
@@ -47,11 +48,14 @@ class FolderVerification(Result):
         Paths of the folders.
     files
         The verdict on each file of the first folder, by path.
+    notes
+        Notes about files that were not compared.
     """
 
     source: str
     target: str
     files: tuple[FileVerdict, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -73,13 +77,24 @@ class FolderVerification(Result):
         yield Table([("file", "verdict", "why"), *rows[:_MOST_ROWS]], folded=[2], name="Files")
         if len(rows) > _MOST_ROWS:
             yield "note", f"and {len(rows) - _MOST_ROWS} more: --json lists all"
+        for note in self.notes:
+            yield "note", printable(note)
         counts = {name: sum(file.verdict == name for file in self.files) for name in Verdict.__args__}  # type: ignore[attr-defined]
         words = [f"{count} {name.replace('-', ' ')}" for name, count in counts.items() if count]
         text = f"{plural(len(self.files), 'file')} compared: {', '.join(words) or 'none'}"
         yield ("name" if self.ok else "violation"), f"{printable(self.target)}: {text}"
 
 
-@checked(source=PATH, target=PATH, include=NAMES, exclude=NAMES, variables=NAMES, drop=NAMES, progress=CALLBACK)
+@checked(
+    source=PATH,
+    target=PATH,
+    bounds=BOUNDS,
+    include=NAMES,
+    exclude=NAMES,
+    variables=NAMES,
+    drop=NAMES,
+    progress=CALLBACK,
+)
 def verify_many(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -112,14 +127,17 @@ def verify_many(
         ``failed``.
     """
     choice = Choice.of(include, exclude)
-    listing = list_files([source], choice)
-    if not listing.files:
+    if not os.path.isdir(target):
+        raise FileError(f"{os.fsdecode(target)}: expected a folder with the same files, found none").at(path=target)
+    listing = list_files([source], choice, [target])
+    if not (listing.files or listing.failed):
         raise FileError(f"{os.fsdecode(source)}: expected a folder with HDF5, netCDF or Zarr files, found none").at(
             path=source
         )
     report = progress or (lambda *_: None)
-    limits, names, left_out = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
-    verdicts = []
+    limits, names, dropped = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
+    threads = checked_threads(threads)
+    verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         other = _counterpart(Path(os.fsdecode(target), path))
@@ -132,7 +150,7 @@ def verify_many(
                 other,
                 limits,
                 names,
-                left_out,
+                dropped,
                 threads,
                 partial(_report, report, step),
                 optional_names=True,
@@ -141,7 +159,17 @@ def verify_many(
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
-    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts))
+    known = {Path(target, path) for path in listing.files}
+    extra = [path for path in list_files([target], choice, [source]).files if Path(target, path) not in known]
+    texts = [*left_out(listing)]
+    if extra := [path for path in extra if not _is_converted(path, listing.files)]:
+        texts.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
+    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(texts))
+
+
+def _is_converted(path: str, others: Collection[str]) -> bool:
+    """Return whether a file of the second folder is one of the first in another format."""
+    return any(Path(other).with_suffix("") == Path(path).with_suffix("") for other in others)
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:

@@ -345,8 +345,14 @@ def _run(
     return again._replace(notes=(stale, *again.notes))
 
 
-def save_store(store: Store, target: str | os.PathLike[str], options: RepackOptions, report: Progress) -> RepackResult:
-    """Write a store to a new file or Zarr store, which gets its name once it is complete and proven."""
+def save_store(
+    store: Store,
+    target: str | os.PathLike[str],
+    options: RepackOptions,
+    report: Progress,
+    check: Callable[[], None] = lambda: None,
+) -> RepackResult:
+    """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
     form, threads = target_form(path, **options.form), options.threads
     with form.begin(path, overwrite=options.overwrite) as transaction:
@@ -362,6 +368,7 @@ def save_store(store: Store, target: str | os.PathLike[str], options: RepackOpti
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
+        check()
         transaction.commit()
     return RepackResult(
         store.path,

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from tamis.meaning import Packing
     from tamis.stores.protocols import Alike, Store, StoredArray
 
-_BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
+BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
 
-@checked(source=PATH, target=PATH, bounds=_BOUNDS, variables=NAMES, drop=NAMES, progress=CALLBACK)
+@checked(source=PATH, target=PATH, bounds=BOUNDS, variables=NAMES, drop=NAMES, progress=CALLBACK)
 def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
