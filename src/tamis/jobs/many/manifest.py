@@ -26,7 +26,15 @@ NAME = "manifest.json"
 
 _COLUMNS = (
     *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
-    *("target_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256", "version"),
+    *(
+        "target_nbytes",
+        "target_file_nbytes",
+        "target_sha256",
+        "source",
+        "source_file_nbytes",
+        "source_sha256",
+        "version",
+    ),
 )
 
 
@@ -111,6 +119,7 @@ class Manifest(Result):
         for record in self.files:
             own = {
                 "path": record.path,
+                "target_file_nbytes": record.target_nbytes,
                 "target_sha256": record.target_sha256,
                 "source": record.source,
                 "source_file_nbytes": record.identity.nbytes,
@@ -198,20 +207,21 @@ class ManifestCheck(Result):
         Path of the folder.
     unchanged
         Number of files whose bytes have the recorded SHA-256.
-    changed, missing, unknown
-        Paths of files with other bytes, of recorded files that are gone, and of files without a record.
+    changed, missing, unreadable, unknown
+        Paths of files with other bytes, of recorded files that are gone or cannot be read, and of files without record.
     """
 
     folder: str
     unchanged: int
     changed: tuple[str, ...]
     missing: tuple[str, ...]
+    unreadable: tuple[str, ...]
     unknown: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
         """Whether all recorded files are there, unchanged."""
-        return not (self.changed or self.missing)
+        return not (self.changed or self.missing or self.unreadable)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
@@ -221,6 +231,7 @@ class ManifestCheck(Result):
         for kind, verb, paths in (
             ("violation", "changed since it was made", self.changed),
             ("violation", "missing", self.missing),
+            ("problem", "cannot be read", self.unreadable),
             ("note", "not in the manifest", self.unknown),
         ):
             for path in paths:
@@ -228,6 +239,7 @@ class ManifestCheck(Result):
         words = f"{plural(self.unchanged, 'file')} unchanged"
         words += f", {len(self.changed)} changed" if self.changed else ""
         words += f", {len(self.missing)} missing" if self.missing else ""
+        words += f", {len(self.unreadable)} unreadable" if self.unreadable else ""
         yield ("name" if self.ok else "problem"), f"{printable(self.folder)}: {words}"
 
 
@@ -247,13 +259,13 @@ def check_manifest(
     Raises
     ------
     FileError
-        If there is no record in the folder, or a file cannot be read.
+        If there is no record in the folder.
     """
     report = progress or (lambda *_: None)
     files = manifest(folder).files
     total = sum(record.target_nbytes for record in files)
     done, unchanged = 0, 0
-    changed, missing = [], []
+    changed, missing, unreadable = list[str](), list[str](), list[str]()
     for record in files:
         report("reading", done, total)
         path = Path(os.fsdecode(folder), record.path)
@@ -264,12 +276,13 @@ def check_manifest(
                 changed.append(record.path)
         except FileNotFoundError:
             missing.append(record.path)
-        except OSError as error:
-            raise FileError(f"{path}: cannot be read: {disk_text(error)}").at(path=path) from error
+        except OSError:
+            unreadable.append(record.path)
         done += record.target_nbytes
     report("reading", total, total)
     known = {record.path for record in files}
-    return ManifestCheck(os.fsdecode(folder), unchanged, tuple(changed), tuple(missing), tuple(_unknown(folder, known)))
+    wrong = tuple(changed), tuple(missing), tuple(unreadable)
+    return ManifestCheck(os.fsdecode(folder), unchanged, *wrong, tuple(_unknown(folder, known)))
 
 
 def _unknown(folder: str | os.PathLike[str], known: set[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -242,7 +243,8 @@ def status_of(state: State, folder: str, files: int | Collection[str], **facts: 
     key = facts.pop("key", None)
     for record in state.records(paths):
         is_other = key is not None and record.action == "repacked" and record.recipe != key
-        if record.action != "replacing" and record.path not in failed and not is_other:
+        is_gone = paths is None and record.action == "failed" and not os.path.lexists(record.source)
+        if record.action != "replacing" and record.path not in failed and not (is_other or is_gone):
             tally.add(record)
     for record in failed.values():
         tally.add(record)
