@@ -229,11 +229,11 @@ def files_of(paths: Iterable[str]) -> Iterator[str]:
         if not is_folder(path):
             yield path
             continue
-        from tamis.jobs.many.listing import Choice, list_files
+        from tamis.jobs.many.listing import Choice, list_files, nothing_in
 
         files = list_files([path], Choice()).files
         if not files:
-            raise FileError(f"{path}: expected a folder with HDF5, netCDF or Zarr files, found none").at(path=path)
+            raise nothing_in(path)
         yield from (files[target].source for target in sorted(files))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from tamis import _native
 from tamis.errors import FileError, ParameterError
-from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files
+from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.result import FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Identity, Known, State, begin_run, write_record
@@ -260,6 +260,8 @@ def _prepared(
     else:
         listing, place = list_files(paths, choice, [out], names), os.path.abspath(os.fsdecode(out))
     if not (listing.files or listing.failed):
+        if len(paths) == 1 and not (names or listing.skipped or listing.kept):
+            raise nothing_in(paths[0])
         where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
         raise FileError("; ".join([f"{where}: expected HDF5, netCDF or Zarr files, found none", *left_out(listing)]))
     processors = len(os.sched_getaffinity(0))

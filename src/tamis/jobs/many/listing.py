@@ -15,6 +15,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
+from tamis.stores.first_bytes import FORMATS as READ
 from tamis.stores.first_bytes import is_read, is_zarr, kind_of
 
 STATE_FOLDER = ".tamis"
@@ -184,6 +185,11 @@ def _matches(path: str, patterns: tuple[str, ...]) -> bool:
 def is_ours(name: str) -> bool:
     """Return whether tamis made a file or folder for its own work, by its name."""
     return _OURS.fullmatch(name) is not None
+
+
+def nothing_in(folder: str | os.PathLike[str]) -> FileError:
+    """Return the error about a folder without files that tamis reads."""
+    return FileError(f"{os.fsdecode(folder)}: expected {READ}, got {kind_of(folder)}; found none in it").at(path=folder)
 
 
 def left_out(listing: Listing) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
-from tamis.jobs.many.listing import Choice, left_out, list_files
+from tamis.jobs.many.listing import Choice, left_out, list_files, nothing_in
 from tamis.jobs.progress import Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
@@ -127,13 +127,11 @@ def verify_many(
         ``failed``.
     """
     choice = Choice.of(include, exclude)
-    if not os.path.isdir(target):
-        raise FileError(f"{os.fsdecode(target)}: expected a folder with the same files, found none").at(path=target)
     listing = list_files([source], choice, [target])
     if not (listing.files or listing.failed):
-        raise FileError(f"{os.fsdecode(source)}: expected a folder with HDF5, netCDF or Zarr files, found none").at(
-            path=source
-        )
+        raise nothing_in(source)
+    if not os.path.isdir(target):
+        raise FileError(f"{os.fsdecode(target)}: expected a folder with the same files, found none").at(path=target)
     report = progress or (lambda *_: None)
     limits, names, dropped = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
     threads = checked_threads(threads)
