@@ -69,7 +69,7 @@ EXIT_CODES = {
     "sharded.zarr": "00000000100",
     "references.json": "11111111111",
     "folder.zarr": "11111111111",
-    "parts": "11111111111",
+    "parts": "00000000111",
     "text.nc": "11111111111",
     "empty.h5": "11111111111",
     "absent.h5": "11111111111",

@@ -127,7 +127,8 @@ def verify_many(
         ``failed``.
     """
     choice = Choice.of(include, exclude)
-    listing = list_files([source], choice, [target])
+    outs = [] if os.path.realpath(source) == os.path.realpath(target) else [target]
+    listing = list_files([source], choice, outs)
     if not (listing.files or listing.failed):
         raise nothing_in(source)
     if not os.path.isdir(target):
@@ -158,7 +159,9 @@ def verify_many(
         else:
             verdicts.append(_verdict_on(path, result))
     known = {Path(target, path) for path in listing.files}
-    extra = [path for path in list_files([target], choice, [source]).files if Path(target, path) not in known]
+    extra = [
+        path for path in list_files([target], choice, [source] * bool(outs)).files if Path(target, path) not in known
+    ]
     texts = [*left_out(listing)]
     if extra := [path for path in extra if not _is_converted(path, listing.files)]:
         texts.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
