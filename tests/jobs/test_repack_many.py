@@ -125,6 +125,22 @@ def test_files_of_other_kinds_are_skipped_or_copied(tree: Path, tmp_path: Path, 
     assert files_of(tmp_path / "out") == expected
 
 
+def test_copy_never_replaces_a_file_that_tamis_did_not_make(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("of somebody else\n")
+    for _ in range(2):
+        found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1, other="copy")
+        assert [failure.path for failure in found.failures] == ["notes.txt"]
+        assert (tmp_path / "out" / "notes.txt").read_text() == "of somebody else\n"
+
+
+def test_copy_follows_a_source_that_changed(tree: Path, tmp_path: Path) -> None:
+    tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1, other="copy")
+    (tree / "notes.txt").write_text("of the author, again\n")
+    assert tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1, other="copy").ok
+    assert (tmp_path / "out" / "notes.txt").read_text() == "of the author, again\n"
+
+
 def test_files_of_other_kinds_can_be_refused(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(tamis.FileError, match=r"notes\.txt: expected an HDF5, netCDF or Zarr file, found text"):
         tamis.repack_many(tree, tmp_path / "out", RECIPE, other="fail")
@@ -427,6 +443,20 @@ def test_replacement_that_was_made_before_a_kill_is_recognized(tree: Path) -> No
     (state,) = (tree / ".tamis").glob("state-*.jsonl")
     lines = [line for line in state.read_bytes().splitlines(keepends=True) if b'"replacing"' in line]
     state.write_bytes(b"".join(lines))
+    before = {path: path.stat().st_ino for path in tree.rglob("*.nc")}
+    assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).ok
+    assert {path: path.stat().st_ino for path in tree.rglob("*.nc")} == before
+
+
+def test_later_replacement_before_a_kill_is_recognized_too(tree: Path) -> None:
+    tamis.repack_many(tree, None, {"TS": "deflate"}, workers=1, replace=True)
+    tamis.repack_many(tree, None, RECIPE, workers=1, replace=True)
+    for state in (tree / ".tamis").glob("state-*.jsonl"):
+        lines = state.read_bytes().splitlines(keepends=True)
+        state.write_bytes(b"".join(line for line in lines if b'"serial": 1' not in line or b'"replacing"' in line))
+    known = State(tree)
+    known.refresh()
+    assert {item.action for item in known.known.values()} == {"replacing"}
     before = {path: path.stat().st_ino for path in tree.rglob("*.nc")}
     assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).ok
     assert {path: path.stat().st_ino for path in tree.rglob("*.nc")} == before

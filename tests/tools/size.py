@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 248
-MOST_LINES = 54_500
+MOST_LINES = 54_550
 MOST_CODE_LINES = 36_950
 MOST_MODULES = {
     "import tamis": 28,

@@ -352,6 +352,11 @@ def _why_again(file: SourceFile, known: Known | None, options: FolderOptions) ->
     return None if identity == known.identity else "the source was changed"
 
 
+def _is_as_made(target: Path, done: Known | None) -> bool:
+    """Return whether a target has the size that a run recorded for it."""
+    return done is not None and target.exists() and nbytes_of(target) == done.target_nbytes
+
+
 class _Run:
     """The files of a run, and what becomes of them."""
 
@@ -384,7 +389,8 @@ class _Run:
         expected = Identity.of(file.source) if self._options.replace else None
         serial = 0 if known is None else known.serial + 1
         is_half_done = known is not None and known.action == "replacing"
-        return FileTask(file, self._options, serial=serial, expected=expected, is_half_done=is_half_done)
+        is_ours = _is_as_made(Path(self._options.folder, file.target), self._state.done.get(file.target))
+        return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours)
 
     def fail_unread(self, listing: Listing) -> None:
         """Record the files that cannot even be listed."""

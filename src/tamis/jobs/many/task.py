@@ -60,6 +60,7 @@ class FileTask(NamedTuple):
     serial: int = 0  # Of the record
     expected: Identity | None = None  # Of the source when it was listed, if it is to be replaced
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
+    is_ours: bool = False  # Whether the target is as an earlier run made it
 
 
 def run_task(task: FileTask, report: Progress) -> FileRecord:
@@ -192,7 +193,7 @@ def _notes_of(result: RepackResult) -> tuple[str, ...]:
 def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
     """Copy a file that tamis does not read, under a temporary name first."""
     record = FileRecord(task.file.target, "copied", task.file.source)
-    if target.exists() and not task.options.repack.overwrite and not task.serial:
+    if target.exists() and not (task.options.repack.overwrite or task.is_ours):
         if nbytes_of(target) == nbytes_of(source) and sha256_of(target) == sha256_of(source):
             return record
         raise FileError(f"{target}: File exists: choose another folder, or replace it (--overwrite)").at(path=target)
@@ -210,7 +211,7 @@ def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
 
 def _replaced(task: FileTask, report: Progress) -> FileRecord:
     """Make a new file beside its source, which it replaces once it is complete and proven."""
-    path, options = Path(task.file.source), task.options
+    path, options, began = Path(task.file.source), task.options, time.perf_counter()
     new = path.with_name(f"{REPLACEMENT}{path.name}")
     if task.is_half_done and (finished := _finished(task, path)) is not None:
         return finished
@@ -230,7 +231,7 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         _keep_attributes(path, new)
         if Identity.of(path) != identity:
             raise FileError(f"{path}: changed while it was read, and stays: repack it again").at(path=path)
-        about = replace(record, action="replacing", recipe=options.key, version=_native.version, time=time.time())
+        about = _completed(replace(record, action="replacing"), task, began)
         write_record(options.folder, about, durable=True)
         if original is not None:
             _keep_original(path, original)
