@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals
-from tamis.cli.options import FILE, Command
+from tamis.cli.options import FILE, Command, is_folder
 from tamis.cli.output import Output, is_terminal
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.formatting import plural, printable, size_text
@@ -141,13 +141,6 @@ def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
     return False
 
 
-def is_folder(path: str) -> bool:
-    """Return whether a path leads to a folder that is no Zarr store."""
-    from tamis.stores.first_bytes import is_zarr
-
-    return os.path.isdir(path) and not is_zarr(path)
-
-
 def repack_many(
     output: Output,
     sources: list[str],
@@ -158,7 +151,10 @@ def repack_many(
     many: dict[str, Any],
     options: dict[str, Any],
 ) -> None:
-    """Repack files into a folder, show the progress, and print the status."""
+    """Repack files into a folder or, with --combine, into one file; show the progress, and print the result."""
+    if many["combine"] is not None:
+        _combine(output, sources, target, recipe, dry_run, many, options)
+        return
     running = {name: many.pop(name) for name in ("workers", "retries", "keep_going", "scheduler", "scheduler_file")}
     is_confirmed, files_from = many.pop("yes"), many.pop("files_from")
     del many["combine"]
@@ -192,17 +188,10 @@ def _naming_the_next_step(output: Output) -> Iterator[None]:
         raise
 
 
-def combine(
-    output: Output,
-    sources: list[str],
-    target: str | None,
-    recipe: tamis.Recipe,
-    *,
-    dry_run: bool,
-    many: dict[str, Any],
-    options: dict[str, Any],
+def _combine(
+    output: Output, sources: list[str], target: str | None, recipe: tamis.Recipe, dry_run: bool, many: Any, options: Any
 ) -> None:
-    """Join files to one, and print the result."""
+    """Join files to one, and print the result; refuse options that this has not."""
     dimension, files_from = many.pop("combine"), many.pop("files_from")
     choice = {name: many.pop(name) for name in ("include", "exclude")}
     refused = [name for name, value in many.items() if value] + ["dry_run"] * dry_run
@@ -221,20 +210,6 @@ def end(result: FolderStatus, output: Output) -> None:
         for failure in result.failures if output.quiet and not output.as_json else ():
             output.complain(failure.message)
         sys.exit(VIOLATED if result.missed else FAILED)
-
-
-def files_of(paths: Iterable[str]) -> Iterator[str]:
-    """Yield paths, with each folder replaced by the files in it that tamis reads."""
-    for path in paths:
-        if not is_folder(path):
-            yield path
-            continue
-        from tamis.jobs.many.listing import Choice, list_files, nothing_in
-
-        files = list_files([path], Choice()).files
-        if not files:
-            raise nothing_in(path)
-        yield from (files[target].source for target in sorted(files))
 
 
 def _lines_of(path: str) -> list[str]:

@@ -1,8 +1,9 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import click
@@ -68,3 +69,24 @@ def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     if len(values) < len(pairs):
         raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")
     return values
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path leads to a folder that is no Zarr store."""
+    from tamis.stores.first_bytes import is_zarr
+
+    return os.path.isdir(path) and not is_zarr(path)
+
+
+def files_of(paths: Iterable[str]) -> Iterator[str]:
+    """Yield paths, with each folder replaced by the files in it that tamis reads."""
+    for path in paths:
+        if not is_folder(path):
+            yield path
+            continue
+        from tamis.jobs.many.listing import Choice, list_files, nothing_in
+
+        files = list_files([path], Choice()).files
+        if not files:
+            raise nothing_in(path)
+        yield from (files[target].source for target in sorted(files))

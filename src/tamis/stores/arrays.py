@@ -190,9 +190,29 @@ class UnchunkedArray:
     companion_flags: CompanionFlags | None = None
 
     @property
+    @abstractmethod
+    def varies(self) -> bool:
+        """See `StoredArray.varies`."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """See `StoredArray.nbytes`."""
+
+    @property
     def size(self) -> int:
         """Number of values."""
         return math.prod(self.shape)
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values, which no filter changes."""
+        return self.nbytes
 
     def chunk_index(self) -> ChunkIndex:
         """Return an empty index."""

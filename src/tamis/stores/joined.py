@@ -100,7 +100,7 @@ class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
         self.path, self.label, self.address = first.path, first.label, first.address
         self.shape: tuple[int, ...] = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
         self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
-        self.varies, self.byteorder = first.varies, first.byteorder
+        self.byteorder = first.byteorder
         self.type_text, self.type_words = first.type_text, first.type_words
         self.has_fill = first.has_fill
 
@@ -108,6 +108,11 @@ class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
     def attributes(self) -> Mapping[str, Any]:
         """Attributes of the first file."""
         return self._first.attributes
+
+    @property
+    def varies(self) -> bool:
+        """True if the lengths of values vary."""
+        return self._first.varies
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
@@ -144,16 +149,6 @@ class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
     def nbytes(self) -> int:
         """Bytes of the values."""
         return self.size * (0 if self.dtype is None else int(self.dtype.itemsize))
-
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-        return 0 if self.varies else self.nbytes
-
-    @property
-    def stored_nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.nbytes
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader of all files."""

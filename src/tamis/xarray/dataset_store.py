@@ -247,16 +247,6 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         return self.size * int(self.variable.dtype.itemsize)
 
     @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-        return 0 if self.varies else self.nbytes
-
-    @property
-    def stored_nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.nbytes
-
-    @property
     def has_fill(self) -> bool:
         """True if the variable has a fill value."""
         return self.number_type is not None and "_FillValue" in self.attributes

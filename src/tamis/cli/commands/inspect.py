@@ -9,8 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED
-from tamis.cli.many import files_of
-from tamis.cli.options import FILE, json_option, variables_option
+from tamis.cli.options import FILE, files_of, json_option, variables_option
 from tamis.cli.output import Output, print_arguments, show
 from tamis.errors import TamisError
 

@@ -8,8 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.many import files_of
-from tamis.cli.options import FILE, by_name, output_options
+from tamis.cli.options import FILE, by_name, files_of, output_options
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 

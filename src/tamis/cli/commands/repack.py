@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tamis
-from tamis.cli.many import MANY_OPTIONS, combine, is_many, many_options, repack_many, split_paths
+from tamis.cli.many import MANY_OPTIONS, is_many, many_options, repack_many, split_paths
 from tamis.cli.options import FILE, by_name, output_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
@@ -199,8 +199,7 @@ def command(
             recipe.dump(recipe_out, overwrite=overwrite)
         if target is None or is_many(sources, target, many):
             options |= {"overwrite": overwrite, "threads": threads}
-            run_many = repack_many if many["combine"] is None else combine
-            run_many(output, sources, target, recipe, dry_run=dry_run, many=many, options=options)
+            repack_many(output, sources, target, recipe, dry_run=dry_run, many=many, options=options)
             return
         source = sources[0]
         with drops_to_paste():

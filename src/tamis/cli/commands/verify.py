@@ -9,8 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
-from tamis.cli.many import is_folder
-from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
+from tamis.cli.options import FILE, by_name, is_folder, output_options, threads_option, variables_option
 from tamis.cli.output import output_of_files
 
 

@@ -118,16 +118,6 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
         """Bytes of the values."""
         return self.size * self.numpy_type.itemsize
 
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.nbytes
-
-    @property
-    def stored_nbytes(self) -> int:
-        """Bytes of the values in the file."""
-        return self.nbytes
-
     @cached_property
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue`` if it has the type of the variable, otherwise that of netCDF for the type."""

@@ -395,9 +395,7 @@ class _Run:
     def fail_unread(self, listing: Listing) -> None:
         """Record the files that cannot even be listed."""
         for path, (source, message) in listing.failed.items():
-            error = {"kind": "FileError", "message": message, "path": source}
-            facts = {"recipe": self._options.key, "version": _native.version, "time": time.time()}
-            self._failed[path] = FileRecord(path, "failed", source, error=error, **facts)  # type: ignore[arg-type]
+            self._failed[path] = self._failure(path, source, "FileError", message)
         self._stops = bool(listing.failed) and not self._keep_going
 
     def go(self, workers: Workers) -> None:
@@ -449,7 +447,7 @@ class _Run:
             return
         self._at_work.pop(path, None)
         if isinstance(event, Died):
-            self._died(task, event.how)
+            self._died(event)
         elif event.record.action == "claimed":
             self._claimed.append((time.monotonic() + _CLAIMED_SECONDS, task))
         elif event.record.action == "changed":
@@ -469,25 +467,25 @@ class _Run:
         self._failed[task.file.target] = record
         self._stops |= not self._keep_going
 
-    def _died(self, task: FileTask, how: str) -> None:
-        path = task.file.target
+    def _died(self, event: Died) -> None:
+        task, path = event.task, event.task.file.target
         self._deaths[path] += 1
-        if self._deaths[path] < _MOST_DEATHS and "several times" not in how:
+        if self._deaths[path] < _MOST_DEATHS and not event.is_final:
             self.queue.append(task._replace(attempt=task.attempt + 1, serial=task.serial + 1))
             return
-        message = f"{task.file.source}: the process that made it {how}: it is set aside; memory may be short"
-        error = {"kind": "ProcessError", "message": message, "path": task.file.source}
-        facts = {
-            "recipe": self._options.key,
-            "version": _native.version,
-            "attempt": task.attempt,
-            "serial": task.serial + 1,
-        }
-        record = FileRecord(path, "failed", task.file.source, error=error, time=time.time(), **facts)  # type: ignore[arg-type]
+        text = f"{task.file.source}: the process that made it {event.how}: it is set aside; memory may be short"
+        record = self._failure(path, task.file.source, "ProcessError", text)
+        record = replace(record, attempt=task.attempt, serial=task.serial + 1)
         with suppress(FileError):  # a full disk; the result has it
             write_record(self._options.folder, record)
         self._failed[path] = record
         self._stops |= not self._keep_going
+
+    def _failure(self, path: str, source: str, kind: str, message: str) -> FileRecord:
+        """Return the record of a file that no process could record."""
+        error = {"kind": kind, "message": message, "path": source}
+        record = FileRecord(path, "failed", source, recipe=self._options.key, version=_native.version, error=error)
+        return replace(record, time=time.time())
 
     def _tell(self) -> None:
         nbytes = self._nbytes, self._done_nbytes, self._begun_nbytes

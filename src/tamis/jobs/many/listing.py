@@ -106,13 +106,13 @@ def list_files(
     A folder gives all files in it, with their paths below it; a file, or a pattern that no file has as its name, gives
     files by their names. Those in `relative` keep their paths if these are relative. Nothing in `outs` is listed.
     """
-    listing, left_out = Listing(), {os.path.realpath(out) for out in outs}
+    listing, unlisted = Listing(), {os.path.realpath(out) for out in outs}
     for source in map(os.fsdecode, sources):
         for path in _expanded(source):
-            if os.path.realpath(path) in left_out:
+            if os.path.realpath(path) in unlisted:
                 continue
             if os.path.isdir(path) and not is_zarr(path):
-                for file in _files_in(path, choice, left_out, listing):
+                for file in _files_in(path, choice, unlisted, listing):
                     _add(listing, choice, path, file, required=False)
             else:
                 folder, name = os.path.split(path.rstrip(os.sep))
@@ -134,9 +134,9 @@ def _expanded(source: str) -> Iterable[str]:
     return paths
 
 
-def _files_in(folder: str, choice: Choice, left_out: set[str], listing: Listing) -> Iterator[str]:
+def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing) -> Iterator[str]:
     """Yield the paths of files and Zarr stores below a folder, which other links to folders are not."""
-    pending = [""]
+    top, pending = os.path.realpath(folder), [""]
     while pending:
         below = pending.pop()
         try:
@@ -148,7 +148,8 @@ def _files_in(folder: str, choice: Choice, left_out: set[str], listing: Listing)
             continue
         for entry in found:
             path = os.path.join(below, entry.name)
-            if is_ours(entry.name) or os.path.realpath(entry.path) in left_out:
+            place = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(top, path)
+            if is_ours(entry.name) or place in unlisted:
                 continue
             if entry.is_dir() and not is_zarr(entry.path):
                 pending += [path] * (not entry.is_symlink())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_FAILURES = 20
 _MOST_NOTES = 5
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Failure(NamedTuple):
@@ -207,9 +208,9 @@ class Tally:
             place, _, text = note.partition(": ")
             if text.endswith("matches no dataset"):
                 self._unmatched[place] = self._unmatched.get(place, 0) + 1
+                self._exact.update([place] * text.startswith("this name"))
             elif place.startswith("/") and not text.startswith("kept as it is"):
                 self._notes[text] = self._notes.get(text, 0) + 1
-            self._exact |= {place} if text == "this name matches no dataset" else set()
 
     def _worst(self, path: str, dataset: Mapping[str, Any]) -> None:
         bound, error = dataset.get("bound"), dataset.get("largest_error")
@@ -233,14 +234,23 @@ class Tally:
                 yield f"{name}: matches no dataset, in {where}"
 
 
-def status_of(state: State, folder: str, files: int | Collection[str], **facts: Any) -> FolderStatus:
-    """Return the status of a folder from its state, and more facts about a run.
+def status_of(
+    state: State,
+    folder: str,
+    files: int | Collection[str],
+    *,
+    failed: Mapping[str, FileRecord] = _NOTHING,
+    key: str | None = None,
+    made: int = 0,
+    again: Mapping[str, int] = _NOTHING,
+    notes: Iterable[str] = (),
+) -> FolderStatus:
+    """Return the status of a folder from its state, and from facts about a run.
 
-    `files` are the paths of the files that count, or, if all do, the number that is to be made.
+    `files` are the paths of the files that count, or, if all do, the number that is to be made. Records of other
+    recipes than that of `key` do not count.
     """
     tally, paths = Tally(), None if isinstance(files, int) else files
-    failed: Mapping[str, FileRecord] = facts.pop("failed", {})
-    key = facts.pop("key", None)
     for record in state.records(paths):
         is_other = key is not None and record.action == "repacked" and record.recipe != key
         is_gone = paths is None and record.action == "failed" and not os.path.lexists(record.source)
@@ -249,21 +259,21 @@ def status_of(state: State, folder: str, files: int | Collection[str], **facts: 
     for record in failed.values():
         tally.add(record)
     count = max(files, tally.done) if isinstance(files, int) else len(files)
-    notes = [*facts.pop("notes", ()), *tally.notes()]
+    all_notes = [*notes, *tally.notes()]
     if state.damaged:
-        notes.append(f"{plural(state.damaged, 'line')} of state cannot be read: their files are made again")
+        all_notes.append(f"{plural(state.damaged, 'line')} of state cannot be read: their files are made again")
     return FolderStatus(
         folder,
         count,
         tally.done,
-        facts.pop("made", 0),
+        made,
         state.claimed(),
         tuple(tally.failures.values()),
         tally.source_nbytes,
         tally.target_nbytes,
         tally.worst,
         round(tally.seconds, 3),
-        facts.pop("again", {}),
-        tuple(notes),
+        again,
+        tuple(all_notes),
         tally.unmatched,
     )

@@ -228,7 +228,7 @@ class _Writers:
 
     def append(self, folder: Path, line: bytes, *, durable: bool) -> None:
         with self._lock:
-            path = folder / self._names.setdefault(folder, f"{_STATE}{unique_name()}{_ENDING}")
+            path = folder / self._names.setdefault(folder, f"{_STATE}{_unique_name()}{_ENDING}")
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
                 write_all(handle, line)
@@ -245,7 +245,7 @@ _WRITERS = _Writers()
 os.register_at_fork(after_in_child=_WRITERS.__init__)  # type: ignore[misc]  # each process has files of its own
 
 
-def unique_name() -> str:
+def _unique_name() -> str:
     """Return a name that no other process has: host, process, and a token."""
     host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname())[:64]
     return f"{host}-{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}"
@@ -272,7 +272,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
     facts = {"schema": SCHEMA, "time": time.time(), "host": socket.gethostname(), "process": os.getpid()}
     try:
         (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
-        path = state / f"{_RUN}{unique_name()}.json"
+        path = state / f"{_RUN}{_unique_name()}.json"
         stream = path.open("w+b")
         with suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -302,11 +302,6 @@ def _is_at_work(path: Path, key: str) -> bool:
     return False
 
 
-def claim_key(path: str) -> str:
-    """Return the name of the claim on a path."""
-    return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
-
-
 @contextmanager
 def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     """Claim a path for this process until the block ends; yield False if another process has it.
@@ -314,7 +309,7 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     The claim is a lock, which ends with the process. A file system without locks claims nothing: then two runs may make
     the same file, each under its own temporary name.
     """
-    place = Path(folder, STATE_FOLDER, _CLAIMS, claim_key(path))
+    place = Path(folder, STATE_FOLDER, _CLAIMS, hashlib.sha256(os.fsencode(path)).hexdigest()[:32])
     while True:
         handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,7 +127,7 @@ def verify_many(
         ``failed``.
     """
     choice = Choice.of(include, exclude)
-    outs = [] if os.path.realpath(source) == os.path.realpath(target) else [target]
+    ins, outs = ([], []) if os.path.realpath(source) == os.path.realpath(target) else ([source], [target])
     listing = list_files([source], choice, outs)
     if not (listing.files or listing.failed):
         raise nothing_in(source)
@@ -137,12 +137,14 @@ def verify_many(
     limits, names, dropped = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
     threads = checked_threads(threads)
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
+    met: set[Path] = set()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         other = _counterpart(Path(os.fsdecode(target), path))
         if other is None:
             verdicts.append(FileVerdict(path, "missing", "no such file in the second folder", 0.0))
             continue
+        met.add(other)
         try:
             result = run_verify(
                 listing.files[path].source,
@@ -158,19 +160,11 @@ def verify_many(
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
-    known = {Path(target, path) for path in listing.files}
-    extra = [
-        path for path in list_files([target], choice, [source] * bool(outs)).files if Path(target, path) not in known
-    ]
+    extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
     texts = [*left_out(listing)]
-    if extra := [path for path in extra if not _is_converted(path, listing.files)]:
+    if extra:
         texts.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
     return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(texts))
-
-
-def _is_converted(path: str, others: Collection[str]) -> bool:
-    """Return whether a file of the second folder is one of the first in another format."""
-    return any(Path(other).with_suffix("") == Path(path).with_suffix("") for other in others)
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:

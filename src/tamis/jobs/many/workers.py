@@ -46,6 +46,7 @@ class Died(NamedTuple):
 
     task: FileTask
     how: str
+    is_final: bool = False  # Whether it was tried in several processes already
 
 
 Event = Reported | Finished | Died
@@ -236,7 +237,7 @@ class DaskWorkers:
             if error is None and future.status == "finished":
                 yield Finished(task, future.result())
             elif isinstance(error, self._killed):
-                yield Died(task, "was ended, several times")
+                yield Died(task, "was ended, several times", is_final=True)
             else:
                 yield Died(task, f"failed: {error!r}" if error else "was cancelled")
 
