@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tamis
+from tamis.jobs.plan.plot import check_picture
 
 TAMIS = str(Path(sys.executable).with_name("tamis"))
 
@@ -58,3 +59,9 @@ def test_names_and_plans_without_a_picture_are_refused_before_the_work(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(tamis.MissingFilterError, match=r"needs matplotlib, not installed here: .*tamis\[plot\]"):
         plan.plot()
+
+
+def test_matplotlib_is_missed_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(tamis.MissingFilterError, match=r"needs matplotlib, not installed here: .*tamis\[plot\]"):
+        check_picture("plan.svg")

@@ -227,7 +227,7 @@ class Tally:
     def notes(self) -> Iterator[str]:
         """Yield the most frequent notes about datasets, and names that some files do not have."""
         for text, count in sorted(self._notes.items(), key=lambda item: -item[1])[:_MOST_NOTES]:
-            yield f"{count} times: {text}"
+            yield f"{plural(count, 'dataset')}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -33,9 +33,15 @@ _WIDTH_INCHES, _LEAST_INCHES, _LINE_INCHES = 12.0, 3.0, 0.19
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Raise ParameterError if a name is not that of a picture."""
+    """Raise ParameterError if a name is not that of a picture, MissingFilterError if matplotlib is not installed."""
     if not os.fspath(path).lower().endswith(ENDINGS):
         raise ParameterError(f"expected a picture whose name ends in {', '.join(ENDINGS)}, got {os.fspath(path)!r}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise _without_matplotlib()
+
+
+def _without_matplotlib() -> MissingFilterError:
+    return MissingFilterError("a picture needs matplotlib, not installed here: pip install 'tamis[plot]'")
 
 
 def figure_of(plan: Plan) -> Figure:
@@ -43,7 +49,7 @@ def figure_of(plan: Plan) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingFilterError("a picture needs matplotlib, not installed here: pip install 'tamis[plot]'") from error
+        raise _without_matplotlib() from error
     if "IPython" in sys.modules:
         importlib.import_module("matplotlib.pyplot")  # a notebook shows figures only then
     variables = [variable for variable in plan.datasets if variable.candidates]
