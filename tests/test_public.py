@@ -25,7 +25,7 @@ PUBLIC = """
     inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     FolderPreview FolderStatus FolderVerification Manifest ManifestCheck check_manifest combine manifest
     preview_repack_many repack_many status verify_many
-    Recipe repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
+    Recipe repair RepairResult report Report Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp
 """
@@ -66,6 +66,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "preview": tamis.preview_repack(sample, target, recipes, chunks=chunks),
         "repack": tamis.repack(sample, target, recipes, chunks=chunks),
         "verify": tamis.verify(sample, target, bounds={"TS": 0.1}),
+        "report": tamis.report(sample, target),
         "inspect": tamis.inspect(target),
         "plan": tamis.plan(sample, {"TS": "abs=0.1"}, sample=1_000_000),
         "spec": tamis.spec(ZFP, variable="TS"),
@@ -98,7 +99,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
         tamis.plan_repack  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "report", "inspect", "plan"])
 def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None:
     result = results[name]
     assert result["TS"] is result["/TS"]
@@ -113,7 +114,7 @@ def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None
         result["T"]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "report", "inspect", "plan", "spec", "encoding"])
 def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> None:
     result = results[name]
     document = json.loads(result.to_json())
@@ -138,7 +139,7 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "report", "inspect", "plan", "spec", "encoding"])
 def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any]) -> None:
     html = results[name]._repr_html_()
     assert html.startswith('<div class="tamis">')
@@ -146,12 +147,12 @@ def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any])
     assert "TS" in html
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "report", "inspect", "plan", "spec", "encoding"])
 def test_result_pickled_is_equal(name: str, results: dict[str, Any]) -> None:
     assert pickle.loads(pickle.dumps(results[name])) == results[name]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "report", "inspect", "plan", "spec", "encoding"])
 def test_result_class_is_public(name: str, results: dict[str, Any]) -> None:
     kind = type(results[name])
     assert getattr(tamis, kind.__name__) is kind

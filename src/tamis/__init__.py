@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.job import preview_repack, repack
     from tamis.jobs.repack.result import RepackPreview, RepackResult
     from tamis.jobs.repair import RepairResult, repair
+    from tamis.jobs.report.job import report
+    from tamis.jobs.report.result import Report
     from tamis.jobs.spec import Spec, spec
     from tamis.jobs.verify.job import verify
     from tamis.jobs.verify.result import Verification
@@ -99,6 +101,7 @@ __all__ = [
     "RepackPreview",
     "RepackResult",
     "RepairResult",
+    "Report",
     "Scaleoffset",
     "Shuffle",
     "Spec",
@@ -132,6 +135,7 @@ __all__ = [
     "repack",
     "repack_many",
     "repair",
+    "report",
     "spec",
     "status",
     "verify",
@@ -165,6 +169,8 @@ _LATE = {
     "tamis.jobs.repack.job": "preview_repack repack",
     "tamis.jobs.repack.result": "RepackPreview RepackResult",
     "tamis.jobs.repair": "RepairResult repair",
+    "tamis.jobs.report.job": "report",
+    "tamis.jobs.report.result": "Report",
     "tamis.jobs.spec": "Spec spec",
     "tamis.jobs.verify.result": "Verification",
     "tamis.jobs.verify.job": "verify",

@@ -14,11 +14,11 @@ from tamis.cli.ending import Commands, keep_freed_memory
 
 _COMMANDS = (
     *("config", "copy", "export", "filters", "inspect", "manifest", "plan", "plugin-path", "repack", "repair"),
-    *("spec", "status", "verify"),
+    *("report", "spec", "status", "verify"),
 )
 
 
-_JOBS = ("copy", "export", "inspect", "repack", "verify")
+_JOBS = ("copy", "export", "inspect", "repack", "report", "verify")
 """Commands whose job takes long to import, because it needs h5py."""
 
 

@@ -1,0 +1,207 @@
+"""How errors lie in fields: spectra, autocorrelation, gradients and similarity; added up block by block."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.fields import dssim
+
+Floats = NDArray[np.float64]
+
+MOST_LAG = 32
+"""Longest lag of the autocorrelation, in values."""
+
+_OCTAVES = 40
+"""Bins of gradients, each twice as wide as the one before, up to the range of the values."""
+
+_LEAST_PEAK = 0.15
+"""By how much the autocorrelation at multiples of a period exceeds that at other lags."""
+
+_PERIODS = range(2, 17)
+
+
+class Lags(NamedTuple):
+    """Products of errors at distances along one axis."""
+
+    products: Floats  # Sum of the products of the errors of pairs, by lag from 0 on
+    counts: Floats  # Number of pairs
+
+    @classmethod
+    def of(cls, errors: Floats, valid: NDArray[np.bool_] | None, axis: int) -> Lags:
+        """Return the products along an axis of three; errors of values that are not valid are 0."""
+        extent = errors.shape[axis]
+        ahead = np.moveaxis(errors, axis, 0)
+        flags = None if valid is None else np.moveaxis(valid, axis, 0)
+        products, counts = np.zeros(MOST_LAG + 1), np.zeros(MOST_LAG + 1)
+        for lag in range(min(MOST_LAG, extent - 1) + 1):
+            products[lag] = np.einsum("abc,abc->", ahead[: extent - lag], ahead[lag:])
+            pairs = ahead[lag:].size if flags is None else np.count_nonzero(flags[: extent - lag] & flags[lag:])
+            counts[lag] = pairs
+        return cls(products, counts)
+
+    def plus(self, other: Lags) -> Lags:
+        """Return the products of these errors and of others."""
+        return Lags(self.products + other.products, self.counts + other.counts)
+
+    def correlation(self, mean: float) -> list[float]:
+        """Return the autocorrelation of errors with this mean, by lag from 0 on; empty without a variance.
+
+        It is the mean product of pairs minus the square of the mean, over the variance.
+        """
+        if not self.counts[0]:
+            return []
+        known = self.counts > 0
+        covariance = self.products[known] / self.counts[known] - mean * mean
+        return (covariance / covariance[0]).tolist() if covariance[0] > 0 else []
+
+
+def period_of(correlation: list[float]) -> tuple[int, float] | None:
+    """Return the period of an autocorrelation, and how strong it is there; None if it has none."""
+    values = np.array(correlation)
+    best: tuple[int, float] | None = None
+    for period in _PERIODS:
+        if len(values) <= 2 * period:
+            break
+        at = np.arange(period, len(values), period)
+        peaks = values[at]
+        between = (values[at - 1] + values[np.minimum(at + 1, len(values) - 1)]) / 2
+        excess = float((peaks - between)[:2].min())
+        if excess > _LEAST_PEAK and float(peaks[:2].min()) > _LEAST_PEAK and (best is None or excess > best[1] + 0.05):
+            best = period, float(peaks[:2].mean())
+    return best
+
+
+class Gradients(NamedTuple):
+    """Differences of neighbours along one axis, before and after."""
+
+    pair_count: int
+    squares: tuple[float, float, float]  # Sums of squares: before, after, and of the difference of both
+    largest: float  # Largest difference of both
+    flat: tuple[int, int]  # Number of differences that are 0, before and after
+    sizes: NDArray[np.int64]  # Number of differences in each octave, before and after
+
+    @classmethod
+    def of(cls, before: Floats, after: Floats, valid: NDArray[np.bool_] | None, axis: int, span: float) -> Gradients:
+        """Return the gradients along an axis; sizes are relative to the range of the values."""
+        first, second = np.diff(before, axis=axis), np.diff(after, axis=axis)
+        if valid is not None:
+            ahead = np.moveaxis(valid, axis, 0)
+            pairs = np.moveaxis(ahead[:-1] & ahead[1:], 0, axis)
+            first, second = first[pairs], second[pairs]
+        first, second = np.abs(first.reshape(-1), out=None), np.abs(second.reshape(-1))
+        signed = np.abs(np.diff(after - before, axis=axis))
+        signed = (signed if valid is None else signed[pairs]).reshape(-1)
+        squares = tuple(float(np.einsum("i,i", values, values)) for values in (first, second, signed))
+        sizes = np.stack([_octaves(values, span) for values in (first, second)])
+        flat = first.size - np.count_nonzero(first), second.size - np.count_nonzero(second)
+        return cls(first.size, squares, float(signed.max(initial=0.0)), flat, sizes)  # type: ignore[arg-type]
+
+    def plus(self, other: Gradients) -> Gradients:
+        """Return the gradients of these values and of others."""
+        return Gradients(
+            self.pair_count + other.pair_count,
+            tuple(map(sum, zip(self.squares, other.squares, strict=True))),  # type: ignore[arg-type]
+            max(self.largest, other.largest),
+            (self.flat[0] + other.flat[0], self.flat[1] + other.flat[1]),
+            self.sizes + other.sizes,
+        )
+
+    @property
+    def roots(self) -> tuple[float, float, float]:
+        """Roots of the mean squares: before, after, and of the difference of both."""
+        one, two, three = (math.sqrt(total / self.pair_count) if self.pair_count else 0.0 for total in self.squares)
+        return one, two, three
+
+
+def _octaves(sizes: Floats, span: float) -> NDArray[np.int64]:
+    """Return how many sizes, relative to a range, are in each octave; zeros are left out."""
+    there = sizes[sizes > 0]
+    if not there.size or not span > 0:
+        return np.zeros(_OCTAVES, np.int64)
+    exponents = np.frexp(there / span)[1] + _OCTAVES - 1
+    return np.bincount(np.clip(exponents, 0, _OCTAVES - 1), minlength=_OCTAVES).astype(np.int64)
+
+
+def octave_centres(span: float) -> Floats:
+    """Return the geometric middle of each octave, in units of the variable."""
+    return np.asarray(span * 2.0 ** (np.arange(_OCTAVES) - _OCTAVES + 1) / math.sqrt(2), np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldProfile:
+    """The errors of some fields, in their last two axes."""
+
+    field_count: int
+    # Mean power of each wave number along the last axis, summed over rows: of source, target, and errors
+    power: Floats
+    row_count: int  # Number of rows without missing values
+    lags: tuple[Lags, Lags]  # Along the last axis, and along the one before
+    gradients: tuple[Gradients, Gradients]
+    similarities: tuple[float, ...] = field(default=())  # DSSIM of each field that has one
+
+    @classmethod
+    def of(
+        cls, before: Floats, after: Floats, valid: NDArray[np.bool_] | None, span: float, *, whole: bool
+    ) -> FieldProfile:
+        """Return the profile of a block of fields, or of parts of them that have whole rows."""
+        shape = (1, 1, *before.shape)[-2:] if before.ndim < 2 else before.shape[-2:]
+        one, two = (values.reshape(-1, *shape) for values in (before, after))
+        flags = None if valid is None else valid.reshape(-1, *shape)
+        errors = two - one
+        if flags is not None:
+            errors[~flags] = 0.0
+        power, rows = _power(one, two, errors, flags)
+        lags = Lags.of(errors, flags, 2), Lags.of(errors, flags, 1)
+        gradients = Gradients.of(one, two, flags, 2, span), Gradients.of(one, two, flags, 1, span)
+        similarities = _similarities(one, two, flags) if whole else ()
+        return cls(len(one), power, rows, lags, gradients, similarities)
+
+    def plus(self, other: FieldProfile) -> FieldProfile:
+        """Return the profile of these fields and of others."""
+        return FieldProfile(
+            self.field_count + other.field_count,
+            self.power + other.power,
+            self.row_count + other.row_count,
+            (self.lags[0].plus(other.lags[0]), self.lags[1].plus(other.lags[1])),
+            (self.gradients[0].plus(other.gradients[0]), self.gradients[1].plus(other.gradients[1])),
+            self.similarities + other.similarities,
+        )
+
+    @property
+    def mean_power(self) -> Floats:
+        """Mean power of each wave number from 1 on, of source, target and errors; empty without rows."""
+        return self.power[:, 1:] / self.row_count if self.row_count else np.empty((3, 0))
+
+
+def _power(before: Floats, after: Floats, errors: Floats, valid: NDArray[np.bool_] | None) -> tuple[Floats, int]:
+    """Return sums of the power of each wave number, as in scipy's periodogram, with the scaling ``spectrum``."""
+    extent = before.shape[-1]
+    kept = None if valid is None else valid.reshape(-1, extent).all(axis=1)
+    power = np.zeros((3, extent // 2 + 1))
+    rows = 0
+    for number, values in enumerate((before, after, errors)):
+        table = values.reshape(-1, extent)
+        table = table if kept is None else table[kept]
+        rows = len(table)
+        if rows:
+            waves = np.fft.rfft(table, axis=1)
+            power[number] = (np.square(waves.real) + np.square(waves.imag)).sum(axis=0) / extent**2
+    last = -1 if extent % 2 == 0 else None
+    power[:, 1:last] *= 2  # a wave and its mirror
+    return power, rows
+
+
+def _similarities(before: Floats, after: Floats, valid: NDArray[np.bool_] | None) -> tuple[float, ...]:
+    found = []
+    for number in range(len(before)):
+        flags = None if valid is None else valid[number]
+        # in float32, as repack and plan compare floats of that type
+        value: Any = dssim(before[number], after[number], flags)
+        if value is not None:
+            found.append(float(value))
+    return tuple(found)

@@ -1,0 +1,115 @@
+"""The command `tamis report`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+import tamis
+from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals
+from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
+from tamis.cli.output import output_of_files
+
+
+@click.command("report")
+@click.argument("source", metavar="SRC", type=FILE)
+@click.argument("target", metavar="DST", type=FILE)
+@click.option("-o", "--output", "page", metavar="FILE", type=FILE, help="Write the page to FILE; by default DST.html.")
+@click.option(
+    "--recipe", metavar="FILE", type=FILE, help="The recipe of DST, a TOML file: its requirements are checked."
+)
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME:BOUND",
+    help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
+    "repeatable. By default the bound that the filters in DST record.",
+)
+@click.option(
+    "--time",
+    default="worst",
+    metavar="worst|0,5",
+    help="Maps of the field with the largest error and one more, or of these indices along the first axis.",
+)
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="FILTERS",
+    help="One more alternative for the chart of ratios and errors, such as 'zfp(accuracy=0.5)'; repeatable.",
+)
+@click.option("--budget", metavar="SIZE", default="2MB", help="Most bytes of the page; 2MB by default.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing page.")
+@threads_option
+@variables_option
+@output_options
+def command(
+    source: str,
+    target: str,
+    page: str | None,
+    bounds: tuple[str, ...],
+    time: str,
+    budget: str,
+    overwrite: bool,
+    quiet: bool,
+    log: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write a page that shows what compression did to the variables of SRC in DST.
+
+    The page is one HTML file: verdict, table of all variables, maps, histograms, spectra and more. It needs no network
+    and can be mailed. With --json and without -o no page is written.
+
+    \b
+    tamis report climate.nc small.nc
+    tamis report climate.nc small.nc -o report.html --recipe recipe.toml
+    tamis report climate.nc small.nc --bound TS:0.1 --time 0,5
+    tamis report climate.nc small.nc --json | jq '.datasets[] | {path, outcome}'
+
+    Exit codes: 0 all requirements met, 1 something could not be read, 2 wrong usage, 3 a requirement is missed.
+    """
+    from tamis.jobs.plan.wants import parse_size
+    from tamis.jobs.recipes.names import split_recipe
+    from tamis.jobs.recipes.saved_recipe import check_new
+    from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
+
+    with output_of_files("report", (source, target), as_json, quiet, log) as output:
+        numbers = by_name(
+            "--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds if text != RECORDED]
+        )
+        limits: Bounds = {name: parse_bound(text) for name, text in numbers.items()}
+        name = page or (None if as_json else f"{target.rstrip('/')}.html")
+        if name is not None:
+            check_new(name, (source, target), overwrite=overwrite, what="the page")
+        with ended_by_signals() as check, output.progress(check) as progress:
+            result = tamis.report(
+                source,
+                target,
+                bounds=limits or None,
+                time=_times(time),
+                budget=parse_size(budget),
+                progress=progress,
+                **options,
+            )
+        if name is not None:
+            result.save(name, overwrite=overwrite)
+        output.result(result)
+        if name is not None and not as_json:
+            output.note(f"{name}: the page")
+    if not result.ok:
+        if quiet and not as_json:
+            output.complain(result.verdict)
+        sys.exit(FAILED if result.problems else VIOLATED)
+
+
+def _times(text: str) -> str | tuple[int, ...]:
+    """Return ``worst``, or indices."""
+    if text == "worst":
+        return text
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise click.UsageError(f"expected --time worst, or indices such as 0,5, got {text!r}") from None

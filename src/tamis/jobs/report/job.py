@@ -1,0 +1,169 @@
+"""Report on a file and its source: statistics of each variable that changed, in one pass, then maps of some fields."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tamis.accuracy.requirement import Requirement
+from tamis.arrays.threads import checked_threads
+from tamis.errors import ParameterError
+from tamis.formats.registry import open_store
+from tamis.jobs.progress import Progress, Step
+from tamis.jobs.recipes.names import Names, assigned
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.report.findings import verdict_of
+from tamis.jobs.report.provenance import provenance_of
+from tamis.jobs.report.result import Report
+from tamis.jobs.report.variable import VariableReport, Wishes
+from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
+from tamis.jobs.verify.job import run_verify
+from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
+from tamis.safety.library_errors import reading
+
+if TYPE_CHECKING:
+    from tamis.jobs.verify.result import Compared, Finding, Verification
+    from tamis.stores.protocols import Store
+
+USUAL_BUDGET = 2_000_000
+"""Bytes of the page."""
+
+_VALUES = ("bound", "bits", "missing-values", "valid-range", "values", "shape", "type", "missing-dataset")
+"""Codes of verify's violations that mean that values are not as they should be; others are shown, and do not count."""
+
+_RECIPE = Kind("a tamis.Recipe or the path of one", lambda value: PATH.fits(value) or isinstance(value, Recipe))
+_TIMES = Kind(
+    "'worst' or indices such as (0, 5)", lambda value: value == "worst" or (not isinstance(value, str) and bool(value))
+)
+
+
+@checked(
+    source=PATH,
+    target=PATH,
+    variables=NAMES,
+    recipe=_RECIPE,
+    bounds=Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str)),
+    time=_TIMES,
+    also=NAMES,
+    budget=WHOLE,
+    progress=CALLBACK,
+)
+def report(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    variables: Iterable[str] = (),
+    *,
+    recipe: Recipe | str | os.PathLike[str] | None = None,
+    bounds: Bounds | None = None,
+    time: str | Sequence[int] = "worst",
+    also: str | Sequence[str] = (),
+    budget: int = USUAL_BUDGET,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Report what compression did to the variables of a file, as one page to show.
+
+    The values of both files are compared as by `tamis.verify`; those of variables that changed are then read a second
+    time, in blocks of bounded memory, for all other statistics, and fields of interest once more for maps.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files; neither is changed.
+    variables
+        Names of datasets, or patterns such as ``/group/*``, to report only those; by default all.
+    recipe
+        The recipe of the target, whose requirements are checked: a `Recipe`, or the path of its file.
+    bounds
+        Largest absolute error by dataset name or pattern, as for `tamis.verify`. Without one, a dataset keeps the bound
+        that the filters of the target record; if they record none, nothing is asked of it.
+    time
+        Maps of which fields: ``worst`` for that with the largest error and one more, or indices along the first axis.
+    also
+        More alternatives for the chart of ratios and errors, as text of filters such as ``zfp(accuracy=0.5)``.
+    budget
+        Most bytes of the page; variables of less interest lose their maps if it would be larger.
+    threads
+        Number of threads; by default as many as the process may use. The result does not depend on it.
+    progress
+        Called with the step, the finished work and the total work.
+
+    Returns
+    -------
+    Report
+        The statistics; `Report.save` writes the page, `to_json` returns the numbers.
+
+    Raises
+    ------
+    FileError
+        If one is not a file that tamis reads, or damaged, or a name matches nothing.
+    ParameterError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> result = report("examples/data/cam_ts.nc", "examples/data/cam_ts.nc")
+    >>> result.ok, result["TS"].outcome
+    (True, 'same bits')
+    """
+    threads = checked_threads(threads)
+    if budget < 0:
+        raise ParameterError(f"expected a budget of 0 bytes or more, got {budget}")
+    own = recipe if isinstance(recipe, Recipe | None) else Recipe.load(recipe)
+    wishes = Wishes(time, (also,) if isinstance(also, str) else tuple(also), threads, progress or (lambda *_: None))
+    drop = own.drop if own else ()
+    names = [variables] if isinstance(variables, str) else [*variables]
+    verification = run_verify(source, target, _all_bounds(bounds), names, drop, threads, progress)
+    with open_store(source) as before, open_store(target) as after, reading(source, target):
+        required = _required(own, before)
+        reported = []
+        for number, compared in enumerate(verification.datasets, 1):
+            found = _own_violations(verification, compared, before, required.get(compared.path))
+            step = Step(f"reporting {compared.path}", number, len(verification.datasets))
+            variable = VariableReport(before, after, compared, required.get(compared.path), found, wishes, step)
+            reported.append(variable.result())
+        provenance = provenance_of(before, after, own, wishes.progress)
+    absent = [finding for finding in verification.violations if finding.code == "missing-dataset"]
+    others = tuple(finding for finding in verification.violations if finding.code not in _VALUES)
+    ok = not (absent or verification.problems or any(dataset.missed for dataset in reported))
+    datasets = tuple(reported)
+    return Report(
+        os.fsdecode(source),
+        os.fsdecode(target),
+        datasets,
+        verdict_of(os.fsdecode(target), datasets, absent, verification.problems, provenance),
+        ok,
+        (*absent, *others),
+        verification.problems,
+        provenance,
+        budget,
+    )
+
+
+def _all_bounds(bounds: Bounds | None) -> Bounds:
+    """Return given bounds, and recorded ones for all other datasets."""
+    given = checked_bounds(bounds)
+    if isinstance(given, str):
+        return given
+    limits: dict[str, Bound] = dict(given)
+    return {**limits, "*": limits.get("*", RECORDED)} if limits else RECORDED
+
+
+def _required(recipe: Recipe | None, store: Store) -> dict[str, Requirement]:
+    """Return the requirement of each dataset."""
+    found: dict[str, Requirement] = {}
+    if recipe is not None:
+        for item in assigned(recipe.require, Names(store, optional=True).match_any):
+            found.setdefault(item.path, item.value)
+    return found
+
+
+def _own_violations(
+    verification: Verification, compared: Compared, store: Store, required: Requirement | None
+) -> list[Finding]:
+    """Return the violations of a dataset's values, without changes of values of which nothing was asked."""
+    own = [finding for finding in verification.violations if finding.path == compared.path and finding.code in _VALUES]
+    role = store.roles.get(compared.path)
+    is_free = compared.recorded and not compared.bound and (required is not None or role is None or not role.is_exact)
+    return [finding for finding in own if not (finding.code == "bits" and is_free)]

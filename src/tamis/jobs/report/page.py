@@ -1,0 +1,252 @@
+"""The page of a report: one HTML file that needs nothing else, and opens from disk."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from tamis.formatting import printable, ratio_text, shape_text
+from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
+from tamis.jobs.report.result import COLUMNS, Report, Reported, json_of, row, size_words
+
+if TYPE_CHECKING:
+    from tamis.jobs.report.maps import FieldMap
+    from tamis.jobs.report.result import Chart, Facts
+
+_LONGEST = 300
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_LEFT_OUT = "Its maps are left out, to keep this page within its budget."
+_MOST_ROWS = 400
+
+
+def page_of(report: Report) -> str:
+    """Return the page, with maps of as many variables as the budget allows."""
+    mapped = [number for number, dataset in enumerate(report.datasets) if dataset.maps]
+    kept = sorted(mapped, key=lambda number: _interest(report.datasets[number]))
+    while True:
+        text = _page(report, frozenset(mapped) - frozenset(kept))
+        if len(text.encode()) <= report.budget or not kept:
+            return text
+        kept.pop()
+
+
+def _interest(dataset: Reported) -> tuple[bool, bool, int]:
+    """Return a key that sorts variables with the most to see first."""
+    return not dataset.missed, not dataset.findings, -dataset.nbytes
+
+
+def _page(report: Report, without_maps: frozenset[int]) -> str:
+    datasets = [
+        replace(dataset, maps=(), notes=(*dataset.notes, _LEFT_OUT)) if number in without_maps else dataset
+        for number, dataset in enumerate(report.datasets)
+    ]
+    report = replace(report, datasets=tuple(datasets))
+    title = text(f"tamis report: {_name(report.target)}")
+    has_coast = any(each.box for dataset in datasets for each in dataset.maps)
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{part('uplot.css')}{part('report.css')}{_pictures(datasets)}</style></head><body>",
+        _coast() if has_coast else "",
+        *_head(report),
+        "<main>",
+        *_summary(report),
+    ]
+    for number, dataset in enumerate(datasets):
+        if not dataset.compared.equal:
+            parts += _variable(number, dataset)
+    parts += [*_others(report), "</main>", *_foot(report)]
+    parts.append(f'<script type="application/json" id="tamis-report">{json_of(report)}</script>')
+    parts.append(f"<script>{part('uplot.js')}</script><script>{part('report.js')}</script></body></html>")
+    return "\n".join(filter(None, parts))
+
+
+@cache
+def part(name: str) -> str:
+    """Return one of the files of the page."""
+    return (files("tamis.jobs.report") / "page" / name).read_text(encoding="utf-8").strip()
+
+
+def text(plain: str, most: int = _LONGEST) -> str:
+    """Return text for HTML: escaped, without control characters and marks of direction, and not too long."""
+    shown = plain if len(plain) <= most else f"{plain[:most]}… ({len(plain)} characters)"
+    return escape(printable(shown), quote=True)
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield "<header>"
+    yield f"<h1>{text(_name(report.target))}, compared with {text(_name(report.source))}</h1>"
+    kind, start = ("verdict", "") if report.ok else ("verdict bad", "<strong>Not as asked:</strong> ")
+    yield f'<div class="{kind}"><p>{start}{text(report.verdict, 2000)}</p></div></header>'
+
+
+def _summary(report: Report) -> Iterator[str]:
+    yield '<h2 id="summary">All variables</h2>'
+    rows = [row(dataset) for dataset in report.datasets]
+    kept = [number for number in range(len(COLUMNS)) if number == 0 or any(cells[number] for cells in rows)]
+    yield '<div class="wide" tabindex="0" role="region" aria-label="All variables"><table><thead><tr>'
+    yield "".join(f'<th scope="col">{COLUMNS[number]}</th>' for number in kept) + "</tr></thead><tbody>"
+    for number, (dataset, cells) in enumerate(zip(report.datasets[:_MOST_ROWS], rows, strict=False)):
+        tags = []
+        for column in kept:
+            shown = text(cells[column], 80)
+            if column == 0:
+                link = shown if dataset.compared.equal else f'<a href="#v{number}">{shown}</a>'
+                tags.append(f"<td>{link}</td>")
+            elif column == len(COLUMNS) - 1:
+                kind = {"missed": "missed", "not read": "missed", "met": "met", "same bits": "met"}
+                tags.append(f'<td class="{kind.get(cells[column], "plain")}">{shown}</td>')
+            else:
+                tags.append(f"<td>{shown}</td>")
+        yield f"<tr>{''.join(tags)}</tr>"
+    yield "</tbody></table></div>"
+    if len(rows) > _MOST_ROWS:
+        yield f'<p class="words">and {len(rows) - _MOST_ROWS} more, in the JSON of this page</p>'
+
+
+def _variable(number: int, dataset: Reported) -> Iterator[str]:
+    title = f"{dataset.path}: {dataset.long_name}" if dataset.long_name else dataset.path
+    yield f'<section aria-labelledby="v{number}"><h2 id="v{number}">{text(title)}</h2>'
+    dimensions = ", ".join(dataset.dimensions)
+    shape = shape_text(dataset.compared.shape) + (f" ({dimensions})" if dimensions else "")
+    facts = [
+        f"{shape}, {dataset.compared.target_type}",
+        f"in {dataset.units}" if dataset.units else "",
+        f"{size_words(dataset)}: ratio {ratio_text(dataset.ratio)}" if dataset.ratio else "",
+        f"filters {dataset.filters}" if dataset.filters else "no filters",
+        f"asked: {dataset.requirement}" if dataset.requirement else "nothing was asked",
+    ]
+    yield f'<p class="words">{"; ".join(text(fact) for fact in facts if fact)}</p>'
+    told = [*(("missed", each) for each in dataset.missed), *(("plain", each.text) for each in dataset.findings)]
+    if told:
+        yield "<ul>" + "".join(f'<li class="{kind}">{text(each)}</li>' for kind, each in told) + "</ul>"
+    if dataset.notes:
+        yield f'<p class="words">{" ".join(map(text, dataset.notes))}</p>'
+    yield '<div class="grid">'
+    for place, field_map in enumerate(dataset.maps):
+        yield from _maps(f"m{number}-{place}", field_map, dataset.units)
+    tables = {table.key: table for table in dataset.tables}
+    for place, chart in enumerate(dataset.charts):
+        yield from _chart(number, place, chart, tables.pop(chart.key, None))
+    for table in tables.values():
+        yield f'<div class="card"><h3>{text(table.title)}</h3>{_table(table)}</div>'
+    yield "</div></section>"
+
+
+def _chart(number: int, place: int, chart: Chart, table: Facts | None) -> Iterator[str]:
+    where = f'data-variable="{number}" data-chart="{place}"'
+    yield f"<figure><h3>{text(chart.title)}</h3>"
+    yield f'<div class="plot" role="img" aria-label="{text(chart.title)}: {text(chart.words)}" {where}></div>'
+    yield f"<figcaption>{text(chart.words)}</figcaption>"
+    yield f'<details class="numbers" {where}><summary>Numbers of {text(chart.title.lower())}</summary></details>'
+    if table is not None:
+        yield _table(table)
+    yield "</figure>"
+
+
+def _table(table: Facts) -> str:
+    head = "".join(f'<th scope="col">{text(name)}</th>' if name else "<td></td>" for name in table.header)
+    body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in cells)}</tr>" for cells in table.rows)
+    label = text(table.title)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{label}, table"><table><caption>{text(table.words)}'
+        f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _maps(name: str, drawn: FieldMap, units: str) -> Iterator[str]:
+    ratio = f"aspect-ratio:{drawn.width}/{drawn.height}"
+    overlay = _overlay(drawn)
+    label = f"{drawn.title}, original and compressed"
+    yield f'<figure class="map"><h3>{text(drawn.title)}: original | compressed</h3>'
+    yield f'<div class="view pair {name}p" role="img" aria-label="{text(label)}" style="{ratio}">'
+    yield f'<div class="layer {name}"></div><div class="layer second {name}"></div>{overlay}</div>'
+    yield f'<div class="controls"><label for="s{name}">swipe</label><input id="s{name}" type="range" min="0" max="100"'
+    yield ' value="50"><button type="button" aria-pressed="false">blink</button><output></output></div>'
+    yield _bar(CIVIDIS, f"{drawn.low:.5g}", f"{drawn.high:.5g}", units) + "</figure>"
+    yield f"<figure><h3>{text(drawn.title)}: error</h3>"
+    yield f'<div class="view error" role="img" aria-label="{text(drawn.title)}, error" style="{ratio}">'
+    yield f'<div class="layer {name}e"></div>{overlay}</div>'
+    yield _bar(RED_BLUE, f"−{drawn.reach:.3g}", f"+{drawn.reach:.3g}", units)
+    coast = " Coastlines: Natural Earth." if drawn.box else ""
+    where = f"{' down, '.join(map(text, drawn.axes))} to the right" if any(drawn.axes) else ""
+    yield f"<figcaption>Target minus source; the circle marks the largest error. {where}.{coast}</figcaption></figure>"
+
+
+def _overlay(drawn: FieldMap) -> str:
+    """Return coastlines and the mark of the worst value."""
+    parts = []
+    if drawn.box:
+        box = drawn.box
+        size = box.east - box.west, box.north - box.south
+        uses = "".join(
+            f'<use href="#coast" transform="translate({turn} 0) scale(.25)"/>'
+            for turn in (-360, 0, 360)
+            if box.west < 180 + turn and box.east > -180 + turn
+        )
+        view = f"{box.west:.6g} {-box.north:.6g} {size[0]:.6g} {size[1]:.6g}"
+        parts.append(f'<svg viewBox="{view}" preserveAspectRatio="none" aria-hidden="true">{uses}</svg>')
+    if drawn.worst:
+        x, y = (100 * share for share in drawn.worst)
+        circles = "".join(f'<circle class="worst{kind}" cx="{x:.4g}%" cy="{y:.4g}%" r="7"/>' for kind in (" halo", ""))
+        parts.append(f'<svg aria-hidden="true">{circles}</svg>')
+    return "".join(parts)
+
+
+def _bar(colours: str, low: str, high: str, units: str) -> str:
+    stops = ",".join(f"#{colour}" for colour in colours.split())
+    unit = f" {text(units, 40)}" if units else ""
+    scale = f'<i style="background:linear-gradient(90deg,{stops})"></i>'
+    return f'<div class="bar"><span>{low}</span>{scale}<span>{high}{unit}</span></div>'
+
+
+def _pictures(datasets: Sequence[Reported]) -> str:
+    """Return styles with the pictures, each once."""
+    rules = []
+    for number, dataset in enumerate(datasets):
+        for place, drawn in enumerate(dataset.maps):
+            for suffix, data in (("", drawn.pair), ("e", drawn.error)):
+                url = base64.b64encode(data).decode()
+                rules.append(f".m{number}-{place}{suffix}{{background-image:url(data:image/png;base64,{url})}}")
+    return "".join(rules)
+
+
+def _coast() -> str:
+    path = f'<path id="coast" class="coast" vector-effect="non-scaling-stroke" d="{part("coast.txt")}"/>'
+    return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{path}</defs></svg>'
+
+
+def _others(report: Report) -> Iterator[str]:
+    for title, items in (("Not read", report.problems), ("Other differences", report.others)):
+        if items:
+            yield f"<h2>{title}</h2>{_items(str(item) for item in items[:_MOST_ROWS])}"
+
+
+def _items(items: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{text(item)}</li>" for item in items) + "</ul>"
+
+
+def _foot(report: Report) -> Iterator[str]:
+    rows = "".join(
+        f"<tr><td>{text(name)}</td><td><pre>{_lines(value)}</pre></td></tr>"
+        for name, value in report.provenance.items()
+    )
+    yield '<footer><h2 id="provenance">Provenance</h2>'
+    yield '<div class="wide" tabindex="0" role="region" aria-label="Provenance"><table class="facts">'
+    yield f"<tbody>{rows}</tbody></table></div>"
+    yield '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p></footer>'
+
+
+def _lines(plain: str) -> str:
+    return "\n".join(text(line, 4000) for line in plain.split("\n"))

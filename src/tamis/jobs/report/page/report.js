@@ -1,0 +1,113 @@
+"use strict";
+(function () {
+  const report = JSON.parse(document.getElementById("tamis-report").textContent);
+  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const number = value => value === null || value === undefined ? "" :
+    value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6) ? String(+value.toPrecision(6)) : value.toExponential(3);
+  const colours = ["--c1", "--c2", "--c3"];
+  const dashes = { line: [], dashes: [8, 4], dots: [2, 4] };
+
+  function options(chart, place) {
+    const ink = css("--ink"), line = css("--line");
+    const axis = label => ({
+      stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, label, labelSize: 20,
+      font: "12px system-ui", labelFont: "12px system-ui", size: 58,
+      values: (_, ticks) => ticks.map(number),
+    });
+    const series = chart.series.map((one, k) => {
+      const stroke = css(colours[k % 3]);
+      const base = { label: one.name, stroke, width: 2, dash: dashes[one.style] || [], points: { show: one.style === "points", size: 7, fill: stroke }, value: (_, v) => number(v) };
+      if (one.style === "bars") Object.assign(base, { paths: uPlot.paths.bars({ size: [1, 100] }), fill: stroke, width: 0 });
+      if (one.style === "points") base.paths = () => null;
+      return base;
+    });
+    const scale = log => log ? { distr: 3 } : {};
+    return {
+      width: place.clientWidth, height: 250, cursor: { y: false },
+      scales: { x: { time: false, ...scale(chart.log_x), ...range(chart) }, y: scale(chart.log_y) },
+      axes: [{ ...axis(chart.x_label), size: 34 }, axis(chart.y_label)],
+      series: [{ label: chart.x_label, value: (_, v) => number(v) }, ...series],
+      hooks: { draw: [plot => marks(plot, chart)] },
+    };
+  }
+
+  function range(chart) {
+    const all = [...chart.x, ...chart.marks.map(mark => mark[0])];
+    let low = Math.min(...all), high = Math.max(...all);
+    if (low === high) { low -= 1; high += 1; }
+    const half = chart.log_x ? 0 : (high - low) / (2 * Math.max(chart.x.length, 2));
+    return { min: low - half, max: high + half };
+  }
+
+  function marks(plot, chart) {
+    const draw = plot.ctx;
+    draw.save();
+    draw.strokeStyle = draw.fillStyle = css("--bad");
+    draw.lineWidth = 2 * devicePixelRatio;
+    draw.setLineDash([6, 4]);
+    for (const [x] of chart.marks) {
+      const at = plot.valToPos(x, "x", true);
+      draw.beginPath(); draw.moveTo(at, plot.bbox.top); draw.lineTo(at, plot.bbox.top + plot.bbox.height); draw.stroke();
+    }
+    draw.restore();
+  }
+
+  const plots = [];
+  function plot(place) {
+    const chart = report.datasets[place.dataset.variable].charts[place.dataset.chart];
+    place.textContent = "";
+    const settings = options(chart, place);
+    const { min, max } = settings.scales.x;
+    delete settings.scales.x.min; delete settings.scales.x.max;
+    settings.scales.x.range = (_, low, high) => low === null || (low <= chart.x[0] && high >= chart.x[chart.x.length - 1]) ? [min, max] : [low, high];
+    return new uPlot(settings, [chart.x, ...chart.series.map(one => one.values)], place);
+  }
+  function draw(place) {
+    const known = plots.findIndex(each => each[0] === place);
+    if (known >= 0) { plots[known][1].destroy(); plots.splice(known, 1); }
+    plots.push([place, plot(place)]);
+  }
+  const places = [...document.querySelectorAll(".plot")];
+  const seen = new IntersectionObserver(entries => entries.forEach(entry => {
+    if (entry.isIntersecting) { seen.unobserve(entry.target); draw(entry.target); }
+  }), { rootMargin: "600px" });
+  places.forEach(place => seen.observe(place));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.slice().forEach(each => draw(each[0])));
+  let waiting;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => plots.forEach(([place, chart]) => chart.setSize({ width: place.clientWidth, height: 250 })), 150); });
+  addEventListener("beforeprint", () => places.filter(place => !plots.some(each => each[0] === place)).forEach(draw));
+
+  document.querySelectorAll("details.numbers").forEach(box => box.addEventListener("toggle", () => {
+    if (!box.open || box.querySelector("table")) return;
+    const chart = report.datasets[box.dataset.variable].charts[box.dataset.chart];
+    const table = document.createElement("table"), head = table.createTHead().insertRow();
+    for (const name of [chart.x_label, ...chart.series.map(one => one.name)]) {
+      const cell = document.createElement("th"); cell.scope = "col"; cell.textContent = name; head.append(cell);
+    }
+    const body = table.createTBody();
+    chart.x.forEach((x, k) => {
+      const row = body.insertRow();
+      [x, ...chart.series.map(one => one.values[k])].forEach(value => { row.insertCell().textContent = number(value); });
+    });
+    const wide = document.createElement("div");
+    wide.className = "wide"; wide.tabIndex = 0; wide.setAttribute("role", "region"); wide.setAttribute("aria-label", chart.title + ", numbers");
+    wide.style.maxHeight = "24rem"; wide.style.overflow = "auto";
+    wide.append(table); box.append(wide);
+  }));
+
+  document.querySelectorAll("figure.map").forEach(figure => {
+    const swipe = figure.querySelector("input[type=range]"), blink = figure.querySelector("button");
+    const second = figure.querySelector(".second"), said = figure.querySelector("output");
+    if (!swipe) return;
+    let timer = 0, state = false;
+    const show = share => { second.style.clipPath = `inset(0 0 0 ${share}%)`; };
+    const stop = () => { clearInterval(timer); timer = 0; blink.setAttribute("aria-pressed", "false"); said.textContent = ""; show(swipe.value); };
+    swipe.addEventListener("input", () => { stop(); show(swipe.value); });
+    blink.addEventListener("click", () => {
+      if (timer) return stop();
+      blink.setAttribute("aria-pressed", "true");
+      timer = setInterval(() => { state = !state; show(state ? 0 : 100); said.textContent = state ? "compressed" : "original"; }, 700);
+    });
+    show(swipe.value);
+  });
+})();
