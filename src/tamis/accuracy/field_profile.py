@@ -22,6 +22,8 @@ _OCTAVES = 40
 _LEAST_PEAK = 0.15
 """By how much the autocorrelation at multiples of a period exceeds that at other lags."""
 
+_ABOUT = 0.7
+
 _PERIODS = range(2, 17)
 
 
@@ -63,7 +65,7 @@ class Lags(NamedTuple):
 def period_of(correlation: list[float]) -> tuple[int, float] | None:
     """Return the period of an autocorrelation, and how strong it is there; None if it has none."""
     values = np.array(correlation)
-    best: tuple[int, float] | None = None
+    found: list[tuple[int, float, float]] = []
     for period in _PERIODS:
         if len(values) <= 2 * period:
             break
@@ -71,9 +73,11 @@ def period_of(correlation: list[float]) -> tuple[int, float] | None:
         peaks = values[at]
         between = (values[at - 1] + values[np.minimum(at + 1, len(values) - 1)]) / 2
         excess = float((peaks - between)[:2].min())
-        if excess > _LEAST_PEAK and float(peaks[:2].min()) > _LEAST_PEAK and (best is None or excess > best[1] + 0.05):
-            best = period, float(peaks[:2].mean())
-    return best
+        if excess > _LEAST_PEAK and float(peaks[:2].min()) > _LEAST_PEAK:
+            found.append((period, float(peaks[:2].mean()), excess))
+    most = max((excess for _, _, excess in found), default=0.0)
+    # Multiples of a period are as strong as the period itself.
+    return next(((period, peak) for period, peak, excess in found if excess >= _ABOUT * most), None)
 
 
 class Gradients(NamedTuple):

@@ -47,7 +47,7 @@ def histogram(profile: ErrorProfile, bound: float | None, units: str) -> Chart:
         f"{plural(profile.count, 'error')} in {len(share)} bins of {width:.3g}; {central:.1f} % are in the middle one."
         f"{beyond}"
     )
-    series = (Series("values, %", short(np.where(share > 0, share, np.nan)), "bars"),)
+    series = (Series("values, %", short(share), "bars"),)
     label = _with_units("error, target − source", units)
     return Chart(
         "histogram", "Errors", words, label, places(profile.error_centres), series, "%", log_y=True, marks=marks
@@ -67,10 +67,7 @@ def spectrum(fields: FieldProfile, extent: int, axis: str, difference: float | N
     table = np.add.reduceat(power, starts, axis=1) / sizes
     mean_waves = np.add.reduceat(waves, starts) / sizes
     names = (("source", "line"), ("target", "dashes"), ("error", "dots"))
-    series = tuple(
-        Series(name, short(np.where(row > 0, row, np.nan)), style)
-        for (name, style), row in zip(names, table, strict=True)
-    )
+    series = tuple(Series(name, short(row), style) for (name, style), row in zip(names, table, strict=True))
     words = f"Mean power along {axis}, from {plural(fields.row_count, 'row')} without missing values."
     if difference is not None and math.isfinite(difference):
         words += f" Up to wavelengths of 4 values, the power differs by at most {100 * difference:.3g} %."
@@ -269,7 +266,9 @@ def chunks(target: StoredArray) -> Chart | None:
         series.append(Series("stored without loss", short(marked), "points"))
     words = f"{plural(count, 'chunk')} of {shape_text(target.chunk_shape)} values, {sizes.mean():.0f} bytes on average."
     if lossy:
-        words += f" {plural(int(lossless.sum()), 'chunk')} stored without loss, to keep the bound or missing values."
+        count_kept = int(lossless.sum())
+        kept = f"{count_kept} of them are" if count_kept > 1 else "1 of them is" if count_kept else "None of them is"
+        words += f" {kept} stored without loss, to keep the bound or missing values."
     if groups < count:
         words += f" Each bar is the mean of about {count / groups:.3g} chunks."
     x = places((starts + (starts + widths - 1)) / 2)

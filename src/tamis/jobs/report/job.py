@@ -20,6 +20,7 @@ from tamis.jobs.report.variable import VariableReport, Wishes
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
 from tamis.jobs.verify.job import run_verify
 from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
+from tamis.pipeline import as_pipeline
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 USUAL_BUDGET = 2_000_000
 """Bytes of the page."""
+
+_MOST_MEASURED = 10
+"""Variables for which alternatives are measured, half a second each."""
 
 _VALUES = ("bound", "bits", "missing-values", "valid-range", "values", "shape", "type", "missing-dataset")
 """Codes of verify's violations that mean that values are not as they should be; others are shown, and do not count."""
@@ -110,18 +114,21 @@ def report(
     threads = checked_threads(threads)
     if budget < 0:
         raise ParameterError(f"expected a budget of 0 bytes or more, got {budget}")
+    more = tuple(str(as_pipeline(text)) for text in ((also,) if isinstance(also, str) else also))
     own = recipe if isinstance(recipe, Recipe | None) else Recipe.load(recipe)
-    wishes = Wishes(time, (also,) if isinstance(also, str) else tuple(also), threads, progress or (lambda *_: None))
+    wishes = Wishes(time, more, threads, progress or (lambda *_: None))
     drop = own.drop if own else ()
     names = [variables] if isinstance(variables, str) else [*variables]
     verification = run_verify(source, target, _all_bounds(bounds), names, drop, threads, progress)
     with open_store(source) as before, open_store(target) as after, reading(source, target):
         required = _required(own, before)
         reported = []
+        measured = _measured(verification)
         for number, compared in enumerate(verification.datasets, 1):
             found = _own_violations(verification, compared, before, required.get(compared.path))
+            own_wishes = wishes._replace(rates=compared.path in measured)
             step = Step(f"reporting {compared.path}", number, len(verification.datasets))
-            variable = VariableReport(before, after, compared, required.get(compared.path), found, wishes, step)
+            variable = VariableReport(before, after, compared, required.get(compared.path), found, own_wishes, step)
             reported.append(variable.result())
         provenance = provenance_of(before, after, own, wishes.progress)
     absent = [finding for finding in verification.violations if finding.code == "missing-dataset"]
@@ -139,6 +146,13 @@ def report(
         provenance,
         budget,
     )
+
+
+def _measured(verification: Verification) -> set[str]:
+    """Return the paths of the largest variables that changed, for which alternatives are measured."""
+    changed = [compared for compared in verification.datasets if compared.tally and not compared.equal]
+    largest = sorted(changed, key=lambda compared: -compared.tally.count if compared.tally else 0)
+    return {compared.path for compared in largest[:_MOST_MEASURED]}
 
 
 def _all_bounds(bounds: Bounds | None) -> Bounds:

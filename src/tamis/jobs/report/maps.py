@@ -31,7 +31,7 @@ RED_BLUE = "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182
 _SIDE = 512
 _LEAST_SIDE = 96
 _MISSING = 255
-_ERROR_LEVELS = 31
+_VALUE_LEVELS, _ERROR_LEVELS = 127, 15
 _BAND_COUNT = 1 << 20
 
 
@@ -64,8 +64,8 @@ class FieldMap:
         Place of the largest error in the picture, as shares of width and height from the upper left.
     box
         Edges in degrees, if coastlines fit.
-    axes
-        What goes down and right.
+    directions
+        What goes up or down, and right, in words.
     """
 
     title: str
@@ -78,7 +78,7 @@ class FieldMap:
     reach: float
     worst: tuple[float, float] | None = None
     box: Box | None = None
-    axes: tuple[str, str] = ("", "")
+    directions: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -168,15 +168,16 @@ def field_map(
         y, x = ((at + 0.5) / extent for at, extent in zip(field_of.worst, field_of.extents, strict=True))
         worst = x, 1 - y if flip else y
     while True:
-        before, after = (_levels(table, low, high, 254) for table in tables[:2])
+        before, after = (_levels(table, low, high, _VALUE_LEVELS) for table in tables[:2])
         errors = _levels(tables[2], -reach, reach, _ERROR_LEVELS)
-        pictures = png(np.hstack([before, after]), CIVIDIS, 254), png(errors, RED_BLUE, _ERROR_LEVELS)
+        pictures = png(np.hstack([before, after]), CIVIDIS, _VALUE_LEVELS), png(errors, RED_BLUE, _ERROR_LEVELS)
         if sum(map(len, pictures)) <= most_nbytes or max(tables[0].shape) <= _LEAST_SIDE:
             break
         how = _mean, _mean, _farthest
         tables = [_small(table, (2, 2), one) for table, one in zip(tables, how, strict=True)]
     height, width = tables[0].shape
-    return FieldMap(title, width, height, *pictures, low, high, reach, worst, box, axes)
+    directions = f"{axes[0]} goes {'up' if flip else 'down'}, {axes[1]} to the right"
+    return FieldMap(title, width, height, *pictures, low, high, reach, worst, box, directions)
 
 
 def _levels(table: Floats, low: float, high: float, count: int) -> NDArray[np.uint8]:

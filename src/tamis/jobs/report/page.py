@@ -180,8 +180,8 @@ def _maps(name: str, drawn: FieldMap, units: str) -> Iterator[str]:
     yield f'<div class="layer {name}e"></div>{overlay}</div>'
     yield _bar(RED_BLUE, f"−{drawn.reach:.3g}", f"+{drawn.reach:.3g}", units)
     coast = " Coastlines: Natural Earth." if drawn.box else ""
-    where = f"{' down, '.join(map(text, drawn.axes))} to the right" if any(drawn.axes) else ""
-    yield f"<figcaption>Target minus source; the circle marks the largest error. {where}.{coast}</figcaption></figure>"
+    words = f"Target minus source; the circle marks the largest error. {drawn.directions}.{coast}"
+    yield f"<figcaption>{text(words)}</figcaption></figure>"
 
 
 def _overlay(drawn: FieldMap) -> str:

@@ -22,6 +22,7 @@ from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair, Values, mapped
 from tamis.jobs.report.provenance import rounding_text
+from tamis.jobs.report.rates import Point, rates
 from tamis.jobs.report.result import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
 from tamis.meaning.missing import NONE_MISSING
@@ -39,8 +40,8 @@ _MOST_FIELD_VALUES = 1 << 25
 
 _SAMPLE_COUNT = 1 << 20
 _SAMPLES = 8
-_MAPS_NBYTES = (50_000, 32_000)
-"""Bytes of the first map, and of each other one."""
+_MAP_NBYTES = 48_000
+"""Bytes of the pictures of one field."""
 
 _LEAST_SIDE = 4
 _NEAR = 200
@@ -53,6 +54,7 @@ class Wishes(NamedTuple):
     also: tuple[str, ...]
     threads: int
     progress: Progress
+    rates: bool = True  # Whether alternatives are measured
 
 
 class Found(NamedTuple):
@@ -316,9 +318,19 @@ class VariableReport:
             several += [*charts.gradients(fields, axes.names[::-1], span, units)]
         if axes.names:
             several += [charts.over_steps(profile, axes.names[0], units)]
+        several += [*self._rates(target)]
         with suppress(TamisError):
             several += [charts.chunks(target)]
         yield from (part for part in several if part is not None)
+
+    def _rates(self, target: StoredArray) -> Iterator[Chart | Facts]:
+        """Yield what alternatives would need, if the variable is among those for which they are measured."""
+        tally, source = self.compared.tally, self.before.array(self.compared.path)
+        if not self.wishes.rates or tally is None or not target.stored_nbytes or not source.size:
+            return
+        bits = 8 * target.stored_nbytes / source.size
+        file = Point("this file", str(target.pipeline), bits, tally.rmse or 0.0, float(tally.error))
+        yield from rates(self.before, source, target, file, self.wishes.also)
 
     def _near(self, pair: Pair, axes: Axes, units: str) -> Iterator[Chart]:
         """Yield the values around the worst one of an array without fields."""
@@ -349,11 +361,11 @@ class VariableReport:
                 times += [((lead[0] + extent // 2) % extent, "")] if extent > 1 else []
             else:
                 times = [(int(at), "") for at in self.wishes.time if -extent <= int(at) < extent]
-        for number, (at, words) in enumerate(times or [(0, "the field")]):
+        for at, words in times or [(0, "the field")]:
             place = [at % pair.shape[0], *lead[1:]] if lead else []
             named = ", ".join(f"{name} {index}" for name, index in zip(axes.names, place, strict=False))
             pictures = reduced(pair, place)
-            most = _MAPS_NBYTES[min(number, 1)]
+            most = _MAP_NBYTES
             yield field_map(pictures, words + named, most, box=axes.box, flip=axes.flip, axes=axes.names[-2:])  # type: ignore[arg-type]
 
 

@@ -4,28 +4,31 @@
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = value => value === null || value === undefined ? "" :
     value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6) ? String(+value.toPrecision(6)) : value.toExponential(3);
-  const colours = ["--c1", "--c2", "--c3"];
-  const dashes = { line: [], dashes: [8, 4], dots: [2, 4] };
+  const colours = ["--c1", "--c2", "--c3", "--c4", "--c5"];
+  const dashes = { line: [], dashes: [8, 4], dots: [2, 4], joined: [] };
 
   function options(chart, place) {
     const ink = css("--ink"), line = css("--line");
-    const axis = label => ({
+    const axis = (label, log) => ({
       stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, label, labelSize: 20,
       font: "12px system-ui", labelFont: "12px system-ui", size: 58,
-      values: (_, ticks) => ticks.map(number),
+      values: (_, ticks) => ticks.map(tick => tick === null ? "" : number(tick)),
+      ...(log ? { filter: (_, splits) => splits.map(tick => Number.isInteger(+Math.log10(tick).toFixed(9)) ? tick : null) } : {}),
     });
     const series = chart.series.map((one, k) => {
-      const stroke = css(colours[k % 3]);
-      const base = { label: one.name, stroke, width: 2, dash: dashes[one.style] || [], points: { show: one.style === "points", size: 7, fill: stroke }, value: (_, v) => number(v) };
+      const stroke = css(colours[k % 5]);
+      const base = { label: one.name, stroke, width: 2, dash: dashes[one.style] || [], spanGaps: one.style === "joined", points: { show: one.style === "points" || one.style === "joined", size: one.style === "points" ? 11 : 6, fill: stroke }, value: (_, v) => number(v) };
+      if (one.style === "joined") base.dash = [[], [8, 4], [2, 4], [12, 3, 2, 3], []][k % 5];
       if (one.style === "bars") Object.assign(base, { paths: uPlot.paths.bars({ size: [1, 100] }), fill: stroke, width: 0 });
       if (one.style === "points") base.paths = () => null;
       return base;
     });
+    const bars = chart.series.some(one => one.style === "bars");
     const scale = log => log ? { distr: 3 } : {};
     return {
       width: place.clientWidth, height: 250, cursor: { y: false },
-      scales: { x: { time: false, ...scale(chart.log_x), ...range(chart) }, y: scale(chart.log_y) },
-      axes: [{ ...axis(chart.x_label), size: 34 }, axis(chart.y_label)],
+      scales: { x: { time: false, ...scale(chart.log_x), ...range(chart) }, y: bars && !chart.log_y ? { range: (_, low, high) => [Math.min(0, low), high * 1.05 || 1] } : scale(chart.log_y) },
+      axes: [{ ...axis(chart.x_label, chart.log_x), size: 34 }, axis(chart.y_label, chart.log_y)],
       series: [{ label: chart.x_label, value: (_, v) => number(v) }, ...series],
       hooks: { draw: [plot => marks(plot, chart)] },
     };
@@ -60,7 +63,7 @@
     const { min, max } = settings.scales.x;
     delete settings.scales.x.min; delete settings.scales.x.max;
     settings.scales.x.range = (_, low, high) => low === null || (low <= chart.x[0] && high >= chart.x[chart.x.length - 1]) ? [min, max] : [low, high];
-    return new uPlot(settings, [chart.x, ...chart.series.map(one => one.values)], place);
+    return new uPlot(settings, [chart.x, ...chart.series.map(one => chart.log_y ? one.values.map(value => value > 0 ? value : null) : one.values)], place);
   }
   function draw(place) {
     const known = plots.findIndex(each => each[0] === place);

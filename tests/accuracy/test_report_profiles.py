@@ -1,0 +1,143 @@
+"""Statistics of the report have the values that NumPy, scipy, xarray and ldcpy's definition give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tamis.accuracy.error_profile import QUANTILES, ErrorProfile, Scale
+from tamis.accuracy.field_profile import FieldProfile, Lags, period_of
+
+SHAPE = (6, 40, 64)
+
+
+def pair() -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    before = np.cumsum(rng.normal(size=SHAPE), axis=2)
+    return before, before + np.cumsum(rng.normal(0.01, 0.1, size=SHAPE), axis=1)
+
+
+def profile(valid: Any = None) -> tuple[Any, Any, ErrorProfile]:
+    before, after = pair()
+    error = float(np.abs(after - before).max())
+    scale = Scale(error, before.min() - error, before.max() + error, SHAPE[0])
+    blocks = [slice(0, 4), slice(4, 6)]
+    parts = [ErrorProfile.of(scale, before[b], after[b], None if valid is None else valid[b], b.start) for b in blocks]
+    return before, after, parts[0].plus(parts[1])
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_errors_as_numpy_and_xarray_have_them(holes: bool) -> None:
+    xarray = pytest.importorskip("xarray")
+    valid = np.random.default_rng(4).random(SHAPE) < 0.9 if holes else None
+    before, after, found = profile(valid)
+    kept = np.ones(SHAPE, bool) if valid is None else valid
+    errors = (after - before)[kept]
+    array = xarray.DataArray(np.where(kept, after - before, np.nan), dims=("time", "lat", "lon"))
+    assert found.count == errors.size
+    assert found.bias == pytest.approx(float(array.mean()))
+    assert found.rmse == pytest.approx(float(np.sqrt((array**2).mean())))
+    counts, totals, squares, largest = found.steps
+    assert counts == pytest.approx(kept.sum(axis=(1, 2)))
+    assert totals / counts == pytest.approx(array.mean(("lat", "lon")).values)
+    assert np.sqrt(squares / counts) == pytest.approx(np.sqrt((array**2).mean(("lat", "lon"))).values)
+    assert largest == pytest.approx(np.abs(array).max(("lat", "lon")).values)
+    assert found.errors.tolist() == np.histogram(errors, 101, (-found.scale.reach, found.scale.reach))[0].tolist()
+    width = (found.scale.high - found.scale.low) / len(found.before)
+    expected = np.quantile(before[kept], QUANTILES, method="inverted_cdf")
+    assert found.quantiles(found.before) == pytest.approx(expected.tolist(), abs=width)
+    assert found.highs == ((before[kept].max(), 1), (after[kept].max(), 1))
+
+
+def test_signs_and_zeros_are_counted() -> None:
+    before = np.array([0.0, 0.0, 1.0, -1.0, 2.0, -3.0])
+    after = np.array([0.0, 0.5, 0.0, 1.0, -2.0, -3.0])
+    found = ErrorProfile.of(Scale(4, -3, 3, 6), before, after, None, 0)
+    assert (found.sign_changes, found.zeros_lost, found.zeros_new) == (2, 1, 1)
+
+
+def test_spectra_as_scipy_s_periodogram() -> None:
+    signal = pytest.importorskip("scipy.signal")
+    before, after = pair()
+    found = FieldProfile.of(before, after, None, 1.0, whole=True)
+    for row, values in zip(found.mean_power, (before, after, after - before), strict=True):
+        power = signal.periodogram(values, scaling="spectrum")[1].mean(axis=(0, 1))[1:]
+        assert row == pytest.approx(power, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_autocorrelation_as_scipy_and_numpy(axis: int) -> None:
+    signal = pytest.importorskip("scipy.signal")
+    before, after = pair()
+    errors = after - before
+    lags = Lags.of(errors, None, axis)
+    rows = np.moveaxis(errors, axis, 2).reshape(-1, errors.shape[axis])
+    products = sum(signal.correlate(row, row, method="direct")[len(row) - 1 :] for row in rows)[: len(lags.products)]
+    assert lags.products == pytest.approx(products)
+    mean = float(errors.mean())
+    centred = rows - mean
+    expected = [
+        float((rows[:, : rows.shape[1] - lag] * rows[:, lag:]).mean() - mean**2) / float((centred**2).mean())
+        for lag in range(len(lags.products))
+    ]
+    assert lags.correlation(mean) == pytest.approx(expected)
+
+
+def test_autocorrelation_leaves_out_pairs_with_holes() -> None:
+    errors = np.array([[[1.0, 0.0, 2.0, 4.0]]])
+    valid = np.array([[[True, False, True, True]]])
+    lags = Lags.of(errors, valid, 2)
+    assert lags.counts[:4].tolist() == [3, 1, 1, 1]
+    assert lags.products[:4].tolist() == [21, 8, 2, 4]
+
+
+def test_gradients_as_numpy_has_them() -> None:
+    before, after = pair()
+    found = FieldProfile.of(before, after, None, 10.0, whole=False).gradients
+    for gradients, axis in zip(found, (2, 1), strict=True):
+        one, two = np.diff(before, axis=axis), np.diff(after, axis=axis)
+        expected = [float(np.sqrt((values**2).mean())) for values in (one, two, two - one)]
+        assert gradients.roots == pytest.approx(expected)
+        assert gradients.largest == pytest.approx(float(np.abs(two - one).max()))
+        assert gradients.sizes.sum(axis=1).tolist() == [one.size, two.size]
+
+
+def test_similarity_as_ldcpy_defines_it() -> None:
+    """As `tests/accuracy` has it for `tamis.accuracy.fields.dssim`: Gaussian windows of 11 values, 256 levels."""
+    ndimage = pytest.importorskip("scipy.ndimage")
+    before, after = pair()
+    found = FieldProfile.of(before, after, None, 1.0, whole=True).similarities
+    for one, two, value in zip(before, after, found, strict=True):
+        low, high = min(one.min(), two.min()), max(one.max(), two.max())
+        first, second = (np.round((values - low) / (high - low) * 255) / 255 for values in (one, two))
+        weights = np.exp(-(np.arange(-5, 6) ** 2) / (2 * 1.5**2))
+        weights /= weights.sum()
+
+        def smooth(values: Any, weights: Any = weights) -> Any:
+            rows = ndimage.correlate1d(values, weights, axis=0)
+            return ndimage.correlate1d(rows, weights, axis=1)[5:-5, 5:-5]
+
+        mean_1, mean_2 = smooth(first), smooth(second)
+        variance_1, variance_2 = smooth(first**2) - mean_1**2, smooth(second**2) - mean_2**2
+        covariance = smooth(first * second) - mean_1 * mean_2
+        brightness = (2 * mean_1 * mean_2 + 1e-8) / (mean_1**2 + mean_2**2 + 1e-8)
+        structure = (2 * covariance + 1e-8) / (variance_1 + variance_2 + 1e-8)
+        assert value == pytest.approx(float((brightness * structure).mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize("period", [3, 4, 8])
+def test_period_is_found(period: int) -> None:
+    errors = np.tile(np.arange(float(period)), 64)[None, None] + np.random.default_rng(2).normal(
+        size=(4, 6, 64 * period)
+    )
+    found = period_of(Lags.of(errors, None, 2).correlation(float(errors.mean())))
+    assert found is not None
+    assert found[0] == period
+
+
+def test_noise_and_long_waves_have_no_period() -> None:
+    rng = np.random.default_rng(2)
+    for errors in (rng.normal(size=(2, 9, 400)), np.cumsum(rng.normal(size=(2, 9, 400)), axis=2)):
+        assert period_of(Lags.of(errors, None, 2).correlation(float(errors.mean()))) is None
