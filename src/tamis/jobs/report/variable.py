@@ -22,7 +22,6 @@ from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair, Values, mapped
 from tamis.jobs.report.provenance import rounding_text
-from tamis.jobs.report.rates import Point, rates
 from tamis.jobs.report.result import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
 from tamis.meaning.missing import NONE_MISSING
@@ -328,6 +327,8 @@ class VariableReport:
         tally, source = self.compared.tally, self.before.array(self.compared.path)
         if not self.wishes.rates or tally is None or not target.stored_nbytes or not source.size:
             return
+        from tamis.jobs.report.rates import Point, rates  # late: it needs most of the job plan
+
         bits = 8 * target.stored_nbytes / source.size
         file = Point("this file", str(target.pipeline), bits, tally.rmse or 0.0, float(tally.error))
         yield from rates(self.before, source, target, file, self.wishes.also)
