@@ -75,6 +75,7 @@ NAMES = Kind("a name or several such as ['TS', '/group/*']", lambda value: _is_t
 MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
 NUMBER = Kind("a number", _is_number)
 WHOLE = Kind("a whole number", lambda value: _is_number(value) and isinstance(value, numbers.Integral))
+COUNT = Kind("a whole number, 1 or more", lambda value: WHOLE.fits(value) and value >= 1)
 WHOLES = Kind("whole numbers such as (4, 96)", lambda value: _are(value, WHOLE.fits))
 STORED = Kind(
     "a tuple of 32-bit whole numbers such as (4,)", lambda value: isinstance(value, tuple) and WHOLES.fits(value)
@@ -88,6 +89,7 @@ DTYPE = Kind("a type such as numpy.dtype('float32')", lambda value: isinstance(v
 DTYPE_LIKE = Kind("a type such as 'float32'", _is_type)
 ARRAY = Kind("an array of NumPy", lambda value: isinstance(value, np.ndarray))
 FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
+CLIENT = Kind("a client of Dask", lambda value: hasattr(value, "submit"))
 CALLBACK = Kind("a function", lambda value: callable(value) and not isinstance(value, type))
 
 

@@ -24,8 +24,8 @@ import tamis
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.many.state import FileRecord, State, begin_run, claim
 from tamis.jobs.many.task import FileTask, FolderOptions, run_task
-from tamis.jobs.many.workers import Died, LocalWorkers
 from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.workers import Died, LocalWorkers
 
 COMMAND = str(Path(sys.executable).parent / "tamis")
 RECIPE = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import Region
-from tamis.arrays.index import Parts
+from tamis.arrays.index import Parts, as_array
 from tamis.arrays.read_many import SMALL_NBYTES
 from tamis.arrays.threads import ordered_map
 
@@ -208,6 +208,23 @@ def over_chunks(
             yield from task_results
 
 
+def slabs(source: ArrayReader, parts: Parts, itemsize: int, most_nbytes: int) -> Iterator[Parts]:
+    """Yield parts several at a time, so that `over_chunks` on each in turn has the same results in the same order."""
+    shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape
+    at_once = max(1, most_nbytes // (math.prod(chunk_shape) * itemsize))
+    gathered = gathered_shape(shape, _pieces(source), chunk_shape, itemsize, GATHERED_NBYTES) if parts else chunk_shape
+    if gathered == chunk_shape:
+        yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+        return
+    slab: list[NDArray[np.int64]] = []
+    for group in parts.grouped(gathered):
+        if slab and sum(map(len, slab)) + len(group) > at_once:
+            yield Parts(parts.grid, np.concatenate(slab))
+            slab = []
+        slab.append(as_array(group.numbers))
+    yield Parts(parts.grid, np.concatenate(slab))
+
+
 def one_by_one(function: Callable[[Region, NDArray[Any]], R]) -> PartsFunction[R]:
     """Return a function of several chunks that calls `function` with region and contiguous values of each."""
 
@@ -281,10 +298,14 @@ class _Box:
                 return []
             return function(parts, self.part, self._values())
         finally:
-            with self._lock:
-                self._unused -= 1
-                if not self._unused:
-                    self._done.set()
+            self.leave()
+
+    def leave(self) -> None:
+        """Do without the box in one task of those that use it."""
+        with self._lock:
+            self._unused -= 1
+            if not self._unused:
+                self._done.set()
 
     def _values(self) -> NDArray[Any]:
         """Return the array of the box, with the pieces that were read so far."""
@@ -325,7 +346,11 @@ def _uses(
 
     def both(parts: Parts, share: Sequence[Region]) -> list[R]:
         if following and share:
-            following.fill(share)
+            try:
+                following.fill(share)
+            except BaseException:
+                box.leave()  # otherwise the thread that waits for its memory would wait forever
+                raise
         return box.use(parts, function)
 
     for number, parts in enumerate(box.tasks):

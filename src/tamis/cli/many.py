@@ -60,8 +60,13 @@ _OPTIONS = (
         metavar="DIMENSION",
         help="Make one file or Zarr store OUT of all files, joined along this dimension, such as time.",
     ),
-    click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core by default."),
-    click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster make the files."),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes; one for each core by default. With a single file, they encode its large datasets.",
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster do the same."),
     click.option("--scheduler-file", metavar="FILE", help="The same, with the address in a file of Dask."),
     click.option(
         "--shard",
@@ -103,6 +108,8 @@ MANY_OPTIONS = (
     *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "yes"),
 )
 """Names of these options as arguments."""
+_OF_ANY_NUMBER = ("workers", "scheduler", "scheduler_file", "yes")
+"""Those that a single file has, too."""
 
 
 def many_options(command: Command) -> Command:
@@ -132,7 +139,7 @@ def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
         or any(map(is_folder, (*sources, target)))
     ):
         return True
-    given = [name for name, value in many.items() if value not in (None, (), False) and name != "yes"]
+    given = [name for name, value in many.items() if value not in (None, (), False) and name not in _OF_ANY_NUMBER]
     if given:
         raise ParameterError(
             f"expected several files, or a folder, with --{given[0].replace('_', '-')}, got {sources[0]} and {target}; "
@@ -166,9 +173,7 @@ def repack_many(
         return
     if target is None and not is_confirmed:
         _confirm(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
-    client = _client_of(running.pop("scheduler"), running.pop("scheduler_file"))
-    if client is not None:
-        output.note(f"dashboard of the cluster: {client.dashboard_link}")
+    client = client_of(output, running.pop("scheduler"), running.pop("scheduler_file"))
     given = {name: value for name, value in running.items() if value is not None}
     with _naming_the_next_step(output), ended_by_signals() as check, _progress(output, check) as progress:
         result = tamis.repack_many(
@@ -233,8 +238,8 @@ def _confirm(preview: tamis.FolderPreview) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def _client_of(address: str | None, file: str | None) -> Any:
-    """Return a client of a Dask cluster; None if none is named."""
+def client_of(output: Output, address: str | None, file: str | None) -> Any:
+    """Return a client of a Dask cluster, and note its dashboard; None if none is named."""
     if address is None and file is None:
         return None
     if address is not None and file is not None:
@@ -245,9 +250,11 @@ def _client_of(address: str | None, file: str | None) -> Any:
         raise MissingFilterError("--scheduler needs Dask, found none: pip install 'tamis[dask]'") from error
     try:
         new_client: Callable[..., Any] = distributed.Client
-        return new_client(address, scheduler_file=file)
+        client = new_client(address, scheduler_file=file)
     except (OSError, TimeoutError, ValueError) as error:
         raise FileError(f"{address or file}: no scheduler of Dask answers there: {error}") from error
+    output.note(f"dashboard of the cluster: {client.dashboard_link}")
+    return client
 
 
 @contextmanager

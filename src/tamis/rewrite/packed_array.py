@@ -129,9 +129,13 @@ class PackedArray(ConvertedArray):
     def packed(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the codes of stored values of the source."""
         codes, error = self.codes.pack(in_units(self.source, values))
+        self.note(error)
+        return codes
+
+    def note(self, error: float) -> None:
+        """Note the error of values, also of those that another process read."""
         with self._lock:
             self.largest_error = max(self.largest_error, error)
-        return codes
 
 
 class _PackingReader:

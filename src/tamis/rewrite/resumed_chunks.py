@@ -56,10 +56,11 @@ class ResumedChunks:
         """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its record."""
         self.reused = 0  # an array that is created anew reuses them again
         if self._leftover is not None:
-            yield from self._reusable(self._leftover, parts, flags)
+            yield from self.reusable(self._leftover, parts, flags)
             self._taken()
 
-    def _reusable(self, leftover: Leftover, parts: Parts, flags: Flags | None) -> Iterator[NewChunk]:
+    def reusable(self, leftover: Leftover, parts: Parts, flags: Flags | None) -> Iterator[NewChunk]:
+        """Yield the chunks of a leftover or segment among some parts; see `encoded`."""
         flag_records = leftover.records(companion_key(self._plan.path)) if flags else iter(())
         numbers = as_array(parts.numbers)
         left = np.ones(len(numbers), bool)

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
+EncodeElsewhere = Callable[
+    [Rewrite, "StoredArray", "Parts", "ResumedChunks | None"], "Generator[NewChunk, None, None] | None"
+]
+"""Encodes chunks as `encode_parts` does, but in other processes; None if that does not pay."""
+
 _AT_ONCE_NBYTES = 64 << 10
 """Decoded bytes of small chunks that are written at once."""
 
@@ -44,6 +49,7 @@ def write(
     progress: Progress,
     threads: int = 1,
     resumed: ResumedChunks | None = None,
+    elsewhere: EncodeElsewhere = lambda *_: None,
 ) -> Written:
     """Create the array of a plan and fill it from its source.
 
@@ -60,7 +66,7 @@ def write(
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
     plan = replace(plan, flags=_flags_of_rest(plan, source, parts))
-    work = _Work(source, create, parts, most_nbytes, progress, threads, resumed)
+    work = _Work(source, create, parts, most_nbytes, progress, threads, resumed, elsewhere)
     written = work.run(plan) or work.run(replace(plan, records_all=True))
     assert written is not None  # all filters are recorded
     return written
@@ -76,13 +82,14 @@ class _Work(NamedTuple):
     progress: Progress
     threads: int
     resumed: ResumedChunks | None
+    elsewhere: EncodeElsewhere
 
     def run(self, plan: Rewrite) -> Written | None:
         """Write all chunks; None if a later chunk needs a filter that the array does not record."""
         count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
         writer = self._open(plan)
         self.progress(0, len(self.parts))
-        with closing(_encode_parts(writer.plan, self.source, self.parts, self.threads, self.resumed)) as encoded:
+        with closing(self._encoded(writer.plan)) as encoded:
             chunks = iter(encoded if self.most_nbytes is None else collect_within(encoded, self.most_nbytes))
             begin = KeptChunks()
             while batch := [*itertools.islice(chunks, at_once)]:
@@ -99,6 +106,17 @@ class _Work(NamedTuple):
                 for _ in batch:
                     self.progress(next(count), len(self.parts))
         return writer.finish(len(self.parts))
+
+    def _encoded(self, plan: Rewrite) -> Generator[NewChunk, None, None]:
+        """Yield the chunks of an earlier run, and then all others."""
+        parts, reused = self.parts, []
+        for chunk in self.resumed.encoded(parts, plan.flags) if self.resumed else ():
+            yield chunk
+            reused.append(chunk.number)
+        parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts
+        chunks = self.elsewhere(plan, self.source, parts, self.resumed)
+        with closing(chunks or encode_parts(plan, self.source, parts, self.threads)) as encoded:
+            yield from encoded
 
     def _open(self, plan: Rewrite) -> _CountingWriter:
         target = self.create(plan)
@@ -262,15 +280,8 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
             yield str(stage.filter)
 
 
-def _encode_parts(
-    plan: Rewrite, source: StoredArray, parts: Parts, threads: int, resumed: ResumedChunks | None
-) -> Generator[NewChunk, None, None]:
-    if resumed is not None:
-        reused = []
-        for chunk in resumed.encoded(parts, plan.flags):
-            yield chunk
-            reused.append(chunk.number)
-        parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts
+def encode_parts(plan: Rewrite, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
+    """Encode chunks in threads, and yield them in the order in which they are written."""
     if plan.streams_kept:
         with closing(encode_streams(plan, source, parts, threads)) as chunks:
             yield from chunks

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tamis.arrays.source import close_handle, opened, read_at
 from tamis.safety.disk import nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
-from tamis.safety.transaction import journal_of, remove, temporaries_of
+from tamis.safety.transaction import journal_of, remove, segments_of, temporaries_of
 
 MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
@@ -262,8 +262,9 @@ class Leftover:
         return self._handle is not None or not os.path.lexists(self.path)
 
     def remove(self) -> list[str]:
-        """Remove both files, but not others of the same names; return notes about files that cannot be removed."""
+        """Remove all its files, but not others of the same names; return notes about files that cannot be removed."""
         try:
+            remove(segments_of(self.path))
             for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
                 with suppress(FileNotFoundError):
                     if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
@@ -312,6 +313,24 @@ def find_leftovers(target_path: Path) -> Leftovers:
         if journal is not None:
             close_handle(journal)
     return Leftovers(tuple(dead), tuple(busy), tuple(unknown))
+
+
+def segments_in(folder: Path, run: Run) -> dict[int, Leftover]:
+    """Return the segments in a folder that belong to a run, by the number of their first chunk; to be closed.
+
+    A segment is a file of chunks with a journal of its own, which an ended process has written.
+    """
+    found: dict[int, Leftover] = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        journal = _opened(journal_of(path), os.O_RDONLY)
+        if journal is not None:
+            segment = Leftover(path, journal)
+            first = next(segment.records(next(iter(run.datasets))), None)
+            if segment.run == run and first is not None and first.chunk not in found:
+                found[first.chunk] = segment
+            else:
+                segment.close()
+    return found
 
 
 def _opened(path: Path, flags: int) -> int | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME_NBYTES = 255
 _ENDING = ".tamis"
 _JOURNAL_ENDING = "-journal"
+_SEGMENTS_ENDING = "-chunks"
 _TOKEN_NBYTES = 4
 
 
@@ -87,8 +88,8 @@ class Transaction:
             self.discard()
 
     def discard(self) -> None:
-        """Remove the temporary file and the journal."""
-        for path in (self.path, self.journal):
+        """Remove the temporary file, segments and the journal."""
+        for path in (self.path, segments_of(self.path), self.journal):
             try:
                 remove(path)
             except OSError as error:  # must not hide an earlier error
@@ -177,6 +178,11 @@ def remove(path: Path) -> None:
 def journal_of(temporary: Path) -> Path:
     """Return the path of the journal of a temporary file."""
     return temporary.with_name(temporary.name + _JOURNAL_ENDING)
+
+
+def segments_of(temporary: Path) -> Path:
+    """Return the path of the folder in which other processes store chunks for a temporary file."""
+    return temporary.with_name(temporary.name + _SEGMENTS_ENDING)
 
 
 def temporaries_of(target_path: Path) -> list[Path]:

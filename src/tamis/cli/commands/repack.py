@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tamis
-from tamis.cli.many import MANY_OPTIONS, is_many, many_options, repack_many, split_paths
+from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths
 from tamis.cli.options import FILE, by_name, output_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
@@ -206,7 +206,9 @@ def command(
             if dry_run:
                 output.result(tamis.preview_repack(source, target, recipe, **options))
                 return
-            run = partial(tamis.repack, source, target, recipe, overwrite=overwrite, threads=threads, **options)
+            options["client"] = client_of(output, many["scheduler"], many["scheduler_file"])
+            options |= {"overwrite": overwrite, "threads": threads, "workers": many["workers"]}
+            run = partial(tamis.repack, source, target, recipe, **options)
             show_stored(output, target, options["resume"], run)
 
 

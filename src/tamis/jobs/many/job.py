@@ -18,9 +18,9 @@ from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.result import FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Identity, Known, State, begin_run, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
-from tamis.jobs.many.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
+from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
+from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.safety.disk import nbytes_of
 from tamis.stores.first_bytes import is_zarr
 
@@ -33,7 +33,6 @@ _MOST_DEATHS = 3
 _WAIT_SECONDS = 0.2
 _CLAIMED_SECONDS = 1.0
 
-_COUNT = Kind("a whole number, 1 or more", lambda value: WHOLE.fits(value) and value >= 1)
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
 _SHARD = Kind("a pair such as (1, 8)", lambda value: isinstance(value, tuple | list) and len(value) == 2)
 
@@ -63,7 +62,7 @@ _KINDS = {
 }
 
 
-@checked(sources=PATHS, out=PATH.or_none(), workers=_COUNT, retries=_TRIES, progress=CALLBACK, **_KINDS)
+@checked(sources=PATHS, out=PATH.or_none(), client=CLIENT, workers=COUNT, retries=_TRIES, progress=CALLBACK, **_KINDS)
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -251,8 +250,6 @@ def _prepared(
     names = [files_from] if isinstance(files_from, str) else [*files_from]
     if unknown := [name for name in options if name not in (*RepackKeywords.__annotations__, "overwrite")]:
         raise ParameterError(f"expected keywords of repack_many, got {unknown[0]}")
-    if client is not None and not hasattr(client, "submit"):
-        raise ParameterError(f"expected client to be a client of Dask, got {client!r}")
     keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})
     if out is None:
@@ -448,13 +445,13 @@ class _Run:
         self._at_work.pop(path, None)
         if isinstance(event, Died):
             self._died(event)
-        elif event.record.action == "claimed":
+        elif event.result.action == "claimed":
             self._claimed.append((time.monotonic() + _CLAIMED_SECONDS, task))
-        elif event.record.action == "changed":
+        elif event.result.action == "changed":
             self._state.refresh()
             self._look_again(task)
-        elif event.record.action == "failed":
-            self._fail(task, event.record)
+        elif event.result.action == "failed":
+            self._fail(task, event.result)
         else:
             self._made += 1
             self._done += 1

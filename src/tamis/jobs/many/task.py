@@ -62,6 +62,10 @@ class FileTask(NamedTuple):
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
 
+    def run(self, report: Progress) -> FileRecord:
+        """Make the file; see `run_task`."""
+        return run_task(self, report)
+
 
 def run_task(task: FileTask, report: Progress) -> FileRecord:
     """Make a file, unless another process does, and record what was done. An error is recorded, not raised."""

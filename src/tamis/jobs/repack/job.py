@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import open_store, target_form
@@ -29,12 +29,13 @@ from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
-from tamis.kinds import CALLBACK, PATH, checked
+from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
+    from tamis.jobs.repack.spread import Pool
     from tamis.rewrite.transfer import TargetForm
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store
@@ -47,7 +48,7 @@ Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 """Completes options according to the source."""
 
 
-@checked(source=PATH, target=PATH, progress=CALLBACK)
+@checked(source=PATH, target=PATH, workers=COUNT, client=CLIENT, progress=CALLBACK)
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -69,6 +70,8 @@ def repack(
     consolidated: bool | None = None,
     history: bool = True,
     drop: Iterable[str] = (),
+    workers: int | None = None,
+    client: Any = None,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file or a Zarr store, with new filters on some of its datasets.
@@ -145,6 +148,12 @@ def repack(
     drop
         Names or patterns of datasets that are left out, with all links to them, in addition to those of a `Recipe`, for
         example those that Zarr cannot store. References to them become null.
+    workers
+        Number of processes that encode large datasets, each with `threads`, by default the processors divided by the
+        processes. This process writes what they encode, in order, so the target does not depend on them.
+    client
+        A Dask client, whose workers encode instead, with one thread by default; they must reach source and target by
+        the same paths.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -186,7 +195,11 @@ def repack(
         history=history,
         drop=drop,
     )
-    return run_repack(source, target, options, progress)
+    if workers is None and client is None:
+        return run_repack(source, target, options, progress)
+    from tamis.jobs.repack.spread import Pool
+
+    return run_repack(source, target, options, progress, pool=Pool.of(workers, client, threads))
 
 
 def run_repack(
@@ -195,6 +208,7 @@ def run_repack(
     options: RepackOptions,
     progress: Progress | None = None,
     adapt: Adapt | None = None,
+    pool: Pool | None = None,
 ) -> RepackResult:
     """Do as `repack` does."""
     began = time.perf_counter()
@@ -224,7 +238,7 @@ def run_repack(
         else:
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
-            done = _run(store, planning, record, transaction, report, options)
+            done = _run(store, planning, record, transaction, report, options, pool)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -310,13 +324,24 @@ class _Done(NamedTuple):
 
 
 def _run(
-    store: Store, planning: Planning, record: Record, transaction: Transaction, report: Progress, options: RepackOptions
+    store: Store,
+    planning: Planning,
+    record: Record,
+    transaction: Transaction,
+    report: Progress,
+    options: RepackOptions,
+    pool: Pool | None,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)
     with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
-        written, unread, notes = write_target(store, planning, transaction, resuming, report, options)
+        arguments = store, planning, transaction, resuming, report, options
+        if pool is None:
+            written, unread, notes = write_target(*arguments)
+        else:
+            with pool.spread(store, planning, transaction, resuming.run) as spread:
+                written, unread, notes = write_target(*arguments, spread)
         if growth := growth_of(store, transaction):
             if options.keep_classic:
                 copy_as_it_is(store, transaction)
@@ -341,7 +366,7 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, replace(options, resume=False))
+    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool)
     return again._replace(notes=(stale, *again.notes))
 
 

@@ -31,7 +31,7 @@ from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing, count_partial, measured_fields, measured_pairs
 from tamis.rewrite.transfer import Changes
 from tamis.rewrite.witness import SmallArrays
-from tamis.rewrite.write import would_grow, write
+from tamis.rewrite.write import EncodeElsewhere, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, reading
 from tamis.stores.first_bytes import is_classic
@@ -116,6 +116,7 @@ def write_target(
     resuming: Resuming | Unresumed,
     report: Progress,
     options: RepackOptions,
+    elsewhere: EncodeElsewhere = lambda *_: None,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
     """Write the target, and return the result.
 
@@ -146,7 +147,7 @@ def write_target(
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
-                result = write(plan, source, make, partial(report, step), threads, resumed)
+                result = write(plan, source, make, partial(report, step), threads, resumed, elsewhere)
             if plan.codes is not None:
                 result = replace(result, packing_error=cast("PackedArray", source).largest_error)
             written[plan.path] = result

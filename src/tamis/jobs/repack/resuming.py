@@ -32,6 +32,7 @@ from tamis.rewrite.write import would_grow
 from tamis.safety.disk import size_and_checksum, statuses_of
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text
+from tamis.safety.transaction import segments_of
 from tamis.stores.protocols import ELSEWHERE, Store
 from tamis.zfp.configuration import config
 
@@ -323,6 +324,9 @@ class Resuming:
                 self.notes += leftover.remove() or removed
         self._transaction.is_kept = self._has_progress
         self._journal = Journal(self._transaction.journal, self.run)
+        if self._leftover is not None:
+            with suppress(OSError):  # mostly there are none
+                os.rename(segments_of(self._leftover.path), segments_of(self._transaction.path))
 
     def chunks(self, plan: Rewrite, grid: Grid) -> ResumedChunks | None:
         """Return the chunks of a dataset that are reused and recorded for a later run; None before `begin`."""

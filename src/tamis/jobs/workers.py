@@ -1,6 +1,6 @@
-"""Processes that make files: on this machine, or those of a Dask cluster.
+"""Processes for tasks, files or chunks: on this machine, or those of a Dask cluster.
 
-A process that a file ends takes nothing else with it: it is known which file that was, and another process starts.
+A process that a task ends takes nothing else with it: it is known which task that was, and another process starts.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tamis.jobs.many.state import FileRecord
-from tamis.jobs.many.task import FileTask, run_task
-
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
 
@@ -25,26 +22,33 @@ _REPORT_SECONDS = 0.2
 _ENDING_SECONDS = 10.0
 
 
-class Reported(NamedTuple):
-    """The progress of a file."""
+class Task(Protocol):
+    """Work that can be sent to another process; equal tasks are the same."""
 
-    task: FileTask
+    def run(self, report: Progress) -> Any:
+        """Do the work, and return the result; errors are results, too."""
+
+
+class Reported(NamedTuple):
+    """The progress of a task."""
+
+    task: Any
     step: str
     done: int
     total: int
 
 
 class Finished(NamedTuple):
-    """A file that was made, or failed."""
+    """A task that was done, or failed."""
 
-    task: FileTask
-    record: FileRecord
+    task: Any
+    result: Any
 
 
 class Died(NamedTuple):
-    """A file whose process ended."""
+    """A task whose process ended."""
 
-    task: FileTask
+    task: Any
     how: str
     is_final: bool = False  # Whether it was tried in several processes already
 
@@ -53,35 +57,35 @@ Event = Reported | Finished | Died
 
 
 class Workers(Protocol):
-    """Processes that are given files."""
+    """Processes that are given tasks."""
 
     @property
     def idle(self) -> int:
-        """How many more files they take now."""
+        """How many more tasks they take now."""
 
-    def submit(self, task: FileTask) -> None:
-        """Begin a file."""
+    def submit(self, task: Task) -> None:
+        """Begin a task."""
 
     def events(self, seconds: float) -> Iterator[Event]:
         """Wait, at most so long, and yield what happened."""
 
     def stop(self) -> None:
-        """End all work; files that are being made are continued by a later run."""
+        """End all work; a later run continues unfinished files."""
 
 
 class LocalWorkers:
-    """Processes on this machine, each of which makes one file at a time."""
+    """Processes on this machine, each of which does one task at a time."""
 
     def __init__(self, count: int) -> None:
         self._workers = [_Worker() for _ in range(count)]
 
     @property
     def idle(self) -> int:
-        """How many more files they take now."""
+        """How many more tasks they take now."""
         return sum(worker.task is None for worker in self._workers)
 
-    def submit(self, task: FileTask) -> None:
-        """Begin a file."""
+    def submit(self, task: Task) -> None:
+        """Begin a task."""
         next(worker for worker in self._workers if worker.task is None).begin(task)
 
     def events(self, seconds: float) -> Iterator[Event]:
@@ -101,14 +105,14 @@ class LocalWorkers:
 
 
 class _Worker:
-    """A process; it starts when it is first needed, and again after a file ended it."""
+    """A process; it starts when it is first needed, and again after a task ended it."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
-        self.task: FileTask | None = None
+        self.task: Task | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def begin(self, task: FileTask) -> None:
+    def begin(self, task: Task) -> None:
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self.connection is not None
@@ -138,7 +142,7 @@ class _Worker:
             self.task = None
             self.end()
             return Died(task, how)
-        if kind == "record":
+        if kind == "result":
             self.task = None
             return Finished(task, value)
         return Reported(task, *value)
@@ -168,7 +172,7 @@ class _Worker:
 
 
 def serve(handle: int) -> None:
-    """Make files until the other side closes the connection."""
+    """Do tasks until the other side closes the connection."""
     connection = Connection(handle)
     ended: list[SystemExit] = []
 
@@ -184,9 +188,9 @@ def serve(handle: int) -> None:
             task = connection.recv()
         except (EOFError, ConnectionResetError):
             return
-        record = run_task(task, _reporter(connection, ended))
+        result = task.run(_reporter(connection, ended))
         with suppress(BrokenPipeError, ConnectionResetError):
-            connection.send(("record", record))
+            connection.send(("result", result))
 
 
 def _reporter(connection: Connection, ended: list[SystemExit]) -> Progress:
@@ -198,14 +202,14 @@ def _reporter(connection: Connection, ended: list[SystemExit]) -> Progress:
             raise ended[0]
         if time.monotonic() - times[0] >= _REPORT_SECONDS:
             times[0] = time.monotonic()
-            with suppress(BrokenPipeError, ConnectionResetError):  # nobody is there; the file is made all the same
+            with suppress(BrokenPipeError, ConnectionResetError):  # nobody is there; the task is done all the same
                 connection.send(("progress", (str(step), done, total)))
 
     return report
 
 
 class DaskWorkers:
-    """The workers of a Dask cluster; a file is a task, which Dask gives to another worker if one ends."""
+    """The workers of a Dask cluster, which gives a task to another one if one ends."""
 
     def __init__(self, client: Any) -> None:
         import distributed
@@ -214,16 +218,16 @@ class DaskWorkers:
         self._client: Any = client
         self._killed: type[Exception] = KilledWorker
         self._wait: Callable[..., object] = distributed.wait
-        self._tasks: dict[Any, FileTask] = {}
+        self._tasks: dict[Any, Task] = {}
 
     @property
     def idle(self) -> int:
-        """How many more files they take now: two for each thread, so that none waits for the next."""
+        """How many more tasks they take now: two for each thread, so that none waits for the next."""
         threads: int = sum(self._client.nthreads().values())
         return max(2 * threads, 1) - len(self._tasks)
 
-    def submit(self, task: FileTask) -> None:
-        """Begin a file."""
+    def submit(self, task: Task) -> None:
+        """Begin a task."""
         future = self._client.submit(_run_quietly, task, pure=False, key=f"tamis-{os.urandom(8).hex()}")
         self._tasks[future] = task
 
@@ -246,5 +250,5 @@ class DaskWorkers:
         self._client.cancel([*self._tasks])
 
 
-def _run_quietly(task: FileTask) -> FileRecord:
-    return run_task(task, lambda *_: None)
+def _run_quietly(task: Task) -> Any:
+    return task.run(lambda *_: None)

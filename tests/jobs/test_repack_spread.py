@@ -1,0 +1,212 @@
+"""One file whose large datasets several processes encode: the same bytes as one process, whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+from tamis.jobs.repack import spread
+from tamis.jobs.workers import LocalWorkers
+
+RECIPES = {
+    "x": "zfp(accuracy=0.01)|shuffle|deflate(4)",
+    "b": "zfp(bound=0.01)|shuffle|deflate(4)",
+    "p": "pack(bound=0.01)|shuffle|deflate(4)",
+    "z": "zfp(accuracy=0.01)|deflate(1)",
+    "grp/*": "shuffle|deflate(4)",
+}
+CHUNKS = {"x": (4, 32, 32), "grp/y": (20, 32)}
+SLAB_NBYTES = 100_000
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Make a file with datasets that are encoded, rechunked, packed, recoded after zfp, and copied."""
+    path = tmp_path / "source.nc"
+    values = np.random.default_rng(0).standard_normal((16, 128, 128)).cumsum(axis=1).cumsum(axis=2).astype("f4")
+    with h5py.File(path, "w") as file:
+        gappy = values.copy()
+        gappy[:4, :32, :32] = np.nan
+        file.create_dataset("x", data=gappy, chunks=(1, 128, 128), compression="gzip", compression_opts=1)
+        file.create_dataset("b", data=values, chunks=(4, 64, 64))
+        file.create_dataset("p", data=values + 280, chunks=(1, 128, 128))
+        file.create_dataset("z", data=values, chunks=(2, 64, 64), **tamis.Zfp(accuracy=0.01))
+        file["grp/y"] = np.arange(40_000, dtype="i4").reshape(200, 200)
+        file["kept"] = np.arange(1000.0)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "SLAB_NBYTES", SLAB_NBYTES)
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    if path.is_file():
+        return {"": path.read_bytes()}
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def repack(source: Path, target: Path, **options: Any) -> tamis.RepackResult:
+    return tamis.repack(source, target, RECIPES, chunks=CHUNKS, **options)
+
+
+def facts_of(result: tamis.RepackResult) -> list[Any]:
+    return [(item.path, item.largest_error, item.lossless_chunks, item.missing_values) for item in result.datasets]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("target.nc", {}),
+        ("target.nc", {"missing": "companion", "require": {"x": "rmse=1,limits"}}),
+        ("target.zarr", {}),
+    ],
+)
+def test_target_has_the_bytes_of_one_process(name: str, options: dict[str, Any], source: Path, tmp_path: Path) -> None:
+    alone = repack(source, tmp_path / f"alone-{name}", **options)
+    shared = repack(source, tmp_path / name, workers=2, **options)
+    assert files_of(tmp_path / name) == files_of(tmp_path / f"alone-{name}")
+    assert facts_of(shared) == facts_of(alone)
+    assert len(os.listdir(tmp_path)) == 3
+
+
+class Killed(LocalWorkers):
+    """Workers of which one is killed when it has begun its second task, and once more."""
+
+    kills = 2
+
+    def submit(self, task: Any) -> None:
+        super().submit(task)
+        if task.number > 2 and self.kills:
+            self.kills -= 1
+            worker = next(worker for worker in self._workers if worker.task is task)
+            assert worker._process is not None
+            worker._process.kill()
+
+
+@pytest.mark.check
+def test_killed_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repack(source, tmp_path / "alone.nc")
+    monkeypatch.setattr(spread, "LocalWorkers", Killed)
+    repack(source, tmp_path / "target.nc", workers=2)
+    assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
+    assert len(os.listdir(tmp_path)) == 3
+    monkeypatch.setattr(Killed, "kills", 1000)
+    with pytest.raises(tamis.FileError, match=r"/b: the process that encodes chunks was ended by SIGKILL, 3 times"):
+        repack(source, tmp_path / "other.nc", workers=2)
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def kill_in(folder: Path, dataset: str, done: int) -> None:
+    """Kill a run, and not its workers, when it has written so many chunks, and all workers wait for it."""
+    code = f"""if True:
+        import os, signal, time, tamis
+        from tamis.jobs.repack import spread
+        spread.SLAB_NBYTES = {SLAB_NBYTES}
+        def progress(step, done, total):
+            if step == "writing {dataset}" and done == {done}:
+                time.sleep(0.5)
+                os.kill(os.getpid(), signal.SIGKILL)
+        tamis.repack("source.nc", "target.nc", {RECIPES}, chunks={CHUNKS}, workers=2, resume=True, progress=progress)
+    """
+    done_run = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, capture_output=True, text=True)
+    assert done_run.returncode == -signal.SIGKILL, done_run.stderr
+
+
+def test_run_that_was_killed_is_continued_from_its_segments(source: Path, tmp_path: Path) -> None:
+    repack(source, tmp_path / "alone.nc")
+    kill_in(tmp_path, "/x", 3)
+    assert [*tmp_path.glob(".*-chunks")]
+    found = repack(source, tmp_path / "target.nc", resume=True, workers=2)
+    reused = {item.path: item.reused_chunks for item in found.datasets}
+    assert reused["/b"] == 16  # all
+    assert reused["/x"] > 16  # those in the target, and in segments
+    assert reused["/z"] == 0
+    assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["alone.nc", "source.nc", "target.nc"]
+
+
+@pytest.mark.check
+def test_damaged_segment_is_encoded_again(source: Path, tmp_path: Path) -> None:
+    repack(source, tmp_path / "alone.nc")
+    kill_in(tmp_path, "/x", 3)
+    (folder,) = tmp_path.glob(".*-chunks")
+    segments = [path for path in folder.iterdir() if not path.name.endswith("-journal")]
+    for path in segments:
+        path.write_bytes(path.read_bytes()[:-5] + b"other")
+    repack(source, tmp_path / "target.nc", resume=True, workers=2)
+    assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["alone.nc", "source.nc", "target.nc"]
+
+
+@pytest.mark.check
+def test_run_that_does_not_resume_removes_segments(source: Path, tmp_path: Path) -> None:
+    kill_in(tmp_path, "/x", 3)
+    assert [*tmp_path.glob(".*-chunks")]
+    repack(source, tmp_path / "target.nc")
+    assert sorted(os.listdir(tmp_path)) == ["source.nc", "target.nc"]
+
+
+@pytest.mark.check
+def test_error_of_a_worker_is_that_of_one_process(source: Path, tmp_path: Path) -> None:
+    with h5py.File(source, "r+") as file:
+        offset = file["x"].id.get_chunk_info(9).byte_offset
+    with source.open("r+b") as stream:
+        stream.seek(offset)
+        stream.write(b"damaged!")
+    told = []
+    for workers in (None, 2):
+        with pytest.raises(tamis.TamisError) as caught:
+            repack(source, tmp_path / "target.nc", workers=workers)
+        told.append((type(caught.value), str(caught.value), caught.value.dataset, caught.value.chunk))
+    assert told[0] == told[1]
+    assert os.listdir(tmp_path) == ["source.nc"]
+
+
+def test_source_that_changes_is_refused(source: Path, tmp_path: Path) -> None:
+    def progress(step: str, done: int, total: int) -> None:
+        if step == "writing /b" and done == 1:
+            os.utime(source, ns=(1, 1))
+
+    with pytest.raises(tamis.FileError, match="changed while it was read"):
+        repack(source, tmp_path / "target.nc", workers=2, progress=progress)
+    assert os.listdir(tmp_path) == ["source.nc"]
+
+
+@pytest.mark.check
+def test_interrupt_leaves_nothing(source: Path, tmp_path: Path) -> None:
+    def progress(step: str, done: int, total: int) -> None:
+        if step == "writing /b" and done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        repack(source, tmp_path / "target.nc", workers=2, progress=progress)
+    assert os.listdir(tmp_path) == ["source.nc"]
+
+
+@pytest.mark.check
+def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> None:
+    code = f"""if True:
+        import resource, signal, tamis
+        from tamis.jobs.repack import spread
+        spread.SLAB_NBYTES = {SLAB_NBYTES}
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        try:
+            tamis.repack("source.nc", "target.nc", {RECIPES}, chunks={CHUNKS}, workers=2)
+        except tamis.FileError as error:
+            print(error)
+    """
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert told.stdout.startswith("target.nc: cannot be written: the file system, or ulimit -f, takes no file"), told
+    assert os.listdir(tmp_path) == ["source.nc"]
