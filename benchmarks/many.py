@@ -1,16 +1,19 @@
-"""Folders of files: ``python benchmarks/many.py [--rounds N] [--large N] [--small N]``.
+"""Folders of files, and one huge file: ``python benchmarks/many.py [--rounds N] [--large N] [--small N] [--huge GIB]``.
 
 `tamis repack` with two processes, which proves every value, records what it did, and makes each file durable, against
 nccopy in GNU parallel with two jobs, which does none of these: without loss, and with tamis' plugin for zfp. The files
 are copies of the sample (3.9 MB), and small ones (22 kB). The table has the median of wall time, of the processor time
-of all processes, and the largest number of bytes in the folder of targets, temporary files included.
+of all processes, the largest number of bytes in the folder of targets, temporary files included, and the memory of the
+largest process.
+
+The huge file is made by two threads of one process, and by two processes beside the one that writes; the targets must
+have the same bytes. ``--huge 8`` needs 16 GB of room.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -27,6 +30,7 @@ import numpy as np
 from machine import machine
 
 import tamis
+from tamis.safety.disk import sha256_of
 
 SAMPLE = Path(__file__).parents[1] / "examples" / "data" / "cam_ts.nc"
 TAMIS = str(Path(sys.executable).parent / "tamis")
@@ -39,6 +43,7 @@ class Cost(NamedTuple):
     seconds: float
     processor: float
     peak_nbytes: int
+    memory_nbytes: int
 
 
 def make(folder: Path, large: int, small: int) -> None:
@@ -57,6 +62,18 @@ def make(folder: Path, large: int, small: int) -> None:
                 file["TS"].dims[axis].attach_scale(file[name])
 
 
+def make_huge(path: Path, gib: float) -> None:
+    """Make a file with a variable of so many GiB."""
+    planes, steps = round(gib * 1024), 8
+    field = np.random.default_rng(0).standard_normal((steps, 512, 512)).cumsum(axis=1).cumsum(axis=2)
+    field = (field / 50 + 280).astype("f4")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        variable = file.create_dataset("TS", (planes, 512, 512), "f4", chunks=(steps, 128, 128))
+        for begin in range(0, planes, steps):
+            variable[begin : begin + steps] = field[: planes - begin] * np.float32(1 + begin / 1e5)
+
+
 def cost_of(command: list[str], out: Path) -> Cost:
     """Run a command that writes to a new folder."""
     shutil.rmtree(out, ignore_errors=True)
@@ -69,15 +86,17 @@ def cost_of(command: list[str], out: Path) -> Cost:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
-    seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    is_done.set()
-    watcher.join()
-    if done.returncode:
-        sys.exit(f"{' '.join(command[:5])} …: exit code {done.returncode}: {done.stderr[-500:]}")
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(seconds, processor, max(peak[0], nbytes_in(out)))
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(command, stdout=told, stderr=told, env=environment())
+        _, status, usage = os.wait4(process.pid, 0)  # with all processes that it waited for
+        seconds, process.returncode = time.perf_counter() - begin, os.waitstatus_to_exitcode(status)
+        is_done.set()
+        watcher.join()
+        told.seek(0)
+        if process.returncode:
+            sys.exit(f"{' '.join(command[:5])} …: exit code {process.returncode}: {told.read()[-500:].decode()}")
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, max(peak[0], nbytes_in(out)), usage.ru_maxrss << 10)
 
 
 def environment() -> dict[str, str]:
@@ -97,6 +116,9 @@ def nbytes_in(folder: Path) -> int:
 def commands(source: Path, out: Path) -> dict[str, list[str]]:
     """Return the commands by what they do."""
     each = ["parallel", "--will-cite", "-j2", "nccopy"]
+    if (path := source / "huge.nc").exists():
+        repack = [TAMIS, "repack", str(path), str(out / "huge.nc"), "--quiet", "-f", f"TS:{LOSSY}"]
+        return {"two threads": [*repack, "-j", "2"], "two workers": [*repack, "--workers", "2", "-j", "1"]}
     between = f"{out}/{{/}}.deflated-no-more"  # nccopy adds no filter to what is deflated
     files = [":::", *map(str, sorted(source.iterdir()))]
     words = ",".join(f"{word}u" for word in tamis.Zfp(accuracy=0.1).requested)
@@ -120,24 +142,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--large", type=int, default=24, help="number of files of 3.9 MB")
     parser.add_argument("--small", type=int, default=300, help="number of files of 22 kB")
+    parser.add_argument("--huge", type=float, default=0.5, help="GiB of values in the huge file")
     options = parser.parse_args()
     for program in ("parallel", "nccopy"):
         if shutil.which(program) is None:
             sys.exit(f"expected {program}, found none: apt-get install parallel netcdf-bin")
     print(machine())
-    print("\n| files | command | seconds | processor seconds | peak MB |\n|---|---|--:|--:|--:|")
+    print("\n| files | command | seconds | processor seconds | peak MB | memory MB |\n|---|---|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder / "in", options.large, options.small)
+        if options.huge:
+            make_huge(folder / "in" / "huge" / "huge.nc", options.huge)
+        sums = set[str]()
         for kind in sorted(path.name for path in (folder / "in").iterdir()):
             rows = commands(folder / "in" / kind, folder / "out")
             costs: dict[str, list[Cost]] = {label: [] for label in rows}
             for _ in range(options.rounds):
                 for label, command in rows.items():
                     costs[label].append(cost_of(command, folder / "out"))
+                    for target in (folder / "out").glob("huge.nc"):
+                        sums.add(sha256_of(target))
             for label, found in costs.items():
-                seconds, processor, peak = map(statistics.median, zip(*found, strict=True))
-                print(f"| {kind} | {label} | {seconds:.2f} | {processor:.2f} | {peak / 1e6:.1f} |", flush=True)
+                seconds, processor, peak, memory = map(statistics.median, zip(*found, strict=True))
+                numbers = f"{seconds:.2f} | {processor:.2f} | {peak / 1e6:.1f} | {memory / 1e6:.0f}"
+                print(f"| {kind} | {label} | {numbers} |", flush=True)
+        if len(sums) > 1:
+            sys.exit("expected the same bytes by threads and by workers, found different ones")
 
 
 if __name__ == "__main__":
