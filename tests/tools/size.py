@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 264
-MOST_LINES = 57_650
-MOST_CODE_LINES = 39_250
+MOST_FILES = 266
+MOST_LINES = 57_950
+MOST_CODE_LINES = 39_490
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 28,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ LEVELS = 64
 
 MOST_STEPS = 512
 """Steps along the first axis that are kept apart; more are joined."""
+
+_PIECE_COUNT = 1 << 16
+"""Values that are counted at once: they fit into the processor's cache."""
 
 QUANTILES = (0.0001, 0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 0.9999)
 
@@ -76,14 +80,36 @@ class ErrorProfile:
 
     @classmethod
     def of(
-        cls, scale: Scale, before: Floats, after: Floats, valid: NDArray[np.bool_] | None, start: int
+        cls, scale: Scale, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, start: int
     ) -> ErrorProfile:
         """Return the profile of a block whose first axis begins at an index of the whole array."""
-        one, two = before.reshape(-1), after.reshape(-1)
+        rows = before.shape[0] if before.ndim else 1
+        tables = [None if part is None else part.reshape(rows, -1) for part in (before, after, valid)]
+        one, two, flags = tables
+        assert one is not None
+        assert two is not None
+        step = max(1, _PIECE_COUNT // max(one.shape[1], 1))
+        pieces = (
+            (slice(row, row + step), slice(column, column + _PIECE_COUNT))
+            for row in range(0, rows, step)
+            for column in range(0, one.shape[1], _PIECE_COUNT)
+        )
+        profiles = (
+            cls._of_piece(scale, one[at], two[at], None if flags is None else flags[at], start + at[0].start)
+            for at in pieces
+        )
+        return reduce(cls.plus, profiles)
+
+    @classmethod
+    def _of_piece(
+        cls, scale: Scale, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, start: int
+    ) -> ErrorProfile:
+        """Return the profile of a few rows, in float64."""
+        one, two = (values.reshape(-1).astype(np.float64, copy=False) for values in (before, after))
         errors = two - one
         if valid is not None:
             errors[~valid.reshape(-1)] = 0.0
-        steps = _steps(scale, errors.reshape(len(before) if before.ndim else 1, -1), valid, start)
+        steps = _steps(scale, errors.reshape(len(before), -1), valid, start)
         if valid is not None:
             kept = valid.reshape(-1)
             one, two, errors = one[kept], two[kept], errors[kept]

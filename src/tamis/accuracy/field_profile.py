@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ _LEAST_PEAK = 0.15
 """By how much the autocorrelation at multiples of a period exceeds that at other lags."""
 
 _ABOUT = 0.7
+
+_PIECE_COUNT = 1 << 16
+"""Values that are worked on at once: they fit into the processor's cache."""
 
 _PERIODS = range(2, 17)
 
@@ -90,14 +94,31 @@ class Gradients(NamedTuple):
     sizes: NDArray[np.int64]  # Number of differences in each octave, before and after
 
     @classmethod
-    def of(cls, before: Floats, after: Floats, valid: NDArray[np.bool_] | None, axis: int, span: float) -> Gradients:
-        """Return the gradients along an axis; sizes are relative to the range of the values."""
+    def of(
+        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int, span: float
+    ) -> Gradients:
+        """Return the gradients along one of the last two of three axes, with sizes relative to a range of values."""
+        # In bands along the other axis, so that temporary arrays stay small.
+        other = 3 - axis
+        step = max(1, _PIECE_COUNT * before.shape[other] // max(before.size, 1))
+        cuts = ((slice(None),) * other + (slice(start, start + step),) for start in range(0, before.shape[other], step))
+        bands = (
+            cls._of_band(before[cut], after[cut], None if valid is None else valid[cut], axis, span) for cut in cuts
+        )
+        return reduce(cls.plus, bands)
+
+    @classmethod
+    def _of_band(
+        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int, span: float
+    ) -> Gradients:
+        """Return the gradients of a part with all values along the axis."""
+        before, after = (values.astype(np.float64) for values in (before, after))
         first, second = np.diff(before, axis=axis), np.diff(after, axis=axis)
         if valid is not None:
             ahead = np.moveaxis(valid, axis, 0)
             pairs = np.moveaxis(ahead[:-1] & ahead[1:], 0, axis)
             first, second = first[pairs], second[pairs]
-        first, second = np.abs(first.reshape(-1), out=None), np.abs(second.reshape(-1))
+        first, second = np.abs(first.reshape(-1)), np.abs(second.reshape(-1))
         signed = np.abs(np.diff(after - before, axis=axis))
         signed = (signed if valid is None else signed[pairs]).reshape(-1)
         squares = tuple(float(np.einsum("i,i", values, values)) for values in (first, second, signed))
@@ -150,13 +171,14 @@ class FieldProfile:
 
     @classmethod
     def of(
-        cls, before: Floats, after: Floats, valid: NDArray[np.bool_] | None, span: float, *, whole: bool
+        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, span: float, *, whole: bool
     ) -> FieldProfile:
         """Return the profile of a block of fields, or of parts of them that have whole rows."""
         shape = (1, 1, *before.shape)[-2:] if before.ndim < 2 else before.shape[-2:]
         one, two = (values.reshape(-1, *shape) for values in (before, after))
         flags = None if valid is None else valid.reshape(-1, *shape)
-        errors = two - one
+        errors = two.astype(np.float64)
+        errors -= one
         if flags is not None:
             errors[~flags] = 0.0
         power, rows = _power(one, two, errors, flags)
@@ -182,7 +204,9 @@ class FieldProfile:
         return self.power[:, 1:] / self.row_count if self.row_count else np.empty((3, 0))
 
 
-def _power(before: Floats, after: Floats, errors: Floats, valid: NDArray[np.bool_] | None) -> tuple[Floats, int]:
+def _power(
+    before: NDArray[Any], after: NDArray[Any], errors: Floats, valid: NDArray[np.bool_] | None
+) -> tuple[Floats, int]:
     """Return sums of the power of each wave number, as in scipy's periodogram, with the scaling ``spectrum``."""
     extent = before.shape[-1]
     kept = None if valid is None else valid.reshape(-1, extent).all(axis=1)
@@ -192,19 +216,19 @@ def _power(before: Floats, after: Floats, errors: Floats, valid: NDArray[np.bool
         table = values.reshape(-1, extent)
         table = table if kept is None else table[kept]
         rows = len(table)
-        if rows:
-            waves = np.fft.rfft(table, axis=1)
-            power[number] = (np.square(waves.real) + np.square(waves.imag)).sum(axis=0) / extent**2
+        step = max(1, _PIECE_COUNT // extent)
+        for start in range(0, rows, step):
+            waves = np.fft.rfft(table[start : start + step].astype(np.float64, copy=False), axis=1)
+            power[number] += (np.square(waves.real) + np.square(waves.imag)).sum(axis=0) / extent**2
     last = -1 if extent % 2 == 0 else None
     power[:, 1:last] *= 2  # a wave and its mirror
     return power, rows
 
 
-def _similarities(before: Floats, after: Floats, valid: NDArray[np.bool_] | None) -> tuple[float, ...]:
+def _similarities(before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None) -> tuple[float, ...]:
     found = []
     for number in range(len(before)):
         flags = None if valid is None else valid[number]
-        # in float32, as repack and plan compare floats of that type
         value: Any = dssim(before[number], after[number], flags)
         if value is not None:
             found.append(float(value))

@@ -236,3 +236,24 @@ def test_command_refuses_wrong_options(options: list[str], words: str, small: Pa
     assert done.returncode == 2
     assert words in done.stderr
     assert not (tmp_path / "a.html").exists()
+
+
+def test_inspect_writes_a_page_of_chunks_and_sizes(tmp_path: Path) -> None:
+    target, page = tmp_path / "small.nc", tmp_path / "page.html"
+    tamis.repack(SAMPLE, target, {"TS": "shuffle|deflate(1)"}, chunks={"TS": (10, 48, 96)})
+    inspect = [str(TAMIS), "inspect", str(target), "--html", str(page)]
+    done = subprocess.run(inspect, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{target} (")
+    html = page.read_text(encoding="utf-8")
+    assert Page(html)
+    assert "/TS takes " in html
+    assert "Chunk map" in html
+    document = document_of(html)
+    assert document["file"] == tamis.inspect(target).to_dict()
+    bars = document["datasets"][0]["charts"][0]
+    with h5py.File(target) as file:
+        sizes = [file["TS"].id.get_chunk_info(number).size for number in range(file["TS"].id.get_num_chunks())]
+    assert bars["series"][0]["values"] == pytest.approx(sizes, rel=1e-5)
+    assert subprocess.run(inspect, capture_output=True, check=False).returncode == 1
+    assert subprocess.run([*inspect, "--overwrite"], capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*inspect, str(SAMPLE)], capture_output=True, check=False).returncode == 2

@@ -31,7 +31,17 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
     help="Print filters and chunks as arguments of another program, ready to paste.",
 )
 @click.option("--cdl", is_flag=True, help="Print the header as CDL, like ncdump -hs, with the filters as stored.")
-def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None, cdl: bool) -> None:
+@click.option("--html", "page", metavar="FILE", type=FILE, help="Write a page about one file: what takes its space.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing page of --html.")
+def command(
+    files: tuple[str, ...],
+    variables: tuple[str, ...],
+    as_json: bool,
+    notation: str | None,
+    cdl: bool,
+    page: str | None,
+    overwrite: bool,
+) -> None:
     """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 
     A folder stands for all files in it. No plugin is needed, and no values are read.
@@ -40,6 +50,7 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     tamis inspect climate.nc
     tamis inspect climate.nc -v TS --as h5repack
     tamis inspect climate.nc --cdl
+    tamis inspect climate.nc --html climate.html
     tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
 
     Exit codes: 0 done, 1 a file, dataset or group could not be read correctly, 2 wrong usage.
@@ -48,10 +59,14 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
         raise click.UsageError("expected --json or --as, got both")
     if cdl and (as_json or notation or variables):
         raise click.UsageError("expected --cdl alone, got --json, --as or -v as well")
+    if page is not None and (cdl or notation or len(files) != 1):
+        raise click.UsageError("expected --html with one file, and without --as or --cdl")
     output = Output("inspect", as_json)
     inspections: list[Inspection] = []
     errors: list[tuple[str, Exception]] = []
     failed = False
+    if page is not None:
+        from tamis.jobs.recipes.saved_recipe import check_new
     with output.failures():
         paths = [*files_of(files)]
     for path in paths:
@@ -62,6 +77,9 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
                 click.echo(cdl_header(path), nl=False)
                 continue
             inspection = tamis.inspect(path, variables)
+            if page is not None:
+                check_new(page, (path,), overwrite=overwrite, what="the page")
+                inspection.save(page, overwrite=overwrite)
             if notation:
                 failed |= bool(print_arguments(output, inspection, notation, alone=len(paths) == 1))
             elif not as_json:

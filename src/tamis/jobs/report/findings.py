@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LEAST_BIAS = 0.1  # of the rmse
 _CERTAIN = 6.0  # standard errors
 _LEAST_CLIPPED = 8
+_SHORTER = 3.0  # rmse; rounding moves an end by less
 _CLIPPED = 4  # times as many values at the end as in the source
 _STANDS_OUT = 4.0  # times the median rmse of all steps
 _MOST_TOLD = 6
@@ -45,7 +46,7 @@ def clipped(path: str, profile: ErrorProfile, units: str) -> Iterator[Finding]:
     ends = (("upper", profile.highs, 1.0), ("lower", profile.lows, -1.0))
     for name, ((before, count_before), (after, count_after)), sign in ends:
         shorter = sign * (before - after)
-        if shorter <= 0 or count_after < max(_LEAST_CLIPPED, _CLIPPED * count_before):
+        if shorter <= _SHORTER * (profile.rmse or 0.0) or count_after < max(_LEAST_CLIPPED, _CLIPPED * count_before):
             continue
         text = (
             f"the {name} tail is clipped: {count_after} values are exactly {after:.6g}{_of(units)}, the source goes to"
@@ -124,7 +125,8 @@ def _neighbour(pair: Pair, step: int) -> tuple[int, float] | None:
 
 
 def _rmse(one: Any, other: Any, valid: Any) -> float:
-    difference = (other - one) if valid is None else (other - one)[valid]
+    difference = other.astype(np.float64) - one
+    difference = difference if valid is None else difference[valid]
     return math.sqrt(float(np.square(difference).mean())) if difference.size else 0.0
 
 

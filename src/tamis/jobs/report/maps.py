@@ -114,7 +114,7 @@ def reduced(pair: Pair, lead: Sequence[int], side: int = _SIDE) -> Reduced:
         region: Region = (*first, slice(start, min(start + band, rows)), slice(0, columns))
         values = pair.read(region)
         shape = region[-2].stop - start, columns
-        before, after = values.before.reshape(shape), values.after.reshape(shape)
+        before, after = (part.reshape(shape).astype(np.float64) for part in (values.before, values.after))
         error = after - before
         largest = np.abs(error)
         if float(largest.max()) > worst:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tamis.formatting import printable, ratio_text, shape_text
+from tamis.formatting import ratio_text, shape_text
 from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
-from tamis.jobs.report.result import COLUMNS, Report, Reported, json_of, row, size_words
+from tamis.jobs.report.parts import (
+    bar_of,
+    chart_figure,
+    items_of,
+    lines_of,
+    part,
+    picture_rule,
+    table_of,
+    text,
+    whole_page,
+)
+from tamis.jobs.report.result import COLUMNS, Report, Reported, row, size_words
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
-    from tamis.jobs.report.result import Chart, Facts
 
-_LONGEST = 300
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _LEFT_OUT = "Its maps are left out, to keep this page within its budget."
 _MOST_ROWS = 400
 
@@ -29,9 +33,9 @@ def page_of(report: Report) -> str:
     mapped = [number for number, dataset in enumerate(report.datasets) if dataset.maps]
     kept = sorted(mapped, key=lambda number: _interest(report.datasets[number]))
     while True:
-        text = _page(report, frozenset(mapped) - frozenset(kept))
-        if len(text.encode()) <= report.budget or not kept:
-            return text
+        html = _page(report, frozenset(mapped) - frozenset(kept))
+        if len(html.encode()) <= report.budget or not kept:
+            return html
         kept.pop()
 
 
@@ -46,38 +50,13 @@ def _page(report: Report, without_maps: frozenset[int]) -> str:
         for number, dataset in enumerate(report.datasets)
     ]
     report = replace(report, datasets=tuple(datasets))
-    title = text(f"tamis report: {_name(report.target)}")
     has_coast = any(each.box for dataset in datasets for each in dataset.maps)
-    parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{part('uplot.css')}{part('report.css')}{_pictures(datasets)}</style></head><body>",
-        _coast() if has_coast else "",
-        *_head(report),
-        "<main>",
-        *_summary(report),
-    ]
+    body = [_coast() if has_coast else "", *_head(report), "<main>", *_summary(report)]
     for number, dataset in enumerate(datasets):
         if not dataset.compared.equal:
-            parts += _variable(number, dataset)
-    parts += [*_others(report), "</main>", *_foot(report)]
-    parts.append(f'<script type="application/json" id="tamis-report">{json_of(report)}</script>')
-    parts.append(f"<script>{part('uplot.js')}</script><script>{part('report.js')}</script></body></html>")
-    return "\n".join(filter(None, parts))
-
-
-@cache
-def part(name: str) -> str:
-    """Return one of the files of the page."""
-    return (files("tamis.jobs.report") / "page" / name).read_text(encoding="utf-8").strip()
-
-
-def text(plain: str, most: int = _LONGEST) -> str:
-    """Return text for HTML: escaped, without control characters and marks of direction, and not too long."""
-    shown = plain if len(plain) <= most else f"{plain[:most]}… ({len(plain)} characters)"
-    return escape(printable(shown), quote=True)
+            body += _variable(number, dataset)
+    body += [*_others(report), "</main>", *_foot(report)]
+    return whole_page(f"tamis report: {_name(report.target)}", body, report.to_dict(), styles=_pictures(datasets))
 
 
 def _name(path: str) -> str:
@@ -138,31 +117,10 @@ def _variable(number: int, dataset: Reported) -> Iterator[str]:
         yield from _maps(f"m{number}-{place}", field_map, dataset.units)
     tables = {table.key: table for table in dataset.tables}
     for place, chart in enumerate(dataset.charts):
-        yield from _chart(number, place, chart, tables.pop(chart.key, None))
+        yield from chart_figure(number, place, chart, tables.pop(chart.key, None), dataset.path)
     for table in tables.values():
-        yield f'<div class="card"><h3>{text(table.title)}</h3>{_table(table)}</div>'
+        yield f'<div class="card"><h3>{text(table.title)}</h3>{table_of(table, dataset.path)}</div>'
     yield "</div></section>"
-
-
-def _chart(number: int, place: int, chart: Chart, table: Facts | None) -> Iterator[str]:
-    where = f'data-variable="{number}" data-chart="{place}"'
-    yield f"<figure><h3>{text(chart.title)}</h3>"
-    yield f'<div class="plot" role="img" aria-label="{text(chart.title)}: {text(chart.words)}" {where}></div>'
-    yield f"<figcaption>{text(chart.words)}</figcaption>"
-    yield f'<details class="numbers" {where}><summary>Numbers of {text(chart.title.lower())}</summary></details>'
-    if table is not None:
-        yield _table(table)
-    yield "</figure>"
-
-
-def _table(table: Facts) -> str:
-    head = "".join(f'<th scope="col">{text(name)}</th>' if name else "<td></td>" for name in table.header)
-    body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in cells)}</tr>" for cells in table.rows)
-    label = text(table.title)
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{label}, table"><table><caption>{text(table.words)}'
-        f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
 def _maps(name: str, drawn: FieldMap, units: str) -> Iterator[str]:
@@ -174,11 +132,11 @@ def _maps(name: str, drawn: FieldMap, units: str) -> Iterator[str]:
     yield f'<div class="layer {name}"></div><div class="layer second {name}"></div>{overlay}</div>'
     yield f'<div class="controls"><label for="s{name}">swipe</label><input id="s{name}" type="range" min="0" max="100"'
     yield ' value="50"><button type="button" aria-pressed="false">blink</button><output></output></div>'
-    yield _bar(CIVIDIS, f"{drawn.low:.5g}", f"{drawn.high:.5g}", units) + "</figure>"
+    yield bar_of(CIVIDIS, f"{drawn.low:.5g}", f"{drawn.high:.5g}", units) + "</figure>"
     yield f"<figure><h3>{text(drawn.title)}: error</h3>"
     yield f'<div class="view error" role="img" aria-label="{text(drawn.title)}, error" style="{ratio}">'
     yield f'<div class="layer {name}e"></div>{overlay}</div>'
-    yield _bar(RED_BLUE, f"−{drawn.reach:.3g}", f"+{drawn.reach:.3g}", units)
+    yield bar_of(RED_BLUE, f"−{drawn.reach:.3g}", f"+{drawn.reach:.3g}", units)
     coast = " Coastlines: Natural Earth." if drawn.box else ""
     words = f"Target minus source; the circle marks the largest error. {drawn.directions}.{coast}"
     yield f"<figcaption>{text(words)}</figcaption></figure>"
@@ -204,21 +162,13 @@ def _overlay(drawn: FieldMap) -> str:
     return "".join(parts)
 
 
-def _bar(colours: str, low: str, high: str, units: str) -> str:
-    stops = ",".join(f"#{colour}" for colour in colours.split())
-    unit = f" {text(units, 40)}" if units else ""
-    scale = f'<i style="background:linear-gradient(90deg,{stops})"></i>'
-    return f'<div class="bar"><span>{low}</span>{scale}<span>{high}{unit}</span></div>'
-
-
 def _pictures(datasets: Sequence[Reported]) -> str:
     """Return styles with the pictures, each once."""
     rules = []
     for number, dataset in enumerate(datasets):
         for place, drawn in enumerate(dataset.maps):
             for suffix, data in (("", drawn.pair), ("e", drawn.error)):
-                url = base64.b64encode(data).decode()
-                rules.append(f".m{number}-{place}{suffix}{{background-image:url(data:image/png;base64,{url})}}")
+                rules.append(picture_rule(f"m{number}-{place}{suffix}", data))
     return "".join(rules)
 
 
@@ -230,23 +180,15 @@ def _coast() -> str:
 def _others(report: Report) -> Iterator[str]:
     for title, items in (("Not read", report.problems), ("Other differences", report.others)):
         if items:
-            yield f"<h2>{title}</h2>{_items(str(item) for item in items[:_MOST_ROWS])}"
-
-
-def _items(items: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{text(item)}</li>" for item in items) + "</ul>"
+            yield f"<h2>{title}</h2>{items_of(str(item) for item in items[:_MOST_ROWS])}"
 
 
 def _foot(report: Report) -> Iterator[str]:
     rows = "".join(
-        f"<tr><td>{text(name)}</td><td><pre>{_lines(value)}</pre></td></tr>"
+        f"<tr><td>{text(name)}</td><td><pre>{lines_of(value)}</pre></td></tr>"
         for name, value in report.provenance.items()
     )
     yield '<footer><h2 id="provenance">Provenance</h2>'
     yield '<div class="wide" tabindex="0" role="region" aria-label="Provenance"><table class="facts">'
     yield f"<tbody>{rows}</tbody></table></div>"
     yield '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p></footer>'
-
-
-def _lines(plain: str) -> str:
-    return "\n".join(text(line, 4000) for line in plain.split("\n"))

@@ -33,11 +33,11 @@ _MOST_REPEATS = 8
 
 
 class Values(NamedTuple):
-    """The values of a block, in units; those that are missing in either array are 0."""
+    """The values of a block, in units, float32 or float64; those that are missing in either array are 0."""
 
     region: Region
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
+    before: NDArray[Any]
+    after: NDArray[Any]
     valid: NDArray[np.bool_] | None  # Whether a value is valid in both; None if all are
 
 
@@ -110,7 +110,9 @@ class Pair:
         for array, reader in ((self.source, self.before), (self.target, self.after)):
             stored = _read(reader, region)
             masks.append(array.missing.find(stored))
-            arrays.append(np.asarray(in_units(array, stored)).astype(np.float64))
+            arrays.append(np.asarray(in_units(array, stored)))
+        single = all(values.dtype == np.float32 for values in arrays)
+        arrays = [values.astype(np.float32 if single else np.float64, copy=False) for values in arrays]
         absent = None
         for values, mask in zip(arrays, masks, strict=True):
             finite = np.isfinite(values)
@@ -119,8 +121,7 @@ class Pair:
             if mask is not None:
                 absent = mask if absent is None else absent | mask
         if absent is not None:
-            for values in arrays:
-                values[absent] = 0.0
+            arrays = [np.where(absent, values.dtype.type(0), values) for values in arrays]
         return Values(region, arrays[0], arrays[1], None if absent is None else ~absent)
 
     def regions(self) -> list[Region]:

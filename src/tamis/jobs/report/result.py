@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import FileError
 from tamis.formatting import printable, ratio_text, size_text
-from tamis.jobs.result import DatasetsResult, Fields, Part, Table, json_fields, json_value
+from tamis.jobs.result import DatasetsResult, Fields, Part, Table, json_fields
 from tamis.jobs.verify.result import Compared, Finding, number
 from tamis.kinds import FLAG, PATH, checked
-from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
@@ -218,12 +216,9 @@ class Report(DatasetsResult[Reported]):
         FileError
             If the file exists and `overwrite` is False, or it cannot be written.
         """
-        text = self.html
-        try:
-            with open(path, "w" if overwrite else "x", encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
+        from tamis.jobs.report.parts import save_page
+
+        save_page(self.html, path, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -274,11 +269,3 @@ def row(dataset: Reported) -> tuple[str, ...]:
 def size_words(dataset: Reported) -> str:
     """Return the sizes of a variable in words."""
     return f"{size_text(dataset.nbytes)} of values, stored as {size_text(dataset.target_nbytes)}"
-
-
-def json_of(report: Report) -> str:
-    """Return the JSON of a report for a script element: no character ends the element."""
-    import json
-
-    text = json.dumps(json_value(report.to_dict()), separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -93,7 +93,7 @@
       [x, ...chart.series.map(one => one.values[k])].forEach(value => { row.insertCell().textContent = number(value); });
     });
     const wide = document.createElement("div");
-    wide.className = "wide"; wide.tabIndex = 0; wide.setAttribute("role", "region"); wide.setAttribute("aria-label", chart.title + ", numbers");
+    wide.className = "wide"; wide.tabIndex = 0; wide.setAttribute("role", "region"); wide.setAttribute("aria-label", `${report.datasets[box.dataset.variable].path}: ${chart.title}, numbers`);
     wide.style.maxHeight = "24rem"; wide.style.overflow = "auto";
     wide.append(table); box.append(wide);
   }));
