@@ -84,29 +84,79 @@ nb::object values_of(const SmallDataset& dataset, int file, Depth depth) {
     return bytes_of(values);
 }
 
+nb::object limit_of(datasets::hsize_t maximum) {
+    return maximum == datasets::unlimited ? nb::object(nb::none()) : number_of(maximum);
+}
+
+// All attributes of an object, in the order of creation or storage.
+class Attributes {
+public:
+    // False if HDF5 cannot list them.
+    bool read(const Libhdf5& hdf5, datasets::hid_t owner) {
+        if (!datasets::attribute_names(hdf5, owner, names_)) return false;
+        std::stable_sort(names_.begin(), names_.end(),
+                         [](const auto& one, const auto& other) { return one.order < other.order; });
+        for (const auto& name : names_) attributes_.emplace_back(hdf5, owner, name).read();
+        return true;
+    }
+
+    template <class Convert>
+    nb::tuple all(Convert convert) const {
+        auto attribute = attributes_.begin();
+        return tuple_of(names_, [&](const auto& name) { return convert(name, *attribute++); });
+    }
+
+    // Address of the last dimension scale of each axis, None for an axis without one; None if that is not known.
+    nb::object scales() const {
+        std::vector<std::vector<std::uint64_t>> axes;
+        const datasets::Attribute* const list = find("DIMENSION_LIST");
+        if (list == nullptr || !list->read_references(axes)) return nb::none();
+        return tuple_of(axes, [](const auto& addresses) -> nb::object {
+            const auto last = std::find_if(addresses.rbegin(), addresses.rend(), [](auto at) { return at != 0; });
+            return last == addresses.rend() ? nb::object(nb::none()) : number_of(*last);
+        });
+    }
+
+    // Number of axes that have this dimension scale.
+    datasets::hsize_t user_count() const {
+        const datasets::Attribute* const list = find("REFERENCE_LIST");
+        return list == nullptr ? 0 : list->length();
+    }
+
+private:
+    const datasets::Attribute* find(std::string_view wanted) const {
+        const auto is_it = [&](const auto& name) { return name.name == wanted; };
+        const auto at = std::find_if(names_.begin(), names_.end(), is_it) - names_.begin();
+        return static_cast<std::size_t>(at) == names_.size() ? nullptr : &attributes_[static_cast<std::size_t>(at)];
+    }
+
+    datasets::Names names_;
+    std::deque<datasets::Attribute> attributes_;
+};
+
 nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, File place, Depth depth) {
     const auto& [id, file, base] = place;
-    datasets::Names names;
-    if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
-    std::stable_sort(names.begin(), names.end(),
-                     [](const auto& one, const auto& other) { return one.order < other.order; });
-    std::deque<datasets::Attribute> attributes;
-    for (const auto& name : names) attributes.emplace_back(hdf5, dataset.id(), name).read();
-    const auto all = [&](auto convert) {
-        auto attribute = attributes.begin();
-        return tuple_of(names, [&](const auto& name) { return convert(name, *attribute++); });
-    };
-    const auto limit = [](datasets::hsize_t maximum) {
-        return maximum == datasets::unlimited ? nb::object(nb::none()) : number_of(maximum);
-    };
+    Attributes attributes;
+    if (!dataset.survey(base) || !attributes.read(hdf5, dataset.id())) return nb::none();
     const auto& index = dataset.index();
     const nb::object values = values_of(dataset, file, depth);
-    return nb::make_tuple(form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit),
+    return nb::make_tuple(form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit_of),
                           dataset.stored_nbytes(),
                           nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
                                          tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
-                          all(attribute_of), values,
-                          depth == Depth::facts ? nb::object(nb::none()) : nb::object(all(content_of)));
+                          attributes.all(attribute_of), values,
+                          depth == Depth::facts ? nb::object(nb::none()) : nb::object(attributes.all(content_of)));
+}
+
+// The attributes of an object: name of each; all of each, None if that is not known; scales and their users.
+nb::object attributes(const Libhdf5& hdf5, datasets::hid_t owner) {
+    Attributes attributes;
+    if (!attributes.read(hdf5, owner)) return nb::none();
+    const auto name_of = [](const auto& name, const auto&) -> nb::object {
+        return nb::bytes(name.name.data(), name.name.size());
+    };
+    return nb::make_tuple(attributes.all(name_of), attributes.all(content_of), attributes.scales(),
+                          attributes.user_count());
 }
 
 nb::object survey(const Libhdf5& hdf5, File place, nb::bytes path, Depth depth) {
@@ -126,6 +176,40 @@ nb::object look(const Libhdf5& hdf5, File place, datasets::hid_t group, nb::byte
     }
     SmallDataset dataset(hdf5, object);
     return facts_if_known(hdf5, dataset, place, depth);
+}
+
+// Of a dataset of any size: form, extents, largest extents, and attributes.
+nb::object header_of(const Libhdf5& hdf5, datasets::hid_t id) {
+    SmallDataset dataset(hdf5, id);
+    if (!dataset.survey_header()) return nb::none();
+    const nb::object own = attributes(hdf5, dataset.id());
+    if (own.is_none()) return nb::none();
+    return nb::make_tuple(form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit_of),
+                          own);
+}
+
+inline constexpr std::size_t most_open = 1024;  // HDF5 takes some KiB for each
+
+// Whether each member of a group is a group (True), and the header of datasets of numbers and short texts; None for
+// others. All are opened before the first attribute is read: libhdf5 trusts the references of variable-length values,
+// and may crash on a damaged file. None at all if one cannot be opened.
+nb::object headers(const Libhdf5& hdf5, datasets::hid_t group, std::vector<nb::bytes> names) {
+    std::deque<datasets::Id> objects;
+    for (const nb::bytes& name : names) {
+        objects.emplace_back(hdf5.open_object(group, name.c_str(), datasets::none), hdf5.close_object);
+        if (!objects.back().valid()) return nb::none();
+        if (objects.size() > most_open) objects.pop_back();
+    }
+    auto object = objects.begin();
+    return tuple_of(names, [&](const nb::bytes& name) -> nb::object {
+        const datasets::hid_t id = object != objects.end()
+                                       ? (object++)->release()
+                                       : hdf5.open_object(group, name.c_str(), datasets::none);
+        if (id >= 0 && hdf5.kind(id) == datasets::kind_dataset) return header_of(hdf5, id);
+        const bool is_group = id >= 0 && hdf5.kind(id) == datasets::kind_group;
+        if (id >= 0) hdf5.close_object(id);
+        return is_group ? nb::object(nb::bool_(true)) : nb::none();
+    });
 }
 
 // Name, kind, address, character set and number in creation order of each link; None if they cannot be listed.
@@ -280,6 +364,14 @@ void bind_datasets(nb::module_& m) {
              "The file is given by its identifier, its descriptor, and the number to add to HDF5's offsets.")
         .def("look", &look, "place"_a, "group"_a, "name"_a, "depth"_a,
              "A member of a group: the identifier of a group, which the caller closes, or the result of `survey`.")
+        .def("attributes", &attributes, "owner"_a,
+             "Attributes of an object, in the order of creation or storage: the name of each; name, type, dataspace\n"
+             "and values of each, None if one is unusual; address of the last dimension scale of each axis; and how\n"
+             "many axes have this dimension scale. None if HDF5 cannot list them.")
+        .def("headers", &headers, "group"_a, "names"_a,
+             "Form, extents, largest extents and `attributes` of each dataset of a group, and True for each group.\n\n"
+             "None for other objects, and for datasets that are not numbers or strings of a fixed size; None\n"
+             "instead of all if one cannot be opened.")
         .def("links", &links, "group"_a,
              "Name, kind, address, character set and number in creation order, if it is tracked, of each link of a\n"
              "group, in the order in which they are stored; None if they cannot be listed.")

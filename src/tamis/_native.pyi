@@ -381,6 +381,21 @@ class Libhdf5:
         A member of a group: the identifier of a group, which the caller closes, or the result of `survey`.
         """
 
+    def attributes(self, owner: int) -> object:
+        """
+        Attributes of an object, in the order of creation or storage: the name of each; name, type, dataspace
+        and values of each, None if one is unusual; address of the last dimension scale of each axis; and how
+        many axes have this dimension scale. None if HDF5 cannot list them.
+        """
+
+    def headers(self, group: int, names: Sequence[bytes]) -> object:
+        """
+        Form, extents, largest extents and `attributes` of each dataset of a group, and True for each group.
+
+        None for other objects, and for datasets that are not numbers or strings of a fixed size; None
+        instead of all if one cannot be opened.
+        """
+
     def links(self, group: int) -> object:
         """
         Name, kind, address, character set and number in creation order, if it is tracked, of each link of a

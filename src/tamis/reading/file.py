@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from numpy.typing import NDArray
+
 from tamis.arrays.cache import ChunkCache
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError
@@ -32,6 +34,9 @@ class Reader(Protocol):
         NotFoundError
             If there is neither an array nor a group; its message ends with what is there.
         """
+
+    def small_values(self, path: str) -> NDArray[Any] | None:
+        """Return all values of a small array of numbers, if they can be read at once; None for others."""
 
     def array_paths(self, group: str) -> list[str]:
         """Return the paths of the arrays in a group and its inner groups, relative to the group."""

@@ -59,6 +59,9 @@ class ListedReader:
             raise NotFoundError(", ".join(self.array_paths(posixpath.dirname(path))) or "none")
         return None
 
+    def small_values(self, path: str) -> None:
+        """Return None: reading at once saves nothing."""
+
     def array_paths(self, group: str) -> list[str]:
         """Return the paths of the arrays in a group and its inner groups, relative to it, in the order of the store."""
         start = group.rstrip("/") + "/"

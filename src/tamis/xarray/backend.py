@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 Key = tuple[Any, ...]
 
+_FEW_NBYTES = 16 << 10
+"""Values of arrays of this size are read at once, which takes less time than to prepare the array."""
+
 
 class LazyArray(BackendArray):
     """A variable of a file that may be closed and opened again, and pickled.
@@ -37,9 +41,13 @@ class LazyArray(BackendArray):
         self._prepared: _Prepared | None = None
         self.shape = variable.shape
         self.dtype = np.dtype("O", metadata={"vlen": str}) if self._is_text else _value_type(variable.dtype)
+        nbytes = math.prod(self.shape) * self.dtype.itemsize
+        self._is_small = self.dtype.kind in "iuf" and 0 < nbytes <= _FEW_NBYTES
+        support = indexing.IndexingSupport
+        self.support = support.BASIC if self._is_small else support.OUTER_1VECTOR  # NumPy has others, but other rules
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.read)
+        return indexing.explicit_indexing_adapter(key, self.shape, self.support, self.read)
 
     def read(self, key: Key) -> Any:
         """Return a selection by integers, slices, and at most one array of increasing indices."""
@@ -66,8 +74,13 @@ class LazyArray(BackendArray):
         with self._manager.acquire_context(needs_lock=False) as file:
             prepared = self._prepared
             if prepared is not None and prepared.file is file:
-                return self._with_objects(prepared.array[key])
+                values = prepared.array[key]
+                return values.copy() if self._is_small else self._with_objects(values)
             with HDF5_LOCK:
+                values = file.reader.small_values(self._path) if self._is_small else None
+                if values is not None and values.dtype == self.dtype:
+                    self._prepared = _Prepared(file, values.view(np.dtype(values.dtype.str)))
+                    return self._prepared.array[key].copy()
                 array = file[self._path]
                 if not array.prepare():
                     values = array[key]
@@ -96,7 +109,7 @@ class ComplexArray(BackendArray):
         self.dtype = np.result_type(parts.dtype, np.complex64)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
+        return indexing.explicit_indexing_adapter(key, self.shape, self._parts.support, self._read)
 
     def _read(self, key: Key) -> Any:
         parts = self._parts.read((*key, slice(None)))
@@ -104,7 +117,7 @@ class ComplexArray(BackendArray):
 
 
 class _Prepared(NamedTuple):
-    """An array that is read without HDF5's lock, kept for Dask's many tasks, and the open file that it belongs to."""
+    """An open file, and an array of it that is read without HDF5's lock, or all its values: for Dask's many tasks."""
 
     file: Any
     array: Any

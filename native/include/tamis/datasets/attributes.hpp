@@ -63,6 +63,31 @@ public:
         return is_read();
     }
 
+    // Addresses of objects, a list for each element; false if the values are others. The attribute then stays unread.
+    bool read_references(std::vector<std::vector<std::uint64_t>>& lists) const {
+        if (!type_.valid() || hdf5_.type_class(type_) != class_sequence || hdf5_.space_class(space_) != space_simple)
+            return false;
+        const Id base(hdf5_.base_of(type_), hdf5_.close_type);
+        const std::int64_t count = hdf5_.space_count(space_);
+        if (!base.valid() || hdf5_.type_class(base) != class_reference ||
+            hdf5_.type_nbytes(base) != sizeof(std::uint64_t) || count < 1 || count > max_rank)
+            return false;
+        std::vector<Sequence> sequences(static_cast<std::size_t>(count));
+        if (hdf5_.read_attribute(id_, type_, sequences.data()) < 0) return false;
+        for (const auto& [length, items] : sequences) {
+            const auto* const first = static_cast<const std::uint64_t*>(items);
+            lists.emplace_back(first, first + length);
+        }
+        return hdf5_.reclaim(type_, space_, none, sequences.data()) >= 0;
+    }
+
+    // Elements along the first axis; 0 if there is none.
+    hsize_t length() const {
+        hsize_t extents[max_rank] = {};
+        const int rank = space_.valid() ? hdf5_.space_rank(space_) : 0;
+        return rank > 0 && rank <= max_rank && hdf5_.space_extents(space_, extents, nullptr) == rank ? extents[0] : 0;
+    }
+
     // The text of an attribute that was read, if it is a single one; its end is marked by 0 or its size.
     std::optional<std::string_view> text() const {
         if (hdf5_.type_class(type_) != class_string || hdf5_.space_class(space_) != space_scalar) return std::nullopt;

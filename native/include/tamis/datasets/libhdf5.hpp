@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace tamis::datasets {
 
@@ -17,7 +18,7 @@ using hsize_t = unsigned long long;
 using Status = int;  // herr_t and htri_t: negative is a failure
 
 inline constexpr int class_integer = 0, class_float = 1, class_string = 3, class_opaque = 5, class_reference = 7,
-                     class_enum = 8;                                                 // H5T_class_t
+                     class_enum = 8, class_sequence = 9;                                                // H5T_class_t
 inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked = 2;  // H5D_layout_t
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
 inline constexpr int fill_never = 1;                                                 // H5D_fill_time_t
@@ -53,6 +54,12 @@ struct GroupInfo {
     hsize_t count;
     std::int64_t last_order;
     bool mounted;
+};
+
+// hvl_t
+struct Sequence {
+    std::size_t count;
+    void* items;
 };
 
 // The beginning of H5O_info1_t, with room for the rest.
@@ -93,6 +100,7 @@ struct Libhdf5 {
     std::size_t (*type_nbytes)(hid_t type) = nullptr;
     Status (*types_equal)(hid_t first, hid_t second) = nullptr;
     Status (*is_named)(hid_t type) = nullptr;
+    hid_t (*base_of)(hid_t type) = nullptr;
     Status (*encode_type)(hid_t type, void* code, std::size_t* nbytes) = nullptr;
     Status (*is_variable_text)(hid_t type) = nullptr;
 
@@ -180,7 +188,7 @@ private:
     bool bind_types_and_spaces() {
         return bind(close_type, "H5Tclose") && bind(type_class, "H5Tget_class") && bind(type_nbytes, "H5Tget_size") &&
                bind(types_equal, "H5Tequal") && bind(is_named, "H5Tcommitted") && bind(encode_type, "H5Tencode") &&
-               bind(is_variable_text, "H5Tis_variable_str") && bind(create_space, "H5Screate_simple") &&
+               bind(is_variable_text, "H5Tis_variable_str") && bind(base_of, "H5Tget_super") && bind(create_space, "H5Screate_simple") &&
                bind(close_space, "H5Sclose") && bind(space_class, "H5Sget_simple_extent_type") &&
                bind(space_rank, "H5Sget_simple_extent_ndims") && bind(space_extents, "H5Sget_simple_extent_dims") &&
                bind(space_count, "H5Sget_simple_extent_npoints");
@@ -228,6 +236,8 @@ public:
 
     operator hid_t() const { return id_; }
     bool valid() const { return id_ >= 0; }
+    // The identifier, which the caller closes.
+    hid_t release() { return std::exchange(id_, -1); }
 
 private:
     hid_t id_;

@@ -68,9 +68,12 @@ public:
           properties_(id_.valid() ? hdf5.properties_of(id_) : -1, hdf5.close_properties) {}
 
     // Read the facts; `base` is what to add to HDF5's offsets. False if the dataset is not known for sure.
-    bool survey(std::int64_t base) {
-        return type_.valid() && space_.valid() && properties_.valid() && read_type() && read_shape() &&
-               read_properties() && read_index(base);
+    bool survey(std::int64_t base) { return read_header() && read_index(base); }
+
+    // Read the facts without the index, of a dataset of any size, of numbers or texts of a fixed size.
+    bool survey_header() {
+        any_size_ = true;
+        return read_header();
     }
 
     hid_t id() const { return id_; }
@@ -115,18 +118,26 @@ public:
     }
 
 private:
+    bool read_header() {
+        return type_.valid() && space_.valid() && properties_.valid() && read_type() && read_shape() &&
+               read_properties();
+    }
+
     bool read_type() {
         const int type_class = hdf5_.type_class(type_);
+        const bool is_text = any_size_ && type_class == class_string && hdf5_.is_variable_text(type_) == 0;
         itemsize_ = hdf5_.type_nbytes(type_);
-        if ((type_class != class_integer && type_class != class_float) || itemsize_ == 0 || itemsize_ > max_nbytes ||
-            hdf5_.is_named(type_) != 0)
+        if ((type_class != class_integer && type_class != class_float && !is_text) || itemsize_ == 0 ||
+            itemsize_ > max_nbytes || hdf5_.is_named(type_) != 0)
             return false;
         form_.type = encoded(hdf5_, type_);
         return !form_.type.empty();
     }
 
     bool read_shape() {
-        const int rank = hdf5_.space_class(space_) == space_simple ? hdf5_.space_rank(space_) : 0;
+        const int space_class = hdf5_.space_class(space_);
+        if (any_size_ && space_class == space_scalar) return true;
+        const int rank = space_class == space_simple ? hdf5_.space_rank(space_) : 0;
         if (rank < 1 || rank > static_cast<int>(chunks::max_axes)) return false;
         hsize_t extents[chunks::max_axes], maxima[chunks::max_axes];
         if (hdf5_.space_extents(space_, extents, maxima) != rank) return false;
@@ -134,13 +145,13 @@ private:
         return fits(extents, rank, shape_);
     }
 
-    // Take extents over whose product, in bytes, is small and not 0.
+    // Take extents over whose product, in bytes, is small and not 0, unless any size will do.
     bool fits(const hsize_t* extents, int rank, chunks::Shape& shape) const {
         hsize_t room = max_nbytes / itemsize_;
         shape.rank = static_cast<unsigned>(rank);
         for (unsigned axis = 0; axis < shape.rank; ++axis) {
-            if (extents[axis] == 0 || extents[axis] > room) return false;
-            room /= extents[axis];
+            if (!any_size_ && (extents[axis] == 0 || extents[axis] > room)) return false;
+            if (!any_size_) room /= extents[axis];
             shape.extent[axis] = static_cast<std::size_t>(extents[axis]);
         }
         return true;
@@ -238,6 +249,7 @@ private:
 
     const Libhdf5& hdf5_;
     Id id_, type_, space_, properties_;
+    bool any_size_ = false;
     std::size_t itemsize_ = 0;
     Form form_;
     chunks::Shape shape_;

@@ -39,8 +39,11 @@ _OPEN = "_tamis_open"
 So all ends with its last user: Python's collector, which the command does without, has no part in it.
 """
 
+_shared: dict[Form, dict[str, Any]] = {}
+"""Facts that datasets of any file share, by form."""
+
 _FORMS = "_tamis_forms"
-"""Attribute of h5py's file objects: facts that datasets share, by `Form`."""
+"""Attribute of h5py's file objects: facts that datasets share, by form and attributes of the conventions."""
 
 _MOST_FORMS = 1024
 
@@ -111,26 +114,39 @@ class DatasetFacts(DescribedArray):
             if (facts := quick_facts(self.file, self.stored_path)) is not None:
                 self.take(facts)
 
-    def take(self, facts: QuickFacts) -> None:
-        """Take over facts that were read together; those that follow from form and attributes are shared."""
+    def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
+        """Take over facts that were read together; those that follow from form and attributes are shared.
+
+        Without attributes, what follows from these is read when it is asked for.
+        """
         self._surveyed = True
         known = tuple(sorted((entry for entry in facts.attributes if is_known(entry[0])), key=itemgetter(0)))
-        names = (*_SHARED, *_OF_ATTRIBUTES) if all(content is not None for _, content in known) else _SHARED
-        forms = vars(self.file).setdefault(_FORMS, {})
         own = self.__dict__
-        own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
+        own["shape"], own["maxshape"] = facts.shape, facts.maxshape
         own[_CONTENTS] = known
         if not any(name == b"NAME" for name, _ in facts.attributes):
             own["is_bare_dimension"] = False
-        if (shared := forms.get((facts.form, known))) is None:
+        if facts.stored_nbytes is not None:
+            own["stored_nbytes"] = facts.stored_nbytes
+        kept = vars(self.file).setdefault(_FORMS, {}) if with_attributes else _shared
+        key = (facts.form, known) if with_attributes else facts.form
+        if (shared := kept.get(key)) is None:
             try:
-                shared = {name: getattr(self, name) for name in names}
+                shared = self._shared_facts(facts.form, known if with_attributes else None)
             except Exception:  # to be raised when the fact is asked for
                 return
-            if len(forms) < _MOST_FORMS:
-                forms[facts.form, known] = shared
+            _remember(kept, key, shared)
         own.update(shared)
         self.form = facts.form
+
+    def _shared_facts(self, form: Form, known: tuple[tuple[bytes, Any], ...] | None) -> dict[str, Any]:
+        """Return facts that follow from a form, and from the attributes of the conventions if all are known."""
+        if (shared := _shared.get(form)) is None:
+            _remember(_shared, form, shared := {name: getattr(self, name) for name in _SHARED})
+        if known is None or any(content is None for _, content in known):
+            return shared
+        self.__dict__.update(shared)
+        return shared | {name: getattr(self, name) for name in _OF_ATTRIBUTES}
 
     @cached_property
     def stored_path(self) -> str:
@@ -398,6 +414,12 @@ class DatasetFacts(DescribedArray):
     def problem(self) -> str:
         """A contradiction between stored parameters of zfp and the dataset; empty if there is none."""
         return _zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)
+
+
+def _remember(kept: dict[Any, dict[str, Any]], key: Any, facts: dict[str, Any]) -> None:
+    if len(kept) >= _MOST_FORMS:
+        kept.clear()
+    kept[key] = facts
 
 
 def _zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:

@@ -15,7 +15,8 @@ from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
 from tamis.formats.hdf5.lib.files import open_source
-from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
+from tamis.formats.hdf5.lib.netcdf_names import has_renamed, renamed_paths, stored_path
+from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
@@ -228,6 +229,7 @@ class Hdf5Reader:
 
     def __init__(self, path: str) -> None:
         self._path, self._root = path, open_source(path)
+        self._renames: dict[str, bool] = {}
 
     def array(self, file: File, path: str) -> DatasetArray | None:
         """Return the array of the dataset at a path; None for a group."""
@@ -242,9 +244,24 @@ class Hdf5Reader:
             except (KeyError, TypeError, ValueError) as error:
                 raise FileError(f"{self._path}: {path}: expected values of a type that NumPy has: {error}") from error
 
+    def _stored_path(self, path: str) -> str:
+        """Return HDF5's path of an object; each group is asked once whether it has other names than netCDF."""
+        group = path.rpartition("/")[0] or "/"
+        if group not in self._renames:
+            self._renames[group] = has_renamed(self._root, group)
+        return stored_path(self._root, path) if self._renames[group] else path
+
     def _object(self, path: str) -> Any:
         with reading(self._path, dataset=path):
             return self._root.get(_key(stored_path(self._root, path)))
+
+    def small_values(self, path: str) -> NDArray[Any] | None:
+        """Return all values of a small dataset of numbers, read in one native call; None for others."""
+        with reading(self._path, dataset=path):
+            array = Hdf5Array(self._root, path, stored_path=self._stored_path(path))
+            if (facts := quick_facts(self._root, array.stored_path, Depth.values)) is not None:
+                array.take(facts, with_attributes=False)
+            return array.small_values()
 
     def array_paths(self, group: str) -> list[str]:
         """Return the paths of the datasets in a group and its inner groups, each dataset once, in order."""

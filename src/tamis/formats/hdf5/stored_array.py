@@ -165,9 +165,9 @@ class Hdf5Array(DatasetFacts):
     _content: QuickFacts | None = None
     """Facts with values, if these were read with them, until the first use of the values."""
 
-    def take(self, facts: QuickFacts) -> None:
+    def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
         """Take over facts that were read at once, also the chunk index."""
-        super().take(facts)
+        super().take(facts, with_attributes=with_attributes)
         own, names = vars(self), {name for name, _ in facts.attributes}
         own["has_companion"] = _MARK in names
         own["is_companion"] = _TABLE in names
@@ -487,7 +487,7 @@ class ConvertedArray(Hdf5Array):
         super().__init__(source.file, source.path, address=source.address)
         self._source, self._value_type, self._surveyed = source, dtype, True
 
-    def take(self, facts: QuickFacts) -> None:
+    def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
         """Do nothing: facts that are read at once are those of the bytes."""
 
     @property

@@ -21,6 +21,8 @@ from tamis.formats.hdf5.lib.files import driver_of, first_offset, is_plain, is_r
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tamis.meaning.missing import Missing
     from tamis.rewrite.new_chunk import NativeEncoder
 
@@ -65,8 +67,8 @@ class QuickFacts(NamedTuple):
     # Extents, and largest extents with None for unlimited axes
     shape: tuple[int, ...]
     maxshape: tuple[int | None, ...]
-    stored_nbytes: int  # Bytes of the values in the file
-    chunks: Columns
+    stored_nbytes: int | None  # Bytes of the values in the file; None if they are not known
+    chunks: Columns | None  # None if they are not known
     # Name of each attribute; and its text if it is one, otherwise all of it; None if that is not known
     attributes: tuple[tuple[bytes, bytes | Content | None], ...]
     values: bytes | None  # Bytes of the values, in the type of the file, if they are asked for and decoded
@@ -114,6 +116,47 @@ def quick_look(
     form, *rest = item
     forms: dict[Form, Form] = vars(file).setdefault(_FORMS, {})
     return QuickFacts(forms.setdefault(form, form), *rest)
+
+
+class Attributes(NamedTuple):
+    """The attributes of an object, and its part in dimensions."""
+
+    names: tuple[bytes, ...]
+    contents: tuple[Content | None, ...]  # None for unusual types
+    scales: tuple[int | None, ...] | None  # Address of the dimension scale of each axis; None if they are not known
+    user_count: int  # Number of axes that have this dimension scale
+
+
+class QuickHeader(NamedTuple):
+    """A dataset of any size, without its chunk index."""
+
+    form: Form
+    shape: tuple[int, ...]
+    maxshape: tuple[int | None, ...]
+    attributes: Attributes
+
+    @property
+    def facts(self) -> QuickFacts:
+        """The same as facts."""
+        names, contents, *_ = self.attributes
+        known = tuple((name, content) for name, content in zip(names, contents, strict=True))
+        return QuickFacts(self.form, self.shape, self.maxshape, None, None, known, None, contents)
+
+
+def quick_attributes(owner: h5g.GroupID | h5d.DatasetID) -> Attributes | None:
+    """Return the attributes of an open object; None if they cannot be listed."""
+    found = ask("attributes", owner.id)
+    return None if found is None else Attributes._make(found)
+
+
+def quick_headers(group: h5g.GroupID, names: Sequence[bytes]) -> dict[bytes, QuickHeader | bool]:
+    """Return the headers of datasets of a group, and True for groups in it; without all that are uncertain."""
+    found = ask("headers", group.id, names) or ()
+    return {
+        name: item if item is True else QuickHeader(item[0], item[1], item[2], Attributes._make(item[3]))
+        for name, item in zip(names, found)  # noqa: B905 - all or none
+        if item is not None
+    }
 
 
 def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tamis.formats.hdf5.lib.attributes import attribute_content, created
 from tamis.formats.hdf5.lib.datatypes import memory_type
-from tamis.formats.hdf5.lib.quick_facts import Content
+from tamis.formats.hdf5.lib.quick_facts import Attributes, Content, quick_attributes
 from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm, decoded
@@ -33,20 +33,13 @@ INTERNAL = frozenset(
 """Attributes that HDF5's dimension scales and netCDF-4 need for themselves."""
 
 
-def attribute_values(owner: h5py.HLObject, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return attributes of an object, without internal ones and references to objects.
-
-    Text is `str`, or `bytes` if it is not UTF-8 or marks missing characters; several texts are a list; one number is a
-    scalar.
-    """
-    own = names_of(owner) if names is None else names
-    values = ((name, attribute_value(owner, name)) for name in own if name not in INTERNAL)
-    return {name: value for name, value in values if value is not None}
-
-
-def names_of(owner: h5py.HLObject) -> list[str]:
-    """Return the names of the attributes of an object, in creation order if it is known."""
-    return [name.decode("utf-8", "surrogateescape") for name in attribute_names(owner.id)]
+def listed_attributes(owner: h5py.HLObject) -> Attributes:
+    """Return the attributes of an open object, in creation order if it is known, and read as far as possible."""
+    if (known := quick_attributes(owner.id)) is not None:
+        return known
+    names = tuple(attribute_names(owner.id))
+    user_count = h5a.open(owner.id, _USERS).shape[0] if _USERS in names else 0
+    return Attributes(names, (None,) * len(names), None, user_count)
 
 
 def attribute_value(owner: h5py.HLObject, name: str) -> Any:
@@ -69,36 +62,70 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-def known_attribute(content: Content) -> tuple[str, Any, AttributeForm | None] | None:
-    """Return the name and value of an attribute that was read, and its form if `attribute_forms` has it.
+_USERS = b"REFERENCE_LIST"
 
-    None for internal attributes, and types that h5py converts.
+_READ_INTERNAL = ("CLASS", "NAME", "_Netcdf4Dimid", "_Netcdf4Coordinates")
+"""Internal attributes of dimension scales; `quick_facts.Attributes` has the others."""
+
+
+def read_attributes(
+    owner: Callable[[], h5py.HLObject], known: Attributes
+) -> tuple[dict[str, Any], dict[str, AttributeForm]]:
+    """Return the attributes of an object without references, and the forms that netCDF-4 would write differently.
+
+    Text is `str`, or `bytes` if it is not UTF-8 or marks missing characters; several texts are a list; one number is a
+    scalar. The object is only opened if `known`, its attributes read at once, lacks some.
     """
-    name, data = content[0].decode("utf-8", "surrogateescape"), content[3]
-    if (known := _known_type(content[1], content[2])) is None or name in INTERNAL:
+    values: dict[str, Any] = {}
+    forms: dict[str, AttributeForm] = {}
+    for raw, content in zip(known.names, known.contents, strict=True):
+        name = raw.decode("utf-8", "surrogateescape")
+        if content is not None and (decoded := _decoded_content(name, content)) is not None:
+            value, form = decoded
+        elif name not in INTERNAL:
+            value, form = attribute_value(owner(), name), _form_of(owner(), name)
+        elif name in _READ_INTERNAL:
+            value = form = None
+            with suppress(Exception):  # HDF5 and h5py raise many kinds
+                value = attribute_value(owner(), name)
+        else:
+            continue
+        if value is not None:
+            values[name] = value
+        if form is not None and name not in INTERNAL:
+            forms[name] = form
+    return values, forms
+
+
+def _decoded_content(name: str, content: Content) -> tuple[Any, AttributeForm | None] | None:
+    """Return the value and the unusual form of an attribute that was read; None for types that h5py converts."""
+    data = content[3]
+    if (known := _known_type(content[1], content[2])) is None:
         return None
     dtype, shape, form, end = known
     if dtype is None:
-        return name, _decoded_all([text[1:-1] for text in _VARYING.findall(data)]), form
+        return _decoded_all([text[1:-1] for text in _VARYING.findall(data)]), form
     values = np.frombuffer(data, dtype).reshape(shape)
     if dtype.kind == "S":
-        return name, _fixed_text(name, values, end), form
-    return name, values.reshape(-1)[0] if values.size == 1 else values, form
+        return _fixed_text(name, values, end), form
+    return values.reshape(-1)[0] if values.size == 1 else values.copy(), form
 
 
 @lru_cache(maxsize=1024)  # many attributes have the same
 def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], AttributeForm | None, int] | None:
     """Return type, None for texts of varying length, extents, form and end of texts; None if h5py converts it."""
-    kind = h5t.decode(datatype)
+    kind, dtype = h5t.decode(datatype), None
     extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
     end = 0
     if isinstance(kind, h5t.TypeStringID):
         dtype, end = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}"), kind.get_strpad()
-    elif type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
-        dtype = kind.dtype
     else:
-        return None
+        with suppress(TypeError):  # of numbers that NumPy does not have
+            if type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
+                dtype = kind.dtype
+        if dtype is None:
+            return None
     return dtype, shape, _unusual_form(kind, shape), end
 
 
@@ -159,16 +186,10 @@ _CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _ENDS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEPAD: "spacepad"}
 
 
-def attribute_forms(owner: h5py.HLObject) -> dict[str, AttributeForm]:
-    """Return the forms of the attributes that netCDF-4 would write differently, by name."""
-    known = {}
-    for name in names_of(owner):
-        if name in INTERNAL:
-            continue
-        attribute = h5a.open(owner.id, name.encode("utf-8", "surrogateescape"))
-        if (form := _unusual_form(attribute.get_type(), attribute.shape)) is not None:
-            known[name] = form
-    return known
+def _form_of(owner: h5py.HLObject, name: str) -> AttributeForm | None:
+    """Return the form of an attribute, if it is unusual."""
+    attribute = h5a.open(owner.id, _raw(name))
+    return _unusual_form(attribute.get_type(), attribute.shape)
 
 
 def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> AttributeForm | None:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5r, h5t
+from h5py import h5d, h5g, h5i, h5l, h5o, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib.attributes import is_bare_name
 from tamis.formats.hdf5.lib.files import filename_of
+from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
-from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_look
-from tamis.formats.hdf5.model.attributes import (
-    attribute_forms,
-    attribute_value,
-    attribute_values,
-    known_attribute,
-    names_of,
-    references,
-)
+from tamis.formats.hdf5.lib.quick_facts import Attributes, quick_headers
+from tamis.formats.hdf5.model.attributes import INTERNAL, listed_attributes, read_attributes, references
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
@@ -51,13 +45,14 @@ class LinkedFiles:
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file
-        self._number = h5o.get_info(file.id).fileno
+        self.number = h5o.get_info(file.id).fileno
         self._others: dict[int, h5py.File] = {}
+        self.places: set[Place] = set()  # Of objects that hard links were found to lead to
 
     def file_of(self, item: h5d.DatasetID | h5g.GroupID) -> h5py.File:
         """Return the file of an object."""
         number = h5o.get_info(item).fileno
-        if number == self._number:
+        if number == self.number:
             return self.file
         if number not in self._others:
             self._others[number] = h5py.File(h5i.get_file_id(item))
@@ -120,35 +115,42 @@ def scan_group(
     `datasets` are those of the file, if they are listed: they may have facts that need not be read again.
     """
     arrays: dict[str, Hdf5Array] = {}
-    known: dict[str, ScannedArray] = {}
+    known: dict[str, Attributes] = {}
     groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
     links: dict[str, str] = {}
     filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
-    for link in in_order(links_of(group.id)):
+    listed, place = in_order(links_of(group.id)), _place(group.id)
+    hard = [link for link in listed if link.kind == h5l.TYPE_HARD]
+    files.places.update((place[0], link.address) for link in hard)
+    looked = _looked(files.file, path, group, hard, datasets) if is_own else {}
+    for link in listed:
         name = link.name.decode("utf-8", "surrogateescape")
         if link.kind != h5l.TYPE_HARD:
             links[name] = link_words(group, link)
         if link.kind not in kinds:
             continue
-        item_path = f"{path.rstrip('/')}/{name}"
+        item_path = _inside(path, name)
         with reading(filename, dataset=item_path):
+            if (found := looked.get(name)) is True:
+                groups[name] = InnerGroup((place[0], link.address), is_linked=False)
+                continue
+            if found:
+                arrays[name], known[name] = found
+                continue
             try:
                 if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
                     continue  # it leads to another file, or nowhere
-                looked = _look(files.file, group, link, item_path, datasets) if is_own else None
-                item = looked or h5o.open(group.id, link.name)
+                item = h5o.open(group.id, link.name)
             except (KeyError, OSError, RuntimeError):
                 if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
                     raise
                 if link.kind != h5l.TYPE_HARD and follow:
                     left_out[name] = _NOWHERE
                 continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
-            if isinstance(item, ScannedArray):
-                arrays[name], known[name] = item.array, item
-            elif isinstance(item, h5g.GroupID):
+            if isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD or follow:
                     groups[name] = InnerGroup(_place(item), link.kind != h5l.TYPE_HARD)
                     links.pop(name, None)
@@ -167,36 +169,40 @@ def scan_group(
     names = renamed_paths(group, [*arrays, *left_out])
     left_out = {names.get(name, name): reason for name, reason in left_out.items()}
     for name, array in arrays.items():
-        if name in known:
-            scanned.append(replace(known[name], name=names[name]) if name in names else known[name])
+        with reading(filename, dataset=_inside(path, name)):
+            scanned.append(_scanned(files, array, names.get(name, name), name, known.get(name)))
+    values, forms = read_attributes(lambda: group, listed_attributes(group))
+    return ScannedGroup(group, place, _own(values), tuple(scanned), groups, enums, left_out, forms, links)
+
+
+def _inside(path: str, name: str) -> str:
+    """Return the path of an object in a group."""
+    return f"{path.rstrip('/')}/{name}"
+
+
+def _looked(
+    file: h5py.File, path: str, group: h5py.Group, links: list[Link], datasets: Datasets | None
+) -> dict[str, Literal[True] | tuple[Hdf5Array, Attributes]]:
+    """Return the targets of hard links that are read at once, by name: True for groups; datasets, with attributes."""
+    found: dict[str, Literal[True] | tuple[Hdf5Array, Attributes]] = {}
+    if datasets is not None:
+        for link in links:
+            facts = datasets.facts_at(own_path := _inside(path, link.text), link.address)
+            if facts is not None and facts.contents is not None and None not in facts.contents:
+                attributes = Attributes(tuple(name for name, _ in facts.attributes), facts.contents, None, 0)
+                found[link.text] = datasets[own_path], attributes
+    others = {link.name: link for link in links if link.text not in found}
+    for name, header in quick_headers(group.id, [*others]).items():
+        link = others[name]
+        if isinstance(header, bool):
+            found[link.text] = True
             continue
-        with reading(filename, dataset=f"{path.rstrip('/')}/{name}"):
-            scanned.append(_scanned(array, names.get(name, name), name))
-    attributes, forms = attribute_values(group), attribute_forms(group)
-    return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms, links)
-
-
-def _look(
-    file: h5py.File, group: h5py.Group, link: Link, path: str, datasets: Datasets | None
-) -> h5g.GroupID | ScannedArray | None:
-    """Return the target of a hard link: a group, or a whole small dataset of numbers without internal attributes."""
-    if link.kind != h5l.TYPE_HARD:
-        return None
-    if datasets is not None and (facts := datasets.facts_at(path, link.address)) is not None:
-        array, item = datasets[path], facts
-    else:
-        looked = quick_look(file, group.id, link.name, Depth.attributes)
-        if not isinstance(looked, QuickFacts):
-            return looked
-        array, item = Hdf5Array(file, path, stored_path=path, address=link.address), looked
-        array.take(item)
-    known = [content and known_attribute(content) for content in item.contents or ()]
-    if array.form is None or not all(known):
-        return None
-    place, scales, name = (h5o.get_info(group.id).fileno, link.address), (None,) * len(array.shape), link.text
-    attributes = {entry[0]: entry[1] for entry in known if entry}
-    forms = {entry[0]: entry[2] for entry in known if entry and entry[2]}
-    return ScannedArray(name, name, array, place, attributes, False, False, None, (), scales, 0, None, forms)
+        array = Hdf5Array(file, own_path := _inside(path, link.text), stored_path=own_path, address=link.address)
+        array.take(header.facts, with_attributes=False)
+        if array.form is not None and array.numpy_type is not None:
+            isolate(stage.filter.id for stage in array.pipeline.stages)
+            found[link.text] = array, header.attributes
+    return found
 
 
 def _array(files: LinkedFiles, item: h5d.DatasetID, path: str) -> Hdf5Array:
@@ -226,47 +232,51 @@ def _no_variable(array: Hdf5Array) -> str:
     return ""
 
 
-def _scanned(array: Hdf5Array, name: str, link: str) -> ScannedArray:
-    """Read everything about a dataset while it is open."""
-    dataset = array.dataset
-    names = names_of(dataset)
-    is_scale = bool(array.shape) and _internal(dataset, names, "CLASS") == "DIMENSION_SCALE"
-    is_bare = is_scale and is_bare_name(_internal(dataset, names, "NAME", ""))
-    ids = np.atleast_1d(_internal(dataset, names, "_Netcdf4Coordinates", ())).tolist() if is_scale else ()
-    number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None
-    _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion
+def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: Attributes | None) -> ScannedArray:
+    """Read everything about a dataset while it is open; `known` are its attributes if they were read."""
+    place = (files.number, array.address) if known else _place(array.dataset.id)
+    attributes = known or listed_attributes(array.dataset)
+    values, forms = read_attributes(lambda: array.dataset, attributes)
+    is_scale = bool(array.shape) and values.get("CLASS") == "DIMENSION_SCALE"
+    is_bare = is_scale and is_bare_name(values.get("NAME", ""))
+    ids = np.atleast_1d(values.get("_Netcdf4Coordinates", ())).tolist() if is_scale else ()
+    number = values.get("_Netcdf4Dimid") if is_scale else None
+    if known is None:
+        _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion
     return ScannedArray(
         link if is_bare else name,
         link,
         array,
-        _place(dataset.id),
-        attribute_values(dataset, names),
+        place,
+        _own(values),
         is_scale,
         is_bare,
         int(number) if isinstance(number, np.integer) else None,
         tuple(ids) if len(ids) == len(array.shape) else (),
-        _scales(dataset, names),
-        h5a.open(dataset.id, b"REFERENCE_LIST").shape[0] if is_scale and "REFERENCE_LIST" in names else 0,
-        _enum(array.datatype),
-        attribute_forms(dataset),
+        _scales(files, array, place[0], attributes),
+        attributes.user_count if is_scale else 0,
+        None if known else _enum(array.datatype),
+        forms,
     )
 
 
-def _internal(dataset: h5py.Dataset, names: list[str], name: str, default: Any = None) -> Any:
-    """Return the value of an internal attribute; the default if it does not exist or is damaged."""
-    if name in names:
-        with suppress(Exception):  # HDF5 and h5py raise many kinds
-            return attribute_value(dataset, name)
-    return default
+def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes without internal ones."""
+    return {name: value for name, value in values.items() if name not in INTERNAL}
 
 
-def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[Place | None, ...]:
+def _scales(files: LinkedFiles, array: Hdf5Array, file_number: int, attributes: Attributes) -> tuple[Place | None, ...]:
     """Return the place of the last scale of each axis, which is the one that netCDF uses."""
-    nothing = (None,) * len(dataset.shape)
-    if "DIMENSION_LIST" in names:
-        with suppress(Exception):  # HDF5 and h5py raise many kinds
-            axes = references(dataset, "DIMENSION_LIST")
-            return tuple(_target(dataset, refs) for refs in axes) if len(axes) == len(nothing) else nothing
+    nothing = (None,) * len(array.shape)
+    if b"DIMENSION_LIST" not in attributes.names:
+        return nothing
+    if attributes.scales is not None:
+        places = [None if address is None else (file_number, address) for address in attributes.scales]
+        if {*places} <= {None, *files.places}:  # others may lead nowhere
+            return tuple(places) if len(places) == len(nothing) else nothing
+    with suppress(Exception):  # HDF5 and h5py raise many kinds
+        axes = references(array.dataset, "DIMENSION_LIST")
+        return tuple(_target(array.dataset, refs) for refs in axes) if len(axes) == len(nothing) else nothing
     return nothing
 
 
