@@ -177,6 +177,7 @@ class FieldProfile:
         shape = (1, 1, *before.shape)[-2:] if before.ndim < 2 else before.shape[-2:]
         one, two = (values.reshape(-1, *shape) for values in (before, after))
         flags = None if valid is None else valid.reshape(-1, *shape)
+        similarities = _similarities(one, two, flags) if whole else ()  # first, while nothing else takes memory
         errors = two.astype(np.float64)
         errors -= one
         if flags is not None:
@@ -184,7 +185,6 @@ class FieldProfile:
         power, rows = _power(one, two, errors, flags)
         lags = Lags.of(errors, flags, 2), Lags.of(errors, flags, 1)
         gradients = Gradients.of(one, two, flags, 2, span), Gradients.of(one, two, flags, 1, span)
-        similarities = _similarities(one, two, flags) if whole else ()
         return cls(len(one), power, rows, lags, gradients, similarities)
 
     def plus(self, other: FieldProfile) -> FieldProfile:

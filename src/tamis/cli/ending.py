@@ -18,8 +18,9 @@ import click
 from tamis.errors import ParameterError, TamisError
 from tamis.formatting import printable
 
-# Of malloc.h: how many freed bytes the process keeps, and from which size on arrays are mapped separately.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+# Of malloc.h: how many freed bytes the process keeps, from which size on arrays are mapped separately, and how many
+# heaps threads have.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT_NBYTES = 16 << 20
 
 
@@ -35,6 +36,15 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):  # another C library
         return False
     return all(mallopt(option, _KEPT_NBYTES) for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
+
+
+def share_freed_memory() -> None:
+    """Let all threads reuse the memory that any of them freed: otherwise each keeps its own.
+
+    For commands with few large blocks: threads that allocate often would wait for each other.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT

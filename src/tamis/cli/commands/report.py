@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import tamis
-from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals
+from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals, share_freed_memory
 from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
 from tamis.cli.output import output_of_files
 
@@ -76,6 +76,7 @@ def command(
     from tamis.jobs.recipes.saved_recipe import check_new
     from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
+    share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
         numbers = by_name(
             "--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds if text != RECORDED]

@@ -32,7 +32,7 @@ _SIDE = 512
 _LEAST_SIDE = 96
 _MISSING = 255
 _VALUE_LEVELS, _ERROR_LEVELS = 127, 15
-_BAND_COUNT = 1 << 20
+_BAND_COUNT = 1 << 17
 
 
 class Box(NamedTuple):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -179,10 +180,15 @@ class VariableReport:
         total = math.prod(pair.shape)
         count = 0
 
+        lock = Lock()  # fields need more memory than anything else
+
         def work(item: tuple[int, Region]) -> Found:
             number, region = item
             values = pair.read(region)
-            fields = self._fields(values, scale, whole=blocks.has_fields) if number in chosen else None
+            fields = None
+            if number in chosen:
+                with lock:
+                    fields = self._fields(values, scale, whole=blocks.has_fields)
             return Found(_profile(scale, values), _measured(values, words), fields)
 
         self.wishes.progress(self.step, 0, total)
