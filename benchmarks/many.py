@@ -104,13 +104,14 @@ def environment() -> dict[str, str]:
 
 
 def nbytes_in(folder: Path) -> int:
-    """Return the bytes of files, some of which may go away meanwhile."""
-    total = 0
+    """Return the bytes of files, some of which may go away meanwhile, or have two names."""
+    sizes: dict[int, int] = {}
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                total += os.stat(os.path.join(place, name)).st_size
-    return total
+                status = os.stat(os.path.join(place, name))
+                sizes[status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 def commands(source: Path, out: Path) -> dict[str, list[str]]:

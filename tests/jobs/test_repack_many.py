@@ -189,6 +189,7 @@ def test_name_may_be_absent_in_some_files(tree: Path, tmp_path: Path) -> None:
     found = tamis.repack_many(tree, tmp_path / "out", {"T2": "deflate"}, workers=1)
     assert found.ok
     assert "T2: matches no dataset, in 2 of 3 files" in found.notes
+    assert tamis.repack(tree / "a.nc", tmp_path / "a.nc", {"T2*": "deflate"}).unmatched == ("T2*",)
 
 
 def test_parts_are_disjoint_and_complete(tmp_path: Path) -> None:
@@ -296,6 +297,48 @@ def test_dry_run_writes_nothing(tree: Path, tmp_path: Path) -> None:
         ("a.nc", "repack", ""),
         ("deep/b.nc", "repack", ""),
     ]
+    assert {file.format for file in preview.files} == {"HDF5"}
+
+
+def test_dry_run_says_what_would_be_refused(tree: Path, tmp_path: Path) -> None:
+    os.link(tree / "a.nc", tmp_path / "other.nc")
+    first, second = tamis.preview_repack_many(tree, None, RECIPE, replace=True).files
+    assert (first.action, second.action) == ("refuse", "repack")
+    assert "has 1 other hard link" in first.reason
+    write(tmp_path / "out" / "a.nc")
+    first, second = tamis.preview_repack_many(tree, tmp_path / "out", RECIPE).files
+    assert (first.reason, second.reason) == (
+        "the target exists: it is refused unless tamis made it from this source",
+        "",
+    )
+
+
+def test_run_is_confirmed_before_it_writes(tree: Path) -> None:
+    seen: list[tamis.FolderPreview] = []
+
+    def confirm(preview: tamis.FolderPreview) -> None:
+        seen.append(preview)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tamis.repack_many(tree, None, RECIPE, replace=True, confirm=confirm)
+    assert [len(preview.files) for preview in seen] == [2]
+    assert not (tree / ".tamis").exists()
+
+
+def test_run_of_the_same_recipe_takes_the_place_of_earlier_ones(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for recipe in ({}, RECIPE, {}, RECIPE):
+        tamis.repack_many(tree, out, recipe, workers=1)
+    kept = State(out).runs()
+    assert len(kept) == len({run["key"] for run in kept}) == 2
+    with begin_run(out, kept[1]), begin_run(out, kept[1]):  # both at work: each keeps the lock of its own
+        assert len(State(out).runs()) == 3
+
+
+def test_segments_of_an_interrupted_run_are_not_listed(tree: Path, tmp_path: Path) -> None:
+    write(tree / ".a.nc.0123abcd.tamis-chunks" / "c.nc")
+    assert [file.path for file in tamis.preview_repack_many(tree, tmp_path / "out", {}).files] == ["a.nc", "deep/b.nc"]
 
 
 def test_replaced_files_keep_mode_times_and_attributes(tree: Path) -> None:

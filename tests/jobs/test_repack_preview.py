@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -153,8 +154,10 @@ def test_repack_without_room_refused_before_anything_is_written(
 
     with pytest.raises(
         FileError, match=r"No space left: expected about .* kB of free space, found 10 kB: make room, or write to"
-    ):
+    ) as caught:
         repack()
+    assert isinstance(caught.value.__cause__, OSError)  # by which a run of many files tries again
+    assert caught.value.__cause__.errno == errno.ENOSPC
     assert said == []
     assert os.listdir(tmp_path) == ["a.h5"]
     # Less than the values take, and enough for what becomes of them: some chunks are tried to know.

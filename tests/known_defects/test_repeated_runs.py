@@ -18,7 +18,7 @@ import pytest
 
 import tamis
 from tamis.errors import FileError
-from tamis.jobs.repack.resuming import source_identity
+from tamis.safety.disk import Identity
 from tamis.safety.journal import Journal, Run, find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}
@@ -345,7 +345,7 @@ def make_stale(source: Path, target: Path) -> None:
     left.close()
     path = left.path.with_name(left.path.name + "-journal")
     path.unlink()
-    journal = Journal(path, Run(source_identity(source), datasets))
+    journal = Journal(path, Run(Identity.of(source, with_ctime=True)._asdict(), datasets))
     for record, data in records:
         assert data is not None
         counts = record.missing, record.crossed, record.missed

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 266
-MOST_LINES = 58_090
-MOST_CODE_LINES = 39_590
+MOST_LINES = 58_175
+MOST_CODE_LINES = 39_650
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 28,

@@ -172,7 +172,7 @@ def repack_many(
         output.result(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
         return
     if target is None and not is_confirmed:
-        _confirm(tamis.preview_repack_many(sources, target, recipe, **asked, **options))
+        asked["confirm"] = _confirm
     client = client_of(output, running.pop("scheduler"), running.pop("scheduler_file"))
     given = {name: value for name, value in running.items() if value is not None}
     with _naming_the_next_step(output), ended_by_signals() as check, _progress(output, check) as progress:
@@ -228,7 +228,7 @@ def _lines_of(path: str) -> list[str]:
 
 def _confirm(preview: tamis.FolderPreview) -> None:
     """Ask before files are replaced; without a terminal, refuse."""
-    left = [file for file in preview.files if file.action != "done"]
+    left = [file for file in preview.files if file.action in ("repack", "copy")]
     if not left:
         return
     size = size_text(sum(file.nbytes for file in left))

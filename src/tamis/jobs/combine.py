@@ -11,10 +11,10 @@ from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
-from tamis.jobs.many.state import Identity
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
+from tamis.safety.disk import Identity
 from tamis.stores.joined import JoinedStore
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import deflate
 
@@ -37,6 +38,23 @@ def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:
     if os.path.isdir(path):
         for folder, folders, files in os.walk(path):
             yield from (os.lstat(os.path.join(folder, name)) for name in (*folders, *files))
+
+
+class Identity(NamedTuple):
+    """What tells whether a file, or a folder with everything in it, is the same one, unchanged."""
+
+    nbytes: int
+    mtime_ns: int  # The latest in a folder; programs can set it, in contrast to `ctime_ns`
+    inode: int
+    ctime_ns: int = 0  # The latest in a folder; 0 where a new link or mode makes no difference
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], *, with_ctime: bool = False) -> Self:
+        """Return the identity of a file or folder."""
+        statuses = [*statuses_of(path)]
+        nbytes = sum(status.st_size for status in statuses if not stat.S_ISDIR(status.st_mode))
+        ctime_ns = max(status.st_ctime_ns for status in statuses) if with_ctime else 0
+        return cls(nbytes, max(status.st_mtime_ns for status in statuses), statuses[0].st_ino, ctime_ns)
 
 
 def nbytes_of(path: str | os.PathLike[str]) -> int:

@@ -111,6 +111,13 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the format of a file that tamis reads, or would read, by its first bytes; empty for any other."""
+    if is_classic(path):
+        return "netCDF classic"
+    return "Zarr" if is_zarr(path) else "HDF5" if is_read(path) else ""
+
+
 def is_read(path: str | os.PathLike[str]) -> bool:
     """Return whether tamis reads files and folders of this kind; they may still be damaged.
 

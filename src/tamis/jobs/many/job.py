@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis import _native
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
 from tamis.jobs.many.manifest import state_of, write_manifest
-from tamis.jobs.many.result import FilePreview, FolderPreview, FolderStatus, status_of
-from tamis.jobs.many.state import FileRecord, Identity, Known, State, begin_run, write_record
-from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
+from tamis.jobs.many.state import FileRecord, Known, State, begin_run, write_record
+from tamis.jobs.many.task import FileTask, FolderOptions, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
-from tamis.safety.disk import nbytes_of
-from tamis.stores.first_bytes import is_zarr
+from tamis.safety.disk import Identity, nbytes_of
+from tamis.stores.first_bytes import format_of, is_zarr
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Recipes
@@ -32,6 +32,8 @@ _MOST_DEATHS = 3
 """Ends of its process after which a file is set aside."""
 _WAIT_SECONDS = 0.2
 _CLAIMED_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
+"""Pause before the second try of a file; it doubles with each further one."""
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
 _SHARD = Kind("a pair such as (1, 8)", lambda value: isinstance(value, tuple | list) and len(value) == 2)
@@ -62,7 +64,16 @@ _KINDS = {
 }
 
 
-@checked(sources=PATHS, out=PATH.or_none(), client=CLIENT, workers=COUNT, retries=_TRIES, progress=CALLBACK, **_KINDS)
+@checked(
+    sources=PATHS,
+    out=PATH.or_none(),
+    client=CLIENT,
+    workers=COUNT,
+    retries=_TRIES,
+    confirm=CALLBACK,
+    progress=CALLBACK,
+    **_KINDS,
+)
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -83,6 +94,7 @@ def repack_many(
     replace: bool = False,
     keep_originals: str | os.PathLike[str] | None = None,
     break_hard_links: bool = False,
+    confirm: Callable[[FolderPreview], object] | None = None,
     progress: ManyProgress | None = None,
     **options: Unpack[RepackKeywords],
 ) -> FolderStatus:
@@ -131,6 +143,9 @@ def repack_many(
         Folder for the sources that are replaced.
     break_hard_links
         Whether files with several hard links are replaced; the other names keep the old content.
+    confirm
+        Called with the result of `preview_repack_many` before anything is written; an error that it raises ends the
+        run.
     progress
         Called a few times a second with `Running`.
     **options
@@ -161,6 +176,8 @@ def repack_many(
         options={**options, "overwrite": overwrite},
         folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
     )
+    if confirm is not None:
+        confirm(_preview(run))
     with begin_run(run.options.folder, _description(run, shard)):
         files = _Run(run.options, run.files, retries, keep_going, progress or (lambda _: None))
         files.fail_unread(run.listing)
@@ -201,17 +218,31 @@ def preview_repack_many(
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
+    return _preview(run)
+
+
+def _preview(run: _Prepared) -> FolderPreview:
+    """Return what a run would make."""
     state = State(run.options.folder)
     state.refresh()
-    rows = []
-    for file in run.files:
-        known = state.known.get(file.target)
-        reason = _why_again(file, known, run.options)
-        if reason == "" and known is not None and known.action == "failed":
-            reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
-        action: Literal["repack", "copy", "done"] = "done" if reason is None else "repack" if file.is_read else "copy"
-        rows.append(FilePreview(file.target, file.source, action, reason or "", file.nbytes))
-    return FolderPreview(run.options.folder, tuple(rows), tuple(left_out(run.listing)))
+    failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
+    rows = [_preview_of(file, state, run.options) for file in run.files]
+    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)))
+
+
+def _preview_of(file: SourceFile, state: State, options: FolderOptions) -> FilePreview:
+    known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
+    reason = _why_again(file, known, options)
+    action: FileAction = "repack" if file.is_read else "copy"
+    if reason is None:
+        action = "done"
+    elif refusal := why_refused(file, options):
+        action, reason = "refuse", refusal
+    elif reason == "" and known is not None and known.action == "failed":
+        reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
+    elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
+        reason = "the target exists: it is refused unless tamis made it from this source"
+    return FilePreview(file.target, file.source, action, reason or "", file.nbytes, format_of(file.source))
 
 
 class _Prepared(NamedTuple):
@@ -369,7 +400,7 @@ class _Run:
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
         self._at_work: dict[str, tuple[str, int, int]] = {}
-        self._claimed: deque[tuple[float, FileTask]] = deque()  # by other runs, with the time of the next try
+        self._later: list[tuple[float, FileTask]] = []  # Failed, or others have it, with the time of the next try
         self._stops = False
         self.queue = deque(sorted(filter(None, map(self._task_of, files)), key=lambda task: -task.file.nbytes))
         self._nbytes, self._begun_nbytes = sum(file.nbytes for file in files), self._done_nbytes
@@ -398,9 +429,9 @@ class _Run:
     def go(self, workers: Workers) -> None:
         """Make all files."""
         try:
-            while self.queue or self._at_work or self._claimed:
+            while self.queue or self._at_work or self._later:
                 self._submit(workers)
-                if not self._at_work and not self._claimed:
+                if not self._at_work and not self._later:
                     break
                 begun = time.monotonic()
                 for event in workers.events(_WAIT_SECONDS) if self._at_work else ():
@@ -414,10 +445,12 @@ class _Run:
     def _submit(self, workers: Workers) -> None:
         if self._stops:
             self.queue.clear()
-            self._claimed.clear()
-        if self._claimed and self._claimed[0][0] <= time.monotonic():
+            self._later.clear()
+        if due := [entry for entry in self._later if entry[0] <= time.monotonic()]:
             self._state.refresh()
-            self._look_again(self._claimed.popleft()[1])
+            self._later = [entry for entry in self._later if entry not in due]
+            for _, task in due:
+                self._look_again(task)
         while self.queue and workers.idle > 0:
             task = self.queue.popleft()
             if self._is_new(task):
@@ -433,7 +466,7 @@ class _Run:
         return task.attempt == 1 and self._state.known.get(task.file.target) is not before
 
     def _look_again(self, task: FileTask) -> None:
-        """Queue a file that another run had, unless that run has made it."""
+        """Queue a file that failed, or that another run had, unless a run has made it."""
         if (again := self._task_of(task.file)) is not None:
             self.queue.append(again._replace(attempt=task.attempt))
 
@@ -446,7 +479,7 @@ class _Run:
         if isinstance(event, Died):
             self._died(event)
         elif event.result.action == "claimed":
-            self._claimed.append((time.monotonic() + _CLAIMED_SECONDS, task))
+            self._later.append((time.monotonic() + _CLAIMED_SECONDS, task))
         elif event.result.action == "changed":
             self._state.refresh()
             self._look_again(task)
@@ -459,7 +492,8 @@ class _Run:
 
     def _fail(self, task: FileTask, record: FileRecord) -> None:
         if (record.error or {}).get("may_pass") and task.attempt <= self._retries:
-            self.queue.append(task._replace(attempt=task.attempt + 1, serial=task.serial + 1))
+            pause = _RETRY_SECONDS * 2 ** (task.attempt - 1)
+            self._later.append((time.monotonic() + pause, task._replace(attempt=task.attempt + 1)))
             return
         self._failed[task.file.target] = record
         self._stops |= not self._keep_going

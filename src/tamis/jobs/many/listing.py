@@ -29,7 +29,9 @@ OTHERS = get_args(Other)
 To = Literal["nc", "zarr"]
 FORMATS = get_args(To)
 
-_OURS = re.compile(rf"{re.escape(STATE_FOLDER)}|{re.escape(REPLACEMENT)}.*|\..*\.[0-9a-f]{{8}}\.tamis(-journal)?")
+_OURS = re.compile(
+    rf"{re.escape(STATE_FOLDER)}|{re.escape(REPLACEMENT)}.*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
+)
 
 
 class SourceFile(NamedTuple):

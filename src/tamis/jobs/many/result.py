@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
+from tamis.jobs.recipes.names import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 
 if TYPE_CHECKING:
@@ -129,15 +131,19 @@ class FolderStatus(Result):
         return text + (f", {left} left" if left > 0 else "")
 
 
+FileAction = Literal["repack", "copy", "done", "refuse"]
+
+
 @dataclass(frozen=True, slots=True)
 class FilePreview(Fields):
-    """What a run would do with a file: `action` is ``repack``, ``copy`` or ``done``."""
+    """What a run would do with a file: `action` is ``repack``, ``copy``, ``done`` or ``refuse``."""
 
     path: str  # Path of the target below the folder
     source: str
-    action: Literal["repack", "copy", "done"]
-    reason: str  # Why it is made again; empty for the first time
+    action: FileAction
+    reason: str  # Why it is made again, or refused; empty for the first time
     nbytes: int  # Of the source
+    format: str = ""  # Of the source, by its first bytes; empty if it is not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +170,24 @@ class FolderPreview(Result):
 
     def _parts(self) -> Iterator[Part]:
         rows = [
-            (printable(file.path), file.action, size_text(file.nbytes), printable(file.source), printable(file.reason))
+            (
+                *(printable(file.path), file.action, size_text(file.nbytes), file.format),
+                *(printable(file.source), printable(file.reason)),
+            )
             for file in self.files
         ]
-        yield Table([("file", "action", "bytes", "source", "why"), *rows], folded=[3, 4], right=[2], name="Files")
+        header = ("file", "action", "bytes", "format", "source", "why")
+        yield Table([header, *rows], folded=[4, 5], right=[2], name="Files")
         for note in self.notes:
             yield "note", printable(note)
-        left = [file for file in self.files if file.action != "done"]
+        left = [file for file in self.files if file.action in ("repack", "copy")]
+        refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
         yield (
             "name",
-            f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}; dry run, "
-            "nothing was written",
+            f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
+            + (f", {refused} refused" if refused else "")
+            + "; dry run, nothing was written",
         )
 
 
@@ -187,9 +199,8 @@ class Tally:
         self.seconds = 0.0
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
-        self._unmatched: dict[str, int] = {}
-        self._exact: set[str] = set()
-        self._notes: dict[str, int] = {}
+        self._unmatched: Counter[str] = Counter()
+        self._notes: Counter[str] = Counter()
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -204,13 +215,8 @@ class Tally:
         self.seconds += record.seconds
         for dataset in record.datasets:
             self._worst(record.path, dataset)
-        for note in record.notes:
-            place, _, text = note.partition(": ")
-            if text.endswith("matches no dataset"):
-                self._unmatched[place] = self._unmatched.get(place, 0) + 1
-                self._exact.update([place] * text.startswith("this name"))
-            elif place.startswith("/") and not text.startswith("kept as it is"):
-                self._notes[text] = self._notes.get(text, 0) + 1
+            self._notes.update(map(str, dataset.get("notes", ())))
+        self._unmatched.update(record.unmatched)
 
     def _worst(self, path: str, dataset: Mapping[str, Any]) -> None:
         bound, error = dataset.get("bound"), dataset.get("largest_error")
@@ -222,11 +228,12 @@ class Tally:
     @property
     def unmatched(self) -> tuple[str, ...]:
         """Names that no file has."""
-        return tuple(name for name, count in self._unmatched.items() if name in self._exact and count >= self.done)
+        names = (name for name, count in self._unmatched.items() if count >= self.done)
+        return tuple(name for name in names if not has_pattern_signs(name))
 
     def notes(self) -> Iterator[str]:
         """Yield the most frequent notes about datasets, and names that some files do not have."""
-        for text, count in sorted(self._notes.items(), key=lambda item: -item[1])[:_MOST_NOTES]:
+        for text, count in self._notes.most_common(_MOST_NOTES):
             yield f"{plural(count, 'dataset')}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:

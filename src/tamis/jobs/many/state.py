@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import socket
-import stat
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Self
 from tamis.errors import FileError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.safety.disk import statuses_of, sync_file, write_all
+from tamis.safety.disk import Identity, sync_file, write_all
 from tamis.safety.library_errors import disk_text
 
 SCHEMA = 1
@@ -34,21 +33,6 @@ _TOKEN_NBYTES = 4
 Action = Literal["repacked", "copied", "replacing", "failed", "claimed", "changed"]
 """What happened to a file. A line is written for the first four: ``replacing`` says that a complete target is about to
 take the place of its source. ``claimed``: another run is making it. ``changed``: it changed since it was listed."""
-
-
-class Identity(NamedTuple):
-    """What tells whether a source is the same file, unchanged."""
-
-    nbytes: int
-    mtime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the identity of a file, or of a folder with everything in it."""
-        statuses = [*statuses_of(path)]
-        nbytes = sum(status.st_size for status in statuses if not stat.S_ISDIR(status.st_mode))
-        return cls(nbytes, max(status.st_mtime_ns for status in statuses), statuses[0].st_ino)
 
 
 _UNKNOWN = Identity(0, 0, 0)
@@ -75,13 +59,14 @@ class FileRecord:
     error: Mapping[str, Any] | None = None  # Kind and message
     datasets: tuple[Mapping[str, Any], ...] = ()  # What was done to each dataset
     notes: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
         texts = self.path, self.action, self.source, self.source_sha256, self.recipe, self.version, self.target_sha256
         numbers = *self.identity, self.target_nbytes, self.attempt, self.serial, self.seconds, self.time
         return (
-            all(isinstance(text, str) for text in (*texts, *self.notes))
+            all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
             and all(isinstance(number, int | float) for number in numbers)
             and all(isinstance(item, dict) for item in (self.error or {}, *self.datasets))
         )
@@ -98,7 +83,7 @@ class FileRecord:
             if entries.pop("schema") != SCHEMA:
                 return None
             entries["identity"] = Identity(*entries["identity"])
-            record = cls(**{**entries, "datasets": tuple(entries["datasets"]), "notes": tuple(entries["notes"])})
+            record = cls(**entries | {name: tuple(entries[name]) for name in ("datasets", "notes", "unmatched")})
             return record if record.is_valid() else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
@@ -279,12 +264,15 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
         stream.write((json_text({**facts, **description}, indent=2) + "\n").encode())
         stream.flush()
         for other in state.glob(f"{_RUN}*.json"):
-            if other != path and _is_at_work(other, description["key"]):
+            before, is_at_work = _description_of(other)
+            if other != path and is_at_work and before.get("key") != description["key"]:
                 path.unlink()
                 raise FileError(
                     f"{folder}: expected one recipe at a time, found a run at work with other filters, chunks or"
                     " options: wait until it has ended"
                 ).at(path=folder)
+            if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
+                other.unlink(missing_ok=True)  # the new one says the same
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -292,14 +280,20 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
     return stream
 
 
-def _is_at_work(path: Path, key: str) -> bool:
-    """Return whether a run of another recipe holds the lock of its description."""
+_LASTING = ("key", "recipe", "replace", "keep_originals")
+"""What descriptions of runs are kept for."""
+
+
+def _description_of(path: Path) -> tuple[Mapping[str, Any], bool | None]:
+    """Return the description of a run, and whether it is at work; None if the file system cannot tell."""
     with suppress(OSError, ValueError), path.open("rb") as stream:
+        description = json.loads(stream.read())
         try:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return bool(json.loads(stream.read()).get("key") != key)
-    return False
+        except OSError as error:
+            return description, True if isinstance(error, BlockingIOError) else None
+        return description, False
+    return {}, None
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from tamis import _native
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
-from tamis.jobs.many.state import FileRecord, Identity, State, claim, write_record
+from tamis.jobs.many.state import FileRecord, State, claim, write_record
 from tamis.jobs.result import error_dict, json_value
-from tamis.safety.disk import nbytes_of, sha256_of, sync_file, sync_folder
+from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 
@@ -130,6 +130,20 @@ def _may_pass(error: BaseException | None) -> bool:
     return False
 
 
+def why_refused(file: SourceFile, options: FolderOptions) -> str:
+    """Return why a file would not be replaced, without reading it; empty if it would."""
+    try:
+        if options.replace:
+            _check_replaceable(Path(file.source), _original(file, options), options)
+    except FileError as error:
+        return str(error)
+    return ""
+
+
+def _original(file: SourceFile, options: FolderOptions) -> Path | None:
+    return None if options.keep_originals is None else Path(options.keep_originals, file.target)
+
+
 def _done(task: FileTask, report: Progress) -> FileRecord:
     file, options = task.file, task.options
     source, target = Path(file.source), Path(options.folder, file.target)
@@ -161,9 +175,8 @@ def _repacked(task: FileTask, source: Path, target: Path, report: Progress) -> F
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         result = run_repack(source, target, replace(options, resume=False, overwrite=True), report)
-    return FileRecord(
-        task.file.target, "repacked", task.file.source, datasets=_datasets_of(result), notes=_notes_of(result)
-    )
+    record = FileRecord(task.file.target, "repacked", task.file.source, datasets=_datasets_of(result))
+    return replace(record, notes=_notes_of(result), unmatched=result.unmatched)
 
 
 def _is_recorded(task: FileTask, source: Path) -> bool:
@@ -178,7 +191,7 @@ def _is_recorded(task: FileTask, source: Path) -> bool:
 
 _KEPT_FIELDS = (
     *("path", "pipeline", "nbytes", "source_nbytes", "target_nbytes", "companion_nbytes", "bound", "relative_bound"),
-    *("largest_error", "chunks", "lossless_chunks", "missing_values", "copied", "require"),
+    *("largest_error", "chunks", "lossless_chunks", "missing_values", "copied", "require", "notes"),
 )
 
 
@@ -189,9 +202,8 @@ def _datasets_of(result: RepackResult) -> tuple[dict[str, Any], ...]:
 def _notes_of(result: RepackResult) -> tuple[str, ...]:
     from tamis.jobs.repack.resuming import NOTHING_LEFT
 
-    notes = [f"{dataset.path}: {note}" for dataset in result.datasets for note in dataset.notes]
     kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept]
-    return (*notes, *kept, *(note for note in result.notes if note != NOTHING_LEFT))
+    return (*kept, *(note for note in result.notes if note != NOTHING_LEFT))
 
 
 def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
@@ -222,7 +234,7 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
     identity = Identity.of(path)
     if task.expected is not None and identity != task.expected:
         return FileRecord(task.file.target, "changed", task.file.source)
-    original = None if options.keep_originals is None else Path(options.keep_originals, task.file.target)
+    original = _original(task.file, options)
     if original is not None:
         remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
     _check_replaceable(path, original, options)

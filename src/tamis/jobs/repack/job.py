@@ -250,6 +250,7 @@ def run_repack(
         (*notes, *done.notes, *transaction.notes),
         tuple(done.unread),
         earlier is not None and earlier.done,
+        tuple(planning.unmatched),
     )
 
 

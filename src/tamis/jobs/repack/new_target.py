@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -84,7 +86,7 @@ def check_room(
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
             " room, or write to another folder"
-        ).at(path=folder)
+        ).at(path=folder) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:

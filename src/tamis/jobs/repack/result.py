@@ -157,6 +157,8 @@ class RepackResult(DatasetsResult[Repacked]):
     done_already
         Whether nothing was done because an earlier run made the target from this source by this recipe. `datasets` is
         empty then.
+    unmatched
+        Names and patterns of the recipe that match no dataset.
     """
 
     source: str
@@ -169,6 +171,7 @@ class RepackResult(DatasetsResult[Repacked]):
     notes: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     done_already: bool = False
+    unmatched: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""

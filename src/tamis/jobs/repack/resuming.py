@@ -29,7 +29,7 @@ from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
 from tamis.rewrite.surveys import count_missing
 from tamis.rewrite.write import would_grow
-from tamis.safety.disk import size_and_checksum, statuses_of
+from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import segments_of
@@ -54,7 +54,7 @@ _MOST_NBYTES = 4096
 class Record:
     """The source and the recipe of a target, and its checksum."""
 
-    source: Mapping[str, int]  # Identity of the source, see `source_identity`
+    source: Mapping[str, int]  # Identity of the source
     place: str  # Checksum of the path of the source
     recipe: str  # Checksum of the plans of all datasets
     # Size and checksum of the finished target
@@ -73,7 +73,7 @@ class Record:
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
-        return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
+        return cls(Identity.of(source, with_ctime=True)._asdict(), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
         """Write the record to the target if the file system has extended attributes."""
@@ -97,20 +97,6 @@ class Record:
     def describes(self, path: Path) -> bool:
         """Return whether a file is unchanged since it was made; reads the whole file."""
         return (self.nbytes, self.checksum) == size_and_checksum(path)
-
-
-def source_identity(source: Path) -> dict[str, int]:
-    """Return size, times and inode of a file or folder, which show whether it is the same one, unchanged.
-
-    Programs can set `mtime`, but not `ctime`. Times of a folder are the latest of everything in it.
-    """
-    statuses = [*statuses_of(source)]
-    return {
-        "nbytes": sum(status.st_size for status in statuses),
-        "mtime_ns": max(status.st_mtime_ns for status in statuses),
-        "ctime_ns": max(status.st_ctime_ns for status in statuses),
-        "inode": source.stat().st_ino,
-    }
 
 
 def _checksum_of_recipe(plans: Mapping[str, Rewrite], kept: Iterable[str], missing: str) -> str:
@@ -449,7 +435,7 @@ def _run(source: Path, plans: Collection[Rewrite]) -> Run:
         if (entry := by_model.get(id(model))) is None:
             entry = by_model[id(model)] = _entry(model)
         entries[plan.path] = entry
-    return Run(source_identity(source), entries | {companion_key(path): {} for path in entries})
+    return Run(Identity.of(source, with_ctime=True)._asdict(), entries | {companion_key(path): {} for path in entries})
 
 
 def _entry(plan: Rewrite) -> dict[str, str]:

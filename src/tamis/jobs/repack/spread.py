@@ -22,12 +22,11 @@ from tamis.arrays.source import close_handle, opened, read_at
 from tamis.errors import FileError, TamisError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural
-from tamis.jobs.repack.resuming import source_identity
 from tamis.jobs.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Workers
 from tamis.rewrite.packed_array import PackedArray
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.write import encode_parts
-from tamis.safety.disk import write_at
+from tamis.safety.disk import Identity, write_at
 from tamis.safety.journal import Journal, Leftover, Run, checksum_of, companion_key, segments_in
 from tamis.safety.library_errors import disk_text, reading
 from tamis.safety.transaction import journal_of, segments_of
@@ -102,7 +101,7 @@ class _Slab(NamedTuple):
         """Encode the chunks, and return what is known of them."""
         segment = self.folder / os.urandom(8).hex()
         try:
-            if source_identity(Path(self.source)) != dict(self.entry.source):
+            if Identity.of(self.source, with_ctime=True)._asdict() != dict(self.entry.source):
                 raise FileError(f"{self.source}: changed while it was read: repack it again").at(path=self.source)
             with (
                 open_store(Path(self.source)) as store,
