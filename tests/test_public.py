@@ -25,7 +25,8 @@ PUBLIC = """
     inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     FolderPreview FolderStatus FolderVerification Manifest ManifestCheck check_manifest combine manifest
     preview_repack_many repack_many status verify_many
-    Recipe repair RepairResult report Report Inspection RepackResult RepackPreview Verification Spec Encoding
+    Recipe repair RepairResult report Report report_many FolderReport
+    Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp
 """

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.job import preview_repack, repack
     from tamis.jobs.repack.result import RepackPreview, RepackResult
     from tamis.jobs.repair import RepairResult, repair
+    from tamis.jobs.report.folder import FolderReport, report_many
     from tamis.jobs.report.job import report
     from tamis.jobs.report.result import Report
     from tamis.jobs.spec import Spec, spec
@@ -81,6 +82,7 @@ __all__ = [
     "FileError",
     "Fletcher32",
     "FolderPreview",
+    "FolderReport",
     "FolderStatus",
     "FolderVerification",
     "Granular",
@@ -136,6 +138,7 @@ __all__ = [
     "repack_many",
     "repair",
     "report",
+    "report_many",
     "spec",
     "status",
     "verify",
@@ -169,6 +172,7 @@ _LATE = {
     "tamis.jobs.repack.job": "preview_repack repack",
     "tamis.jobs.repack.result": "RepackPreview RepackResult",
     "tamis.jobs.repair": "RepairResult repair",
+    "tamis.jobs.report.folder": "FolderReport report_many",
     "tamis.jobs.report.job": "report",
     "tamis.jobs.report.result": "Report",
     "tamis.jobs.spec": "Spec spec",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # imported when they are used, because xarray imports this mo
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
     from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.report.result import Report
     from tamis.xarray.filter_encoding import Filters
     from tamis.xarray.saving import Encodings
 
@@ -120,6 +121,35 @@ class DatasetAccessor:
             overwrite=overwrite,
             threads=threads,
         )
+
+    def report(self, other: Dataset | str | os.PathLike[str], **options: Any) -> Report:
+        """Report what differs in another dataset: a page that a notebook shows, with statistics of each variable.
+
+        The values of datasets go to temporary files first, as they are in memory; a file is read where it is, so that
+        the report also has its filters and stored bytes.
+
+        Parameters
+        ----------
+        other
+            The dataset after compression, or the path of its file.
+        **options
+            Arguments of `tamis.report`, such as ``bounds={"TS": 0.1}``.
+
+        Returns
+        -------
+        Report
+            The statistics; `Report.save` writes the page.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is invalid, or xarray cannot encode a variable.
+        FileError
+            If the file cannot be read.
+        """
+        from tamis.xarray.reporting import report_datasets
+
+        return report_datasets(self._dataset, other, options)
 
 
 def _save(

@@ -9,8 +9,8 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals, share_freed_memory
-from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
-from tamis.cli.output import output_of_files
+from tamis.cli.options import FILE, by_name, is_folder, output_options, threads_option, variables_option
+from tamis.cli.output import Output, output_of_files
 
 
 @click.command("report")
@@ -41,6 +41,13 @@ from tamis.cli.output import output_of_files
     help="One more alternative for the chart of ratios and errors, such as 'zfp(accuracy=0.5)'; repeatable.",
 )
 @click.option("--budget", metavar="SIZE", default="2MB", help="Most bytes of the page; 2MB by default.")
+@click.option(
+    "--each",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="With two folders: also a page about each of the N worst files, beside the index.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 @threads_option
 @variables_option
@@ -52,6 +59,7 @@ def command(
     bounds: tuple[str, ...],
     time: str,
     budget: str,
+    each: int,
     overwrite: bool,
     quiet: bool,
     log: str | None,
@@ -61,12 +69,14 @@ def command(
     """Write a page that shows what compression did to the variables of SRC in DST.
 
     The page is one HTML file: verdict, table of all variables, maps, histograms, spectra and more. It needs no network
-    and can be mailed. With --json and without -o no page is written.
+    and can be mailed. With --json and without -o no page is written. For two folders, it is an index of all files that
+    `tamis repack` made in DST, worst first, from its record.
 
     \b
     tamis report climate.nc small.nc
     tamis report climate.nc small.nc -o report.html --recipe recipe.toml
     tamis report climate.nc small.nc --bound TS:0.1 --time 0,5
+    tamis report old/ new/ -o new.html --each 3
     tamis report climate.nc small.nc --json | jq '.datasets[] | {path, outcome}'
 
     Exit codes: 0 all requirements met, 1 something could not be read, 2 wrong usage, 3 a requirement is missed.
@@ -76,6 +86,10 @@ def command(
     from tamis.jobs.recipes.saved_recipe import check_new
     from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
+    if each and not is_folder(target):
+        raise click.UsageError("expected --each with two folders")
+    if is_folder(target) and (bounds or time != "worst" or any(options[name] for name in _SINGLE)):
+        raise click.UsageError("expected only -o, --each and --overwrite with two folders: report single files instead")
     share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
         numbers = by_name(
@@ -85,6 +99,9 @@ def command(
         name = page or (None if as_json else f"{target.rstrip('/')}.html")
         if name is not None:
             check_new(name, (source, target), overwrite=overwrite, what="the page")
+        if is_folder(target):
+            _report_folder(output, source, target, name, each, overwrite)
+            return
         with ended_by_signals() as check, output.progress(check) as progress:
             result = tamis.report(
                 source,
@@ -104,6 +121,21 @@ def command(
         if quiet and not as_json:
             output.complain(result.verdict)
         sys.exit(FAILED if result.problems else VIOLATED)
+
+
+_SINGLE = ("recipe", "also", "variables")
+"""Options about the variables of a file, besides those that have other types here."""
+
+
+def _report_folder(output: Output, source: str, target: str, name: str | None, each: int, overwrite: bool) -> None:
+    """Write the index of a folder."""
+    index = tamis.report_many(target, source)
+    if name is not None:
+        with ended_by_signals() as check, output.progress(check) as progress:
+            index.save(name, each=each, overwrite=overwrite, progress=progress)
+    output.result(index)
+    if not index.ok:
+        sys.exit(FAILED)
 
 
 def _times(text: str) -> str | tuple[int, ...]:

@@ -1,0 +1,61 @@
+"""``Dataset.tamis.report``: datasets in memory, and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tamis
+
+xarray = pytest.importorskip("xarray")
+
+
+def dataset() -> Any:
+    values = np.random.default_rng(1).normal(280, 9, (4, 24, 32)).astype("f4")
+    values[0, 3, 4:9] = np.nan
+    return xarray.Dataset(
+        {"TS": (("time", "lat", "lon"), values, {"units": "K"})},
+        coords={
+            "time": np.array(["2001-01-01", "2001-01-02", "2001-01-03", "2001-01-05"], "M8[ns]"),
+            "lat": ("lat", np.linspace(-80, 80, 24), {"units": "degrees_north"}),
+            "lon": ("lon", np.arange(32) * 11.25, {"units": "degrees_east"}),
+        },
+    )
+
+
+def test_report_of_two_datasets_has_the_statistics_of_their_values() -> None:
+    before = dataset()
+    after = before.copy()
+    after["TS"] = before["TS"] + np.float32(0.25)
+    after["TS"].attrs = before["TS"].attrs
+    # Encodings of files do not count: values are compared as they are in memory.
+    after["TS"].encoding = {"dtype": "i2", "scale_factor": 10.0, "_FillValue": -1}
+    result = before.tamis.report(after, bounds={"TS": 0.3})
+    assert result.ok
+    assert result["TS"].statistics["bias"] == pytest.approx(0.25, abs=1e-4)
+    assert result["TS"].compared.tally.missing == 5
+    assert "biased: the mean error is +0.25 K" in result.verdict
+    assert result["TS"].maps[0].box is not None
+    assert result.source == "source: values in memory"
+    assert "sha256 of source" not in result.provenance
+    assert result._repr_html_().startswith('<div class="tamis"><iframe')
+
+
+def test_report_of_a_dataset_and_a_file_has_filters_and_sizes(tmp_path: Path) -> None:
+    before = dataset()
+    filters = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
+    # The chunk with missing values is stored without loss.
+    before.tamis.to_netcdf(tmp_path / "small.nc", filters, chunks={"TS": (1, 24, 32)}, larger=True)
+    result = before.tamis.report(tmp_path / "small.nc", variables=["TS"])
+    assert result["TS"].outcome == "met"
+    assert result["TS"].filters.startswith("zfp")
+    assert result.target == str(tmp_path / "small.nc")
+    assert "sha256 of target" in result.provenance
+
+
+def test_report_refuses_what_is_neither_a_dataset_nor_a_file() -> None:
+    with pytest.raises(tamis.ParameterError, match="expected a dataset or the path of a file to compare with, got int"):
+        dataset().tamis.report(5)
