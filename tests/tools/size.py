@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 266
-MOST_LINES = 58_175
-MOST_CODE_LINES = 39_650
+MOST_FILES = 268
+MOST_LINES = 58_550
+MOST_CODE_LINES = 39_870
 MOST_MODULES = {
     "import tamis": 28,
     "--help": 28,
