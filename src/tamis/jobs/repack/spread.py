@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
@@ -45,6 +46,8 @@ _AHEAD = 2
 """Slabs, for each that is encoded at the same time, that are in work or wait to be written."""
 _MOST_DEATHS = 3
 _WAIT_SECONDS = 0.2
+_FEED_SECONDS = 0.02
+"""After so long a worker that has ended its task gets the next one while this process writes."""
 
 
 class Pool(NamedTuple):
@@ -174,25 +177,35 @@ class Spread:
         earlier = segments_in(self._folder, entry) if resumed is not None and resumed.is_resumed else {}
         tasks = self._slabs(plan, source, parts, entry)
         waiting: deque[_Slab] = deque()
+
+        def feed(seconds: float) -> float:
+            """Wait for workers, at most so long, give them more, and return when to do so again."""
+            for event in self._workers.events(seconds):
+                self._take(event, waiting)
+            while len(waiting) < self._most and self._workers.idle and (slab := next(tasks, None)) is not None:
+                waiting.append(slab)
+                if int(slab.parts.numbers[0]) not in earlier:
+                    self._workers.submit(slab)
+            return time.monotonic() + _FEED_SECONDS
+
         try:
-            while True:
-                while len(waiting) < self._most and self._workers.idle and (slab := next(tasks, None)) is not None:
-                    waiting.append(slab)
-                    if int(slab.parts.numbers[0]) not in earlier:
-                        self._workers.submit(slab)
-                if not waiting:
-                    return
+            due = feed(0.0)
+            while waiting:
                 first = waiting[0]
                 segment = earlier.pop(int(first.parts.numbers[0]), None)
                 if resumed is not None and segment is not None:
-                    yield from self._taken_over(first, resumed, segment, source)
-                    waiting.popleft()
+                    chunks = self._taken_over(first, resumed, segment, source)
                 elif (encoded := self._done.pop(first.number, None)) is not None:
-                    yield from self._read(first, encoded, source)
-                    waiting.popleft()
+                    chunks = self._read(first, encoded, source)
                 else:
-                    for event in self._workers.events(_WAIT_SECONDS):
-                        self._take(event, waiting)
+                    due = feed(_WAIT_SECONDS)
+                    continue
+                for chunk in chunks:
+                    yield chunk
+                    if time.monotonic() > due:
+                        due = feed(0.0)
+                waiting.popleft()
+                due = feed(0.0)
         finally:
             for segment in earlier.values():
                 segment.close()
