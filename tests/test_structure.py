@@ -35,6 +35,7 @@ LAYERS = [
     ("rewrite",),
     ("safety",),
     ("stores",),
+    ("remote",),
     ("accuracy",),
     ("meaning",),
     ("arrays",),

@@ -61,12 +61,14 @@ if TYPE_CHECKING:
     from tamis.jobs.verify.job import verify
     from tamis.jobs.verify.result import Verification
     from tamis.pipeline import Pipeline
+    from tamis.remote.address import Address
     from tamis.rounding import Absolute, BitGroom, BitRound, Granular, Pack
     from tamis.xarray.encoding import Encoding, encoding
     from tamis.zfp.configuration import Config, config
 
 __all__ = [
     "Absolute",
+    "Address",
     "BitGroom",
     "BitRound",
     "Bitshuffle",
@@ -155,6 +157,7 @@ _LATE = {
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Pcodec Scaleoffset Shuffle Sperr"
     " Sz3 Szip UnknownFilter Zfp Zstd",
     "tamis.formats.registry": "open",
+    "tamis.remote.address": "Address",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
     "tamis.jobs.combine": "combine",

@@ -69,6 +69,10 @@ def _is_number(value: Any) -> bool:
 
 PATH = Kind("a path such as 'a.nc'", _is_path)
 PATHS = Kind("a path or several such as ['a.nc', 'b.nc']", lambda value: _is_path(value) or _are(value, _is_path))
+LOCATION = Kind(
+    "a path such as 'a.nc', or an address such as 's3://bucket/a.nc'",
+    lambda value: _is_path(value) or (hasattr(value, "fs") and hasattr(value, "path")),
+)
 TEXT = Kind("text", _is_text)
 BYTES = Kind("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
 NAMES = Kind("a name or several such as ['TS', '/group/*']", lambda value: _is_text(value) or _are(value, _is_text))

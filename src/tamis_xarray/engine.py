@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, DataTree
@@ -30,6 +30,8 @@ class TamisEngine(BackendEntrypoint):
     auto_complex
         Read floats whose last dimension is ``complex``, ``ri`` or ``_pfnc_complex``, of size 2, as complex numbers, as
         netCDF4 does. Complex numbers of a compound type are always read as such.
+    storage_options
+        Settings and credentials of an address such as ``s3://bucket/a.nc``; see `tamis.Address`.
     """
 
     description = "Open netCDF-4 and HDF5 files, decoded by tamis in parallel and without plugins"
@@ -55,6 +57,7 @@ class TamisEngine(BackendEntrypoint):
         threads: int | None = None,
         restore: bool = True,
         auto_complex: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Open a file or one of its groups; see `xarray.open_dataset`.
 
@@ -65,7 +68,7 @@ class TamisEngine(BackendEntrypoint):
         ParameterError
             If `phony_dims` or `threads` is neither of the above, or a file in memory is given.
         """
-        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options)
         return opened.dataset(
             "/" if group is None else group,
             mask_and_scale=mask_and_scale,
@@ -87,10 +90,11 @@ class TamisEngine(BackendEntrypoint):
         threads: int | None = None,
         restore: bool = True,
         auto_complex: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
         **decoders: Any,
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it, by path from there; parameters are those of `open_dataset`."""
-        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options)
         return opened.groups("/" if group is None else group, drop_variables=drop_variables, **decoders)
 
     def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> DataTree:
@@ -107,8 +111,15 @@ class TamisEngine(BackendEntrypoint):
         return tree
 
 
-def _open(path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> OpenFile:
+def _open(
+    path: Any,
+    phony_dims: str,
+    threads: int | None,
+    restore: bool,
+    auto_complex: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> OpenFile:
     """Open a file; tamis is imported only now."""
     from tamis.xarray.backend import OpenFile
 
-    return OpenFile(path, phony_dims, threads, restore, auto_complex)
+    return OpenFile(path, phony_dims, threads, restore, auto_complex, storage_options)

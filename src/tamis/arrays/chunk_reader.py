@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +20,14 @@ from tamis.arrays.grid import Origin, Region, origin_of
 from tamis.arrays.index import ChunkIndex, ChunkRecord, Parts, as_array
 from tamis.arrays.read_many import ManyChunks, goes_over_many, native_pipeline_of_large
 from tamis.arrays.reader import put
-from tamis.arrays.source import ByteSource, FileSource
+from tamis.arrays.source import ByteSource, FileSource, SlowSource
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.zfp.arrays import block_nbits, decode_blocks, nbytes_of, touched
 
 if TYPE_CHECKING:
+    from tamis.arrays.selection import Piece
     from tamis.pipeline import Pipeline
     from tamis.zfp.arrays import Run
 
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 # extents are powers of two: 512 MiB in chunks of 64³ take 0.80 s directly, and 0.60 s through memory that stays cached.
 _SCATTERED_AXES = 3
 _MOST_ASIDE_NBYTES = 4 << 20
+
+_WINDOWS = 2
+_WINDOW_NBYTES = 16 << 20
+_WINDOW_PIECES = 1024
 
 
 class ZfpChunks:
@@ -255,6 +262,62 @@ class ChunkReader:
         except TamisError as error:
             self.pipeline.name_filter(0, error)
             raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    @contextmanager
+    def fetched(self, pieces: Iterable[Piece], is_known: Callable[[Piece], bool]) -> Iterator[Iterator[Piece]]:
+        """Yield an iterator of pieces whose bytes a slow source fetches meanwhile, some megabytes ahead.
+
+        Pieces that are known are not fetched. The last bytes are kept until the end of the context.
+        """
+        source = self._source
+        if not isinstance(source, SlowSource):
+            yield iter(pieces)
+            return
+        entered: deque[ExitStack] = deque()
+        try:
+            yield self._fetch(source, iter(pieces), is_known, entered)
+        finally:
+            for stack in entered:
+                stack.close()
+
+    def _fetch(
+        self, source: SlowSource, pieces: Iterator[Piece], is_known: Callable[[Piece], bool], entered: deque[ExitStack]
+    ) -> Iterator[Piece]:
+        """Yield pieces, and begin to fetch those of the window after the next."""
+        waiting: deque[list[Piece]] = deque()
+        while True:
+            while len(waiting) < _WINDOWS and (window := self._window(pieces, is_known)):
+                entered.append(ExitStack())
+                entered[-1].enter_context(source.ahead([span for _, span in window if span[1]]))
+                waiting.append([piece for piece, _ in window])
+            if not waiting:
+                return
+            while len(entered) > _WINDOWS + 1:  # threads may still decode the pieces of the window before
+                entered.popleft().close()
+            yield from waiting.popleft()
+
+    def _window(
+        self, pieces: Iterator[Piece], is_known: Callable[[Piece], bool]
+    ) -> list[tuple[Piece, tuple[int, int]]]:
+        """Return the next pieces, with offset and size of the bytes that each needs."""
+        window: list[tuple[Piece, tuple[int, int]]] = []
+        nbytes = 0
+        for piece in pieces:
+            window.append((piece, (0, 0) if is_known(piece) else self._needed(piece)))
+            nbytes += window[-1][1][1]
+            if nbytes >= _WINDOW_NBYTES or len(window) == _WINDOW_PIECES:
+                break
+        return window
+
+    def _needed(self, piece: Piece) -> tuple[int, int]:
+        record = self.index.record_of(piece.origin)
+        if record is None:
+            return 0, 0
+        runs = None if piece.covers(self.extents(piece.origin)) else self.touched_blocks(piece.origin, piece.inside)
+        if runs and self._zfp is not None and self._zfp.nbits is not None:
+            start, stop = nbytes_of(runs, self._zfp.nbits)
+            return record.offset + start, max(min(stop, record.nbytes) - start, 0)
+        return record.offset, record.nbytes
 
     def extents(self, origin: Origin) -> tuple[int, ...]:
         """Return the shape of the part of a chunk that is inside the array."""

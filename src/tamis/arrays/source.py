@@ -1,12 +1,12 @@
-"""Sources of bytes: a local file, memory; later objects of a remote store."""
+"""Sources of bytes: a local file, memory; those of remote objects are in `tamis.remote`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class ByteSource(Protocol):
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several ranges of offset and size, which a remote source may ask for at once."""
+
+
+@runtime_checkable
+class SlowSource(ByteSource, Protocol):
+    """A source whose every answer takes long, but many come at once."""
+
+    def ahead(self, ranges: Iterable[tuple[int, int]]) -> AbstractContextManager[None]:
+        """Begin to fetch ranges of offset and size; inside, reads find them."""
 
 
 class Descriptor:

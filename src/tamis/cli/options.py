@@ -28,10 +28,50 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
                 param,
                 ctx,
             )
-        return value
+        from tamis.remote.address import Address, is_address
+
+        settings = {} if ctx is None else ctx.meta.get(_STORAGE, {})
+        return Address(value, **settings) if is_address(value) else value
 
 
 FILE = _FileName()
+_STORAGE = "tamis.storage_options"
+
+
+def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...] | bool) -> None:
+    """Keep the settings of remote stores for the names of files, which are read later."""
+    settings = ctx.meta.setdefault(_STORAGE, {})
+    if values is True:
+        settings["skip_signature"] = True
+    for text in values if isinstance(values, tuple) else ():
+        key, mark, value = text.partition("=")
+        if not (key and mark):
+            raise click.BadParameter(f"expected KEY=VALUE, got {text!r}", ctx, param)
+        settings[key] = value
+
+
+def remote_options(command: Command) -> Command:
+    """Add the options for files that are elsewhere."""
+    command = click.option(
+        "--anonymous",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_settings,
+        help="Read addresses such as s3://bucket/a.nc without credentials.",
+    )(command)
+    return click.option(
+        "--storage-option",
+        multiple=True,
+        metavar="KEY=VALUE",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_settings,
+        help="A setting of the store of an address, such as region=eu-west-1 or endpoint=URL; repeatable. Credentials"
+        " come from the environment.",
+    )(command)
+
+
 variables_option = click.option(
     "-v",
     "--variable",

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
@@ -272,8 +271,9 @@ def output_of_files(
 def show_stored(output: Output, target: str, resume: bool, run: Callable[..., RepackResult]) -> None:
     """Run a job that stores a file and can be interrupted by signals; print its result and leftover files."""
     from tamis.jobs.repack.resuming import interrupted, naming_leftovers
+    from tamis.remote.address import place_of
 
-    for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
+    for note in () if resume else interrupted(place_of(target), "removed, since --resume is not given"):
         output.note(note)
     with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
         result = run(progress=bar)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ParameterError
-from tamis.kinds import FLAG, PATH, checked
+from tamis.kinds import FLAG, LOCATION, MAPPING, checked
+from tamis.remote.address import located_path
 from tamis.stores.first_bytes import is_classic, is_zarr
 
 if TYPE_CHECKING:
@@ -34,16 +35,22 @@ class Format(NamedTuple):
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
 
 
-@checked(path=PATH, restore=FLAG, unpack=FLAG)
+@checked(path=LOCATION, restore=FLAG, unpack=FLAG, storage_options=MAPPING)
 def open(  # noqa: A001 - xarray and gzip also call it open
-    path: PathLike, threads: int | None = None, *, restore: bool = True, unpack: bool = False
+    path: Any,
+    threads: int | None = None,
+    *,
+    restore: bool = True,
+    unpack: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> File:
     """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
 
     Parameters
     ----------
     path
-        Path of the file, or of the folder of a Zarr store.
+        Path of the file, or of the folder of a Zarr store; or its address such as ``s3://bucket/a.nc`` (extra
+        ``tamis[remote]``), an `Address`, or a file of fsspec.
     threads
         Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
@@ -52,6 +59,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     unpack
         Return packed integers in units of the variable, by ``scale_factor`` and ``add_offset``: floats of the type of
         these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.
+    storage_options
+        Settings and credentials of an address; see `Address`.
 
     Returns
     -------
@@ -75,7 +84,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     """
     from tamis.reading.file import File  # late, like formats: few commands need it
 
-    return File(_format_of(path).open_reader, path, threads, restore, unpack)
+    place = located_path(path, storage_options)
+    return File(_format_of(place).open_reader, place, threads, restore, unpack)
 
 
 def open_store(path: PathLike) -> Store:
@@ -86,7 +96,8 @@ def open_store(path: PathLike) -> Store:
     FileError
         If there is nothing, or tamis does not read its format.
     """
-    return _format_of(path).open_store(os.fsdecode(path))
+    place = located_path(path)
+    return _format_of(place).open_store(place)
 
 
 def target_form(target: Path, **options: Any) -> TargetForm:

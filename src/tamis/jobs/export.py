@@ -16,6 +16,7 @@ from tamis.formats.registry import open_store
 from tamis.formatting import printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
+from tamis.remote.address import Address, located_path, place_of
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
 
@@ -235,16 +236,16 @@ def _references(
 
     parts = []
     for path in paths:
-        if is_zarr(path):
+        if is_zarr(located_path(path)):
             raise FileError(f"{os.fsdecode(path)}: expected a file, got a Zarr store, which needs no references").at(
                 path=path
             )
         store = stack.enter_context(open_store(path))
-        address = (
-            Path(os.fsdecode(path)).absolute().as_uri()
-            if url is None
-            else f"{url.rstrip('/')}/{quote(Path(os.fsdecode(path)).name)}"
-        )
+        place = place_of(path)
+        if url is not None:
+            address = f"{url.rstrip('/')}/{quote(place.name)}"
+        else:
+            address = str(place) if isinstance(place, Address) else place.absolute().as_uri()
         parts.append(references_of(store, store.model, address, drop))
     return parts[0] if concat is None else joined(parts, concat)
 

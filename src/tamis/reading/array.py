@@ -71,17 +71,21 @@ class SelectedChunks:
         else:
             pieces = selection.pieces(steps)
         together = max(1, _TASK_NBYTES // self.source.chunk.nbytes)
-        # Work that is mostly Python stays in this thread: others would wait for the interpreter's lock.
-        large = (piece for piece in pieces if not self._place_light(piece, out))
-        tasks = iter(lambda: list(itertools.islice(large, together)), [])
 
         def place(group: list[Piece]) -> None:
             for piece in group:
                 self._place_decoded(piece, out)
 
-        with closing(ordered_map(place, tasks, threads)) as placed:
-            for _ in placed:
-                pass
+        with self.source.fetched(pieces, self._is_cached) as fetched:
+            # Work that is mostly Python stays in this thread: others would wait for the interpreter's lock.
+            large = (piece for piece in fetched if not self._place_light(piece, out))
+            tasks = iter(lambda: list(itertools.islice(large, together)), [])
+            with closing(ordered_map(place, tasks, threads)) as placed:
+                for _ in placed:
+                    pass
+
+    def _is_cached(self, piece: Piece) -> bool:
+        return self.cache.get((self.name, piece.origin)) is not None
 
     def _stored_pieces(self, part: Region) -> Iterator[Piece]:
         """Yield the pieces of a region in stored chunks, if few of many are stored."""

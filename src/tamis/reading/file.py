@@ -16,6 +16,7 @@ from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError
 from tamis.formatting import printable
 from tamis.reading.array import Array, reopened, unpacked
+from tamis.remote.address import Address, absolute
 from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
@@ -163,10 +164,9 @@ class File(Group):
     ) -> None:
         self._opens, self._asked_threads, self.restore, self.unpack = opens, threads, restore, unpack
         self.threads, self.name = checked_threads(threads), "/"
-        self.path = os.path.abspath(os.fsdecode(path))
+        self.path = absolute(path)
         self._opened: Reader | None = opens(self.path)
-        status, is_folder = os.stat(self.path), os.path.isdir(self.path)
-        self.identity = (self.path, status.st_size, time.time_ns() if is_folder else status.st_mtime_ns)
+        self.identity = self._identity()
         self.cache = ChunkCache()
         self._sources: dict[str, ChunkReader] = {}
         self._lock = threading.Lock()
@@ -188,6 +188,12 @@ class File(Group):
         if opened is None:
             raise self._closed_error()
         return opened
+
+    def _identity(self) -> tuple[str, int, int]:
+        if isinstance(self.path, Address) or os.path.isdir(self.path):
+            return self.path, 0, time.time_ns()
+        status = os.stat(self.path)
+        return self.path, status.st_size, status.st_mtime_ns
 
     def data_model(self, phony_dims: str = "sort") -> DataModel:
         """Return the file in netCDF's data model: variables with named dimensions, in groups.

@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 import deflate
 
 from tamis.arrays.source import opened
+from tamis.remote.address import Address
 
 _AT_ONCE_NBYTES = 1 << 20
 _MANY_FILES = 64
@@ -58,7 +59,11 @@ class Identity(NamedTuple):
 
 
 def nbytes_of(path: str | os.PathLike[str]) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder; 0 for a folder on a server that cannot list."""
+    if isinstance(path, Address):
+        from tamis.remote.file import nbytes_below  # late: most files are here
+
+        return nbytes_below(path)
     return sum(status.st_size for status in statuses_of(path) if not stat.S_ISDIR(status.st_mode))
 
 

@@ -7,9 +7,14 @@ import string
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tamis.errors import FileError
 from tamis.formatting import shortened
+from tamis.remote.address import Address
+
+if TYPE_CHECKING:
+    from tamis.remote.file import RemoteFile
 
 FORMATS = "an HDF5, netCDF-4 or netCDF classic file, or a Zarr store"
 """The formats that tamis reads."""
@@ -92,6 +97,11 @@ _TEXT_SIGNATURES = (
 
 def is_classic(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a netCDF classic file; False if it cannot be read."""
+    if isinstance(path, Address):
+        try:
+            return _remote_head(path)[:4] in _CLASSIC_HEADS
+        except FileError:
+            return False
     place = Path(os.fsdecode(path))
     try:
         if not place.is_file():  # a pipe would block
@@ -105,6 +115,8 @@ def is_classic(path: str | os.PathLike[str]) -> bool:
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a folder with Zarr metadata."""
+    if isinstance(path, Address):
+        return _is_remote_zarr(path)
     try:
         return os.path.isdir(path) and any(os.path.isfile(os.path.join(path, name)) for name in _ZARR_METADATA)
     except (OSError, ValueError):
@@ -118,6 +130,45 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return "Zarr" if is_zarr(path) else "HDF5" if is_read(path) else ""
 
 
+_opened: dict[tuple[str, str], RemoteFile] = {}
+"""Remote files that were opened to see what they are; whoever opens one next takes it, without another request."""
+
+
+def opened_remote(address: Address) -> RemoteFile:
+    """Open a file that is elsewhere, or take the one that was opened to look at it."""
+    from tamis.remote.file import RemoteFile  # late: most files are here
+
+    return _opened.pop(_key(address), None) or RemoteFile(address)
+
+
+def _key(address: Address) -> tuple[str, str]:
+    return address.url, repr((address.store, *sorted(address.options.items())))
+
+
+def _remote_head(address: Address) -> bytes:
+    """Return the first bytes of a file that is elsewhere, and keep it open for who opens it next."""
+    remote = opened_remote(address)
+    _opened.clear()
+    _opened[_key(address)] = remote
+    return remote.head
+
+
+def _is_remote_zarr(address: Address) -> bool:
+    """Return whether an address has Zarr metadata below it; asked first if its name says so."""
+    from tamis.remote.file import exists
+
+    if address.name.endswith(".zarr") or address.endswith("/"):
+        return any(exists(address / name) for name in _ZARR_METADATA)
+    try:
+        _remote_head(address)
+    except FileError as error:
+        is_absent = getattr(error, "status", 0) == 404
+        if is_absent and any(exists(address / name) for name in _ZARR_METADATA):
+            return True
+        raise
+    return False
+
+
 def is_read(path: str | os.PathLike[str]) -> bool:
     """Return whether tamis reads files and folders of this kind; they may still be damaged.
 
@@ -126,6 +177,8 @@ def is_read(path: str | os.PathLike[str]) -> bool:
     OSError
         If the file cannot be read.
     """
+    if isinstance(path, Address):
+        return _remote_head(path).startswith((_HDF5_HEAD, *_CLASSIC_HEADS))
     if not os.path.isfile(path):  # a pipe would block
         os.stat(path)
         return is_zarr(path)
@@ -151,13 +204,19 @@ def _reads(stream: FileIO, offset: int) -> bytes | None:
 
 def kind_of(path: str | os.PathLike[str]) -> str:
     """Return what is at a path and, after a colon, what to do; for messages about files that tamis does not read."""
+    if isinstance(path, Address):
+        return _head_kind(_remote_head(path)[:_HEAD_NBYTES])
     place = Path(os.fsdecode(path))
     if place.is_dir():
         return _folder_kind(place)
     if not place.is_file():
         return "a device or pipe: copy it to a file first"
     with place.open("rb") as stream:
-        head = stream.read(_HEAD_NBYTES)
+        return _head_kind(stream.read(_HEAD_NBYTES))
+
+
+def _head_kind(head: bytes) -> str:
+    """Return what begins with these bytes and, after a colon, what to do."""
     if not head:
         return "an empty file: copy or download it again"
     if not any(head):

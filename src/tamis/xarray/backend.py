@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from xarray.backends.locks import HDF5_LOCK
 from xarray.core import indexing
 
 from tamis import meaning
-from tamis.errors import ParameterError
-from tamis.kinds import FLAG, NAMES, TEXT, WHOLE, checked
+from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
+from tamis.remote.address import Address, located_path
 from tamis.xarray.filter_encoding import filter_encoding
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LazyArray(BackendArray):
             if prepared is not None and prepared.file is file:
                 values = prepared.array[key]
                 return values.copy() if self._is_small else self._with_objects(values)
-            with HDF5_LOCK:
+            with _lock_of(file.path):
                 values = file.reader.small_values(self._path) if self._is_small else None
                 if values is not None and values.dtype == self.dtype:
                     self._prepared = _Prepared(file, values.view(np.dtype(values.dtype.str)))
@@ -242,21 +243,37 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
     return registry.open(path, threads, restore=restore)
 
 
+def _lock_of(path: str) -> AbstractContextManager[Any]:
+    """Return HDF5's lock in xarray; none for a file that is elsewhere, because others would wait for its server."""
+    return nullcontext() if isinstance(path, Address) else HDF5_LOCK
+
+
 class OpenFile:
     """A newly opened file whose groups become datasets."""
 
-    @checked(phony_dims=TEXT, threads=WHOLE.or_none(), restore=FLAG, auto_complex=FLAG)
-    def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> None:
-        if not isinstance(path, (str, os.PathLike)) or "://" in os.fspath(path):
-            raise ParameterError(
-                f"expected the path of a file on this machine, got {path!r}: engine='h5netcdf' opens files in memory"
-                " and remote ones"
-            )
+    @checked(
+        path=LOCATION,
+        phony_dims=TEXT,
+        threads=WHOLE.or_none(),
+        restore=FLAG,
+        auto_complex=FLAG,
+        storage_options=MAPPING,
+    )
+    def __init__(
+        self,
+        path: Any,
+        phony_dims: str,
+        threads: int | None,
+        restore: bool,
+        auto_complex: bool,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self._auto_complex = auto_complex
-        self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        place = located_path(path, storage_options)
+        self._path = place if isinstance(place, Address) else os.path.abspath(os.path.expanduser(place))
         self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
         try:
-            with HDF5_LOCK:
+            with _lock_of(self._path):
                 self._model = self._manager.acquire(needs_lock=False).data_model(phony_dims)
         except Exception:
             self._manager.close()
@@ -266,7 +283,7 @@ class OpenFile:
         """Return the dataset of a group."""
         try:
             _check(path, decoders)
-            with HDF5_LOCK:
+            with _lock_of(self._path):
                 group = self._model.group(path)
             masked = bool(decoders.get("mask_and_scale", True))
             store = FileStore(self._path, self._manager, group, self._auto_complex, masked)
@@ -279,7 +296,7 @@ class OpenFile:
         """Return the datasets of a group and of all groups in it, by path from the first."""
         try:
             _check(path, decoders)
-            with HDF5_LOCK:
+            with _lock_of(self._path):
                 paths = self._model.group_paths(path)
         except Exception:
             self._manager.close()

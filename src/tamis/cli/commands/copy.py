@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import POLICIES, drops_to_paste
-from tamis.cli.options import FILE, output_options, threads_option
+from tamis.cli.options import FILE, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @output_options
 @_refused_options
+@remote_options
 def command(
     source: str,
     target: str,

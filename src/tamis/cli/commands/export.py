@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import tamis
-from tamis.cli.options import FILE, json_option, quiet_option
+from tamis.cli.options import FILE, json_option, quiet_option, remote_options
 from tamis.cli.output import Output
 
 KINDS = ("kerchunk", "icechunk", "zarr-manifest")
@@ -26,6 +26,7 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 @click.option("--overwrite", is_flag=True, help="Replace an existing JSON file.")
 @quiet_option
 @json_option
+@remote_options
 def command(
     files: tuple[str, ...],
     kind: str,

@@ -9,7 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED
-from tamis.cli.options import FILE, files_of, json_option, variables_option
+from tamis.cli.options import FILE, files_of, json_option, remote_options, variables_option
 from tamis.cli.output import Output, print_arguments, show
 from tamis.errors import TamisError
 
@@ -33,6 +33,7 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
 @click.option("--cdl", is_flag=True, help="Print the header as CDL, like ncdump -hs, with the filters as stored.")
 @click.option("--html", "page", metavar="FILE", type=FILE, help="Write a page about one file: what takes its space.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing page of --html.")
+@remote_options
 def command(
     files: tuple[str, ...],
     variables: tuple[str, ...],

@@ -8,7 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import FILE, by_name, files_of, output_options
+from tamis.cli.options import FILE, by_name, files_of, output_options, remote_options
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 
@@ -110,6 +110,7 @@ _SAMPLE = "16MB"
 )
 @click.option("--overwrite", is_flag=True, help="Replace the recipe (-o) and the picture (--plot) if they exist.")
 @output_options
+@remote_options
 def command(
     files: tuple[str, ...],
     wants: tuple[str, ...],

@@ -12,7 +12,7 @@ import click
 
 import tamis
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths
-from tamis.cli.options import FILE, by_name, output_options, threads_option
+from tamis.cli.options import FILE, by_name, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 
@@ -121,6 +121,7 @@ POLICIES = ("exact", "companion", "refuse")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options
 @output_options
+@remote_options
 def command(
     paths: tuple[str, ...],
     recipes: tuple[str, ...],

@@ -9,7 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
-from tamis.cli.options import FILE, by_name, is_folder, output_options, threads_option, variables_option
+from tamis.cli.options import FILE, by_name, is_folder, output_options, remote_options, threads_option, variables_option
 from tamis.cli.output import output_of_files
 
 
@@ -34,6 +34,7 @@ from tamis.cli.output import output_of_files
 @threads_option
 @variables_option
 @output_options
+@remote_options
 def command(
     source: str,
     target: str,

@@ -17,9 +17,10 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.classic.header import CHAR, ClassicVariable, read_header
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
 from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
-from tamis.stores.first_bytes import CLASSIC_KINDS
+from tamis.stores.first_bytes import CLASSIC_KINDS, opened_remote
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
@@ -167,7 +168,11 @@ class ClassicStore(ListedStore[ClassicArray]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
         try:
-            self._source = FileSource(Descriptor(os.open(self.path, os.O_RDONLY)))
+            self._source: ByteSource = (
+                opened_remote(self.path)
+                if isinstance(self.path, Address)
+                else FileSource(Descriptor(os.open(self.path, os.O_RDONLY)))
+            )
             self.classic_header = read_header(self._source, self.path)
         except FileError:
             raise

@@ -21,7 +21,7 @@ from tamis.filters.zfp import is_stored
 from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_values
 from tamis.formats.hdf5.lib.datatypes import type_words
-from tamis.formats.hdf5.lib.files import address_nbytes, filename_of, is_read_only
+from tamis.formats.hdf5.lib.files import address_nbytes, filename_of, is_read_only, remote_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import Form, QuickFacts, listed_pipeline, quick_facts
@@ -412,8 +412,16 @@ class DatasetFacts(DescribedArray):
 
     @cached_property
     def problem(self) -> str:
-        """A contradiction between stored parameters of zfp and the dataset; empty if there is none."""
+        """A contradiction between stored parameters of zfp and the dataset, or values elsewhere; empty if none."""
+        if self.layout in ELSEWHERE and remote_of(self.file) is not None and self._is_in_other_files():
+            # HDF5 would open them as the same bytes, because h5py's driver has no names.
+            return "its values are in other files, which are not read for a file that is elsewhere: download them all"
         return _zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)
+
+    def _is_in_other_files(self) -> bool:
+        plist = self.creation_list
+        names = (plist.get_virtual_filename(index) for index in range(plist.get_virtual_count()))
+        return self.layout != "virtual" or any(name != "." for name in names)
 
 
 def _remember(kept: dict[Any, dict[str, Any]], key: Any, facts: dict[str, Any]) -> None:

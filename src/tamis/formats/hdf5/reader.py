@@ -177,7 +177,7 @@ class DatasetArray(Array):
 
     def _by_h5py(self, key: Any) -> Any:
         with reading(self._file.path, dataset=self.name):
-            if self.chunks and self._array.problem:
+            if self._array.problem:
                 raise FileError(f"{self._place}: {self._array.problem}")
             # Not cached, because another object of the file may write.
             empty = Hdf5Array.of(self._dataset).is_unreadable_empty

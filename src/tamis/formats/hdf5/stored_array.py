@@ -18,7 +18,6 @@ from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, ValuesReader
-from tamis.arrays.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
@@ -27,12 +26,13 @@ from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
 from tamis.formats.hdf5.lib.files import (
-    descriptor_of,
     filename_of,
     first_offset,
     has_tree_indexes,
     is_plain,
     is_read_only,
+    remote_of,
+    source_of,
 )
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
@@ -286,7 +286,7 @@ class Hdf5Array(DatasetFacts):
     @property
     def absent_files(self) -> tuple[str, ...]:
         """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
-        if self.layout not in ELSEWHERE:
+        if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
             return ()
         from tamis.formats.hdf5.tree.other_files import absent_sources  # late: few arrays have their values there
 
@@ -309,7 +309,7 @@ class Hdf5Array(DatasetFacts):
         HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
         dataset.
         """
-        if self.layout == "virtual":
+        if self.layout == "virtual" and not self.problem:
             from tamis.formats.hdf5.tree.other_files import unreadable_source
 
             if absent := unreadable_source(self.dataset, filename_of(self.file)):
@@ -368,6 +368,8 @@ class Hdf5Array(DatasetFacts):
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
         self._flush()
+        if (remote := remote_of(self.file)) is not None:
+            remote.prefetch_index(self.address)
         index = self.chunk_index()
         if self.number_type is not None:
             chunk = self.chunk
@@ -377,7 +379,7 @@ class Hdf5Array(DatasetFacts):
             fill = self._fill_bytes(chunk, index)
         place, source, filtered = (
             (self.filename, self.path),
-            FileSource(descriptor_of(self.file)),
+            source_of(self.file),
             self.partial_filtered,
         )
         return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=filtered)
@@ -432,7 +434,7 @@ class Hdf5Array(DatasetFacts):
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
-                source, read_scattered = FileSource(descriptor_of(self.file)), LibraryReader(self).read
+                source, read_scattered = source_of(self.file), LibraryReader(self).read
                 place = self.label, self.shape, self.number_type, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
             self.check_readable()

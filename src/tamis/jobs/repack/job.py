@@ -30,6 +30,7 @@ from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, ReadSurvey, Surve
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
+from tamis.remote.address import Address, place_of
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import reading
 
@@ -211,8 +212,19 @@ def run_repack(
     pool: Pool | None = None,
 ) -> RepackResult:
     """Do as `repack` does."""
+    if isinstance(place := place_of(target), Address):
+        from tamis.jobs.repack.upload import repack_to_address  # late: most targets are here
+
+        quiet: Progress = progress or (lambda *_: None)
+        return repack_to_address(
+            place_of(source),
+            place,
+            options,
+            quiet,
+            lambda staged, asked: run_repack(source, staged, asked, progress, adapt, pool),
+        )
     began = time.perf_counter()
-    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)
     done = _Done()
     with (
@@ -281,7 +293,8 @@ def run_preview(
     source: str | os.PathLike[str], target: str | os.PathLike[str], options: RepackOptions, adapt: Adapt | None = None
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
-    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    source, place = place_of(source), place_of(target)
+    target = Path(place.name) if isinstance(place, Address) else place
     with open_store(source) as store, reading(source):
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
@@ -301,7 +314,7 @@ def run_preview(
                 with Resuming(transaction, source, planning.plans, resume=True) as resuming:
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
-    return RepackPreview(os.fspath(source), os.fspath(target), datasets, tuple(notes))
+    return RepackPreview(os.fspath(source), os.fspath(place), datasets, tuple(notes))
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
@@ -334,7 +347,7 @@ def _run(
     pool: Pool | None,
 ) -> _Done:
     """Write, verify and commit the target."""
-    source = Path(store.path)
+    source = place_of(store.path)
     with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
         arguments = store, planning, transaction, resuming, report, options

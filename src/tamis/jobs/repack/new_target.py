@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import deflate
 import numpy as np
 
 from tamis.accuracy.fields import FIELD_WORDS
@@ -25,6 +26,7 @@ from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.packed_array import in_units_of, marks_of, unpacked, unpacked_type
 from tamis.rewrite.prove import Verified, reached_while_writing, verify, verify_copied, verify_kept
@@ -50,17 +52,36 @@ if TYPE_CHECKING:
 
 def growth_of(store: Store, transaction: Transaction) -> str:
     """Return how a classic file has grown in a written target; empty if it has not, or for another target."""
-    if not (is_classic(store.path) and transaction.path.is_file()):
+    if not (transaction.path.is_file() and is_classic(store.path)):
         return ""
-    before, after = nbytes_of(store.path), nbytes_of(transaction.path)
+    before, after = store.nbytes, nbytes_of(transaction.path)
     return f"{size_text(after)} instead of {size_text(before)}" if after > before else ""
+
+
+def _copied(path: str, copy: Path) -> tuple[int, int]:
+    """Copy a file, and return size and checksum of what was read."""
+    if not isinstance(path, Address):
+        shutil.copyfile(path, copy)
+        return size_and_checksum(Path(path))
+    from tamis.remote.file import RemoteFile  # late: most files are here
+
+    source, checksum = RemoteFile(path), 0
+    with copy.open("wb") as file:
+        for begin in range(0, source.nbytes, _COPIED_NBYTES):
+            data = source.read(begin, _COPIED_NBYTES)
+            checksum = deflate.crc32(data, checksum)
+            file.write(data)
+    return source.nbytes, checksum
+
+
+_COPIED_NBYTES = 8 << 20
 
 
 def copy_as_it_is(store: Store, transaction: Transaction) -> None:
     """Replace a written target by the bytes of its source."""
-    shutil.copyfile(store.path, transaction.path)
+    copied = _copied(store.path, transaction.path)
     transaction.begin_sync()
-    if transaction.finish_sync() != size_and_checksum(Path(store.path)):
+    if transaction.finish_sync() != copied:
         raise BoundError(
             f"{transaction.target}: expected the bytes of {store.path}, found different ones: run it again"
         ).at(path=transaction.target)

@@ -25,6 +25,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
+from tamis.remote.address import Address
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
 from tamis.rewrite.surveys import count_missing
@@ -65,9 +66,9 @@ class Record:
     elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, planning: Planning, options: RepackOptions) -> Record:
+    def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
         """Return the record of a planned run."""
-        place = _checksum([os.path.realpath(source)])
+        place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
         choices = [options.missing, str(planning.form or ""), "history" if options.history else ""]
         choices.append("keep classic" if options.keep_classic else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
@@ -129,13 +130,17 @@ class Earlier:
 
 
 def check_target(
-    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
+    transaction: Transaction,
+    source: Path | Address,
+    record: Record,
+    plans: Mapping[str, Rewrite],
+    options: RepackOptions,
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
     target = transaction.target
     if not target.exists():
         return None
-    if target.samefile(source):
+    if not isinstance(source, Address) and target.samefile(source):
         raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
     earlier = look_at(target, source, record, plans, options) if options.resume else None
     if earlier is not None and earlier.ours:
@@ -148,7 +153,7 @@ def check_target(
 
 
 def look_at(
-    target: Path, source: Path, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
+    target: Path, source: Path | Address, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
 ) -> Earlier:
     """Compare the record of a target with that of this run."""
     old = Record.read(target)
@@ -175,7 +180,7 @@ def look_at(
     return Earlier(False, True, f"{what} since it was made")
 
 
-def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], options: RepackOptions) -> Earlier:
+def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite], options: RepackOptions) -> Earlier:
     """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify.job import verify
 
@@ -254,7 +259,9 @@ class Resuming:
     Until it is closed, leftovers are locked, so that no other run uses or removes them.
     """
 
-    def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Rewrite], *, resume: bool) -> None:
+    def __init__(
+        self, transaction: Transaction, source: Path | Address, plans: Mapping[str, Rewrite], *, resume: bool
+    ) -> None:
         self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
@@ -364,7 +371,7 @@ class Resuming:
         if not self._left and self._leftover is not None and self._journal is not None and self._journal.usable:
             self._leftover.remove()  # if that fails, `finish` tries again
 
-    def _choose(self, source: Path) -> None:
+    def _choose(self, source: Path | Address) -> None:
         """Choose the leftover with the most chunks that this run can use."""
         candidates = [leftover for leftover in self._dead if leftover.total()]
         if not candidates:
@@ -400,8 +407,10 @@ def remove_leftovers(transaction: Transaction) -> list[str]:
     return notes
 
 
-def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
+def interrupted(target: Path | Address, then: str = "--resume continues it") -> list[str]:
     """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
+    if isinstance(target, Address):
+        return []
     try:
         leftovers = find_leftovers(target_form(target).begin(target).target_path)
     except TamisError:
@@ -427,7 +436,7 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
         raise
 
 
-def _run(source: Path, plans: Collection[Rewrite]) -> Run:
+def _run(source: Path | Address, plans: Collection[Rewrite]) -> Run:
     entries: dict[str, dict[str, str]] = {}
     by_model: dict[int, dict[str, str]] = {}
     for plan in plans:

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from tamis.arrays.gather import block_shape, cut, whole
 from tamis.arrays.grid import Region, origin_of, shape_of
 from tamis.arrays.index import ChunkIndex, as_array
-from tamis.arrays.source import FileSource
 from tamis.errors import FileError, located
 from tamis.formats.hdf5.lib.datatypes import memory_type
-from tamis.formats.hdf5.lib.files import descriptor_of, filename_of, is_plain
+from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
 from tamis.formats.hdf5.lib.references import Place, has_references, sequence_at, values_in_memory
 from tamis.formats.hdf5.library_reader import read_bytes, selected
 from tamis.formats.hdf5.tree.walk import info_at
@@ -31,6 +30,7 @@ from tamis.stores.protocols import Unequal
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
+    from tamis.arrays.source import ByteSource
     from tamis.formats.hdf5.stored_array import Hdf5Array
     from tamis.formats.hdf5.tree.walk import Contents
 
@@ -225,7 +225,7 @@ def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
     tables = [(as_array(index.numbers), index.sizes, index.masks) for index in (before, after)]
     if not all(map(np.array_equal, *tables)):
         return False
-    files = [FileSource(descriptor_of(array.file)) for array in both]
+    files = [source_of(array.file) for array in both]
     places = zip(before.offsets.tolist(), after.offsets.tolist(), before.sizes.tolist(), strict=True)
     return all(_same_bytes(files, offsets, nbytes) for *offsets, nbytes in places)
 
@@ -236,7 +236,7 @@ def _index(array: Hdf5Array) -> ChunkIndex:
         return array.chunk_index()
 
 
-def _same_bytes(files: list[FileSource], offsets: list[int], nbytes: int) -> bool:
+def _same_bytes(files: list[ByteSource], offsets: list[int], nbytes: int) -> bool:
     """Compare two chunks part by part: their sizes come from the files, and may be wrong."""
     for at in range(0, nbytes, _PART_NBYTES):
         count = min(_PART_NBYTES, nbytes - at)

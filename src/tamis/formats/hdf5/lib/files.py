@@ -9,27 +9,36 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import h5py
-from h5py import h5d, h5f, h5o, h5p, h5s, h5t
+from h5py import h5d, h5f, h5fd, h5o, h5p, h5s, h5t
 
-from tamis.arrays.source import Descriptor
+from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.filters._plugin_client import filter_class
 from tamis.formats.hdf5.lib import calls
-from tamis.stores.first_bytes import FORMATS, kind_of
+from tamis.remote.address import Address
+from tamis.stores.first_bytes import FORMATS, kind_of, opened_remote
+
+if TYPE_CHECKING:
+    from tamis.remote.metadata import MetadataFile
 
 T = TypeVar("T")
 
 _FACTS = "_tamis_facts"
 """Attribute of h5py's file objects with the facts."""
 
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
 _NEW_SUPERBLOCK = 3
 """Version of the superblock that HDF5 1.10 writes when it may use its newest formats."""
 
 _descriptors: weakref.WeakValueDictionary[tuple[int, int], Descriptor] = weakref.WeakValueDictionary()
 """Descriptors by device and inode: all datasets of a file share one."""
+
+_remote: weakref.WeakValueDictionary[int, MetadataFile] = weakref.WeakValueDictionary()
+"""Remote files by HDF5's identifier, as long as HDF5 has them open."""
 
 
 def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -61,8 +70,19 @@ def filename_of(file: h5py.File) -> str:
 
 @once
 def is_plain(file: h5py.File) -> bool:
-    """Return whether a file is one ordinary file, which can be read without HDF5."""
-    return driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file()
+    """Return whether a file is one ordinary file, here or elsewhere, which can be read without HDF5."""
+    return remote_of(file) is not None or (driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file())
+
+
+def remote_of(file: h5py.File) -> MetadataFile | None:
+    """Return what libhdf5 reads of a file that is elsewhere; None for a local one."""
+    return _remote.get(file.id.id) if _remote and driver_of(file) == "fileobj" else None
+
+
+def source_of(file: h5py.File) -> ByteSource:
+    """Return the bytes of an ordinary file, to read from it without HDF5."""
+    remote = remote_of(file)
+    return FileSource(descriptor_of(file)) if remote is None else remote.remote
 
 
 @once
@@ -97,7 +117,7 @@ def has_tree_indexes(file: h5py.File) -> bool:
 
 
 def descriptor_of(file: h5py.File) -> Descriptor:
-    """Return a descriptor of a file, to read from it without HDF5."""
+    """Return a descriptor of a local file, to read from it without HDF5."""
     # A duplicate of HDF5's descriptor leads to its file even if another file has the name now.
     own = driver_of(file) == "sec2"
     number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
@@ -168,6 +188,8 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     chunk in memory (HDF5 2.0). A file that is open in this process already is therefore opened by another driver, with
     which HDF5 shares nothing.
     """
+    if isinstance(path, Address):
+        return _open_remote(path)
     place = Path(os.fsdecode(path))
     try:
         os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
@@ -193,6 +215,26 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     except Exception as error:  # h5py raises many kinds
         advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
+
+
+def _open_remote(address: Address) -> h5py.File:
+    """Open a file that is elsewhere."""
+    from tamis.remote.metadata import open_metadata  # late: most files are here
+
+    remote = opened_remote(address)
+    if not any(remote.head[at : at + 8] == _SIGNATURE for at in (0, 512, 1024, 2048, 4096, 8192)):
+        raise FileError(f"{address}: expected {FORMATS}, got {kind_of(address)}").at(path=address)
+    metadata = open_metadata(remote)
+    fapl = access_list(keeps_chunks=False)
+    fapl.set_fileobj_driver(h5fd.fileobj_driver, metadata)
+    try:
+        file = h5f.open(address.encode(), h5f.ACC_RDONLY, fapl)
+    except Exception as error:  # h5py raises many kinds
+        if metadata.error is not None:
+            raise metadata.error from None
+        raise FileError(f"{address}: cannot be opened as HDF5: {error}").at(path=address) from error
+    _remote[file.id] = metadata
+    return SourceFile(file)
 
 
 def writers_of(file: h5f.FileID) -> list[h5f.FileID]:

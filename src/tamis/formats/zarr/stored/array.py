@@ -20,7 +20,14 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.attributes import Types, known_forms, known_types, netcdf_attributes
-from tamis.formats.zarr.stored.chunk_files import ChunkFiles, FolderSource, Places, ShardForm, places_in_shards
+from tamis.formats.zarr.stored.chunk_files import (
+    MOST_ASKED,
+    ChunkFiles,
+    FolderSource,
+    Places,
+    ShardForm,
+    places_in_shards,
+)
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
 from tamis.meaning.companions import (
     ANCILLARY,
@@ -34,6 +41,7 @@ from tamis.meaning.companions import (
 )
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound
 from tamis.stores.protocols import PartByPart, StoredArray
@@ -41,6 +49,7 @@ from tamis.stores.protocols import PartByPart, StoredArray
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
+    from tamis.remote.file import RemoteObjects
 
 
 class ZarrReader:
@@ -155,7 +164,9 @@ class ZarrArray(PartByPart, DescribedArray):
         self.path, self.label, self.address = path, f"{store_path}: {path}", number
         self.array, self.dimensions = array, dimensions
         self.stored_attributes: Mapping[str, Any] = array.metadata.attributes  # as in JSON
-        self.folder = Path(store_path, path.strip("/"))
+        self.folder: Path | Address = (
+            store_path / path.strip("/") if isinstance(store_path, Address) else Path(store_path, path.strip("/"))
+        )
         self.shape = self.maxshape = tuple(map(int, array.shape))
         # Of the inner chunks, if a file holds several; None for an array without axes
         self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks) if self.shape else None
@@ -365,7 +376,18 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def can_read_chunks(self) -> bool:
         """True if tamis decodes the chunks without zarr-python."""
-        return self.filters is not None and not self.pipeline.missing()
+        return self.filters is not None and not self.pipeline.missing() and self._can_be_listed
+
+    @cached_property
+    def _can_be_listed(self) -> bool:
+        """True unless the array is on a server that cannot list its many chunks."""
+        if not isinstance(self.folder, Address):
+            return True
+        from tamis.remote.file import can_list  # late: most files are here
+
+        if can_list(self.folder):
+            return True
+        return math.prod(self._chunk_files.counts) <= MOST_ASKED
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
@@ -379,8 +401,10 @@ class ZarrArray(PartByPart, DescribedArray):
         filters = self.filters
         if filters is not None and filters.marked is not None:
             masks[:] = filters.marked.mask
-            for i, number in enumerate(numbers.tolist()):
-                head = source.read(int(starts[i]), min(_MARK_NBYTES, int(sizes[i])))
+            heads = source.read_many(
+                (start, min(_MARK_NBYTES, size)) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+            )
+            for i, (number, head) in enumerate(zip(numbers.tolist(), heads, strict=True)):
                 if (mask := self._marked_mask(head, number)) is not None:
                     starts[i] += _MARK_NBYTES
                     sizes[i] -= _MARK_NBYTES
@@ -392,11 +416,11 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def _places(self, starts: NDArray[np.int64]) -> Places:
         """Return where chunks are; `starts` has where their files are."""
-        numbers, sizes = self._files
         if self._shard_form is None:
+            numbers, sizes = self._files
             return numbers, starts.copy(), sizes.copy()
         grids = self.grid, Grid(self.shape, tuple(self.array.shards))
-        return places_in_shards(self._shard_form, grids, (numbers, starts), self._path_of)
+        return places_in_shards(self._shard_form, grids, self._files, self._source, self._path_of)
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
         """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
@@ -423,19 +447,23 @@ class ZarrArray(PartByPart, DescribedArray):
         return self._chunk_files.listed()
 
     @cached_property
-    def _source(self) -> FolderSource:
-        return FolderSource(self._files[1], self._path_of)
+    def _source(self) -> FolderSource | RemoteObjects:
+        if isinstance(self.folder, Address):
+            from tamis.remote.file import RemoteObjects  # late: most files are here
+
+            return RemoteObjects(self.folder, self._files[1], self._path_of)  # type: ignore[arg-type]  # addresses
+        return FolderSource(self._files[1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property
     def _chunk_files(self) -> ChunkFiles:
         grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
 
-    def chunk_paths(self) -> list[Path]:
+    def chunk_paths(self) -> list[Path | Address]:
         """Return the paths of the files that hold chunks."""
         return [self._path_of(row) for row in range(len(self._files[0]))]
 
-    def _path_of(self, row: int) -> Path:
+    def _path_of(self, row: int) -> Path | Address:
         return self._chunk_files.path_of(int(self._files[0][row]))
 
     def parts(self, grid: Grid) -> Parts:

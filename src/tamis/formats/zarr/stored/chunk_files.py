@@ -1,4 +1,4 @@
-"""The chunk files of a Zarr array in a local folder."""
+"""The chunk files of a Zarr array in a folder, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
+from tamis.remote.address import Address
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
+    from tamis.remote.file import RemoteObjects
 
 Json = dict[str, Any]
 
@@ -47,13 +49,16 @@ class ShardForm:
             return None
         return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", len(of_index) > 1)
 
-    def entries(self, path: Path, count: int) -> NDArray[np.uint64]:
-        """Return offset and size of each chunk of a file, read from its index."""
+    def place_of_index(self, count: int, begin: int, size: int) -> tuple[int, int]:
+        """Return where the index for so many chunks is in a file that begins at an offset: offset and size."""
         nbytes = count * _ENTRY_NBYTES + (_CHECKSUM_NBYTES if self.has_checksum else 0)
-        _, size = read_part(path, 0)
+        return begin + (max(size - nbytes, 0) if self.at_end else 0), nbytes
+
+    def entries(self, path: Path | Address, data: bytes, size: int, count: int) -> NDArray[np.uint64]:
+        """Return offset and size of each chunk of a file of so many bytes, from the bytes of its index."""
+        _, nbytes = self.place_of_index(count, 0, size)
         if nbytes > size:
             raise _damage(path, f"expected an index of {nbytes} bytes for {count} chunks, found a file of {size} bytes")
-        data, _ = read_part(path, nbytes, size - nbytes if self.at_end else 0)
         if self.has_checksum:
             data, checksum = data[:-_CHECKSUM_NBYTES], int.from_bytes(data[-_CHECKSUM_NBYTES:], "little")
             if (actual := _crc32c(data)) != checksum:
@@ -77,14 +82,21 @@ def places_in_shards(
     form: ShardForm,
     grids: tuple[Grid, Grid],
     files: tuple[NDArray[np.int64], NDArray[np.int64]],
-    path_of: Callable[[int], Path],
+    source: FolderSource | RemoteObjects,
+    path_of: Callable[[int], Path | Address],
 ) -> Places:
-    """Return the places of all chunks inside the array."""
+    """Return the places of all chunks inside the array; `files` has numbers and sizes of the files of a source."""
     chunks, shards = grids
     counts = tuple(step // chunk for step, chunk in zip(shards.chunk_shape, chunks.chunk_shape, strict=True))
     numbers, starts, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for row, (number, begin) in enumerate(zip(*map(np.ndarray.tolist, files), strict=True)):
-        entries = form.entries(path_of(row), math.prod(counts))
+    count, begins = math.prod(counts), source.starts().tolist()
+    indexes = source.read_many(
+        form.place_of_index(count, begin, size) for begin, size in zip(begins, files[1].tolist(), strict=True)
+    )
+    for row, (number, begin, size, data) in enumerate(
+        zip(files[0].tolist(), begins, files[1].tolist(), indexes, strict=True)
+    ):
+        entries = form.entries(path_of(row), data, size, count)
         inner = np.flatnonzero((entries != _ABSENT).any(axis=1))
         first = np.array(np.unravel_index(number, shards.counts)) * counts
         index = np.array(np.unravel_index(inner, counts)) + first[:, None]
@@ -102,9 +114,12 @@ def _crc32c(data: bytes) -> int:
     return int(google_crc32c.value(data))
 
 
-def _damage(path: Path, text: str) -> FileError:
+def _damage(path: Path | Address, text: str) -> FileError:
     return FileError(f"{path}: {text}: the file is truncated or damaged").at(path=path)
 
+
+MOST_ASKED = 256
+"""Most chunks for which a server that cannot list is asked one by one."""
 
 _FEW = 16
 """Limit of chunks whose files are looked for by name."""
@@ -116,17 +131,20 @@ _NUMBERS = re.compile(r"\d+")
 class ChunkFiles:
     """The files of an array's chunks, or of its shards."""
 
-    folder: Path  # Folder of the array
+    folder: Path | Address  # Folder of the array
     # Returns the key of a chunk by its index along each axis: its path in the folder
     key_of: Callable[[tuple[int, ...]], str]
     counts: tuple[int, ...]  # Number of chunks along each axis
 
-    def path_of(self, number: int) -> Path:
+    def path_of(self, number: int) -> Path | Address:
         """Return the path of the file of a chunk by its number."""
+        return self.folder / self.key_of(self._index_of(number))
+
+    def _index_of(self, number: int) -> tuple[int, ...]:
         index = [0] * len(self.counts)
         for axis in reversed(range(len(self.counts))):
             number, index[axis] = divmod(number, self.counts[axis])
-        return self.folder / self.key_of(tuple(index))
+        return tuple(index)
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""
@@ -140,6 +158,8 @@ class ChunkFiles:
 
     def _asked(self) -> Iterator[tuple[int, int]]:
         """Yield number and size of the stored chunks of a small grid, without listing folders."""
+        if isinstance(self.folder, Address):
+            return
         for number in range(math.prod(self.counts)):
             with suppress(FileNotFoundError, NotADirectoryError):
                 status = os.stat(self.path_of(number))
@@ -148,9 +168,28 @@ class ChunkFiles:
 
     def _found(self) -> Iterator[tuple[int, int]]:
         """Yield number and size of the stored chunks."""
+        if isinstance(self.folder, Address):
+            yield from self._found_remote(self.folder)
+            return
         for key, entry in _files_in(self.folder, ""):
             if (number := self._number_of(key)) is not None:
                 yield number, entry.stat().st_size
+
+    def _found_remote(self, folder: Address) -> Iterator[tuple[int, int]]:
+        """Yield the same of a remote folder; a server that cannot list is asked for each chunk."""
+        from tamis.remote.file import can_list, list_below, sizes_of  # late: most files are here
+
+        if not can_list(folder):
+            count = math.prod(self.counts)
+            if count > MOST_ASKED:
+                wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
+                raise FileError(f"{folder}: expected {wanted}, found {count}").at(path=folder)
+            sizes = sizes_of([folder / self.key_of(self._index_of(number)) for number in range(count)])
+            yield from ((number, size) for number, size in enumerate(sizes) if size is not None)
+            return
+        for key, size in list_below(folder):
+            if not key.rpartition("/")[2].startswith(".") and (number := self._number_of(key)) is not None:
+                yield number, size
 
     def _number_of(self, key: str) -> int | None:
         """Return the number of the chunk with a key; None if it is not the key of a chunk of the grid."""

@@ -24,6 +24,7 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
     variable_of,
 )
+from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.stores.arrays import ListedStore, header_of
 from tamis.stores.data_model import Dimension, NamedGroup
@@ -60,13 +61,13 @@ class ZarrStore(ListedStore[ZarrArray]):
     reader_words = "Zarr"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fsdecode(path).rstrip("/") or "/"
+        self.path = path if isinstance(path, Address) else os.fsdecode(path).rstrip("/") or "/"
         check_installed(self.path)
         import zarr
 
         try:
             with quietly():
-                node = zarr.open(self.path, mode="r")
+                node = zarr.open(_place_for_zarr(self.path), mode="r")
                 members = [("", node)]
                 if isinstance(node, zarr.Group):
                     members += sorted(node.members(max_depth=None))
@@ -90,7 +91,7 @@ class ZarrStore(ListedStore[ZarrArray]):
             group = self._groups.get(array.path.rpartition("/")[0] or "/")
             array.group_types = None if group is None else group.attrs.get(TYPES)
         if len(members) == 1 and arrays:  # the folder is an array itself
-            next(iter(self._arrays.values())).folder = Path(self.path)
+            next(iter(self._arrays.values())).folder = self.path if isinstance(self.path, Address) else Path(self.path)
 
     @cached_property
     def nbytes(self) -> int:
@@ -183,6 +184,29 @@ class ZarrStore(ListedStore[ZarrArray]):
         """Return the paths of a group and of the groups in it."""
         top = f"/{path.strip('/')}"
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
+
+
+def _place_for_zarr(path: str) -> Any:
+    """Return what zarr-python opens for a path or an address."""
+    if not isinstance(path, Address):
+        return path
+    from zarr.storage import FsspecStore, ObjectStore, StorePath
+
+    from tamis.remote.objects import ObstoreObjects, objects_of  # late: most files are here
+
+    objects, key = objects_of(path)
+    key = key.rstrip("/")
+    if isinstance(objects, ObstoreObjects):
+        return StorePath(ObjectStore(objects.store, read_only=True), key)
+    filesystem = objects.store
+    if not getattr(filesystem, "async_impl", False):
+        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+        filesystem = AsyncFileSystemWrapper(filesystem, asynchronous=True)
+    elif not filesystem.asynchronous:
+        options = {**filesystem.storage_options, "asynchronous": True}
+        filesystem = type(filesystem)(*filesystem.storage_args, **options)
+    return FsspecStore(filesystem, path=f"/{key}" if path.startswith("memory://") else key, read_only=True)
 
 
 def _check_attributes(name: str, attributes: object) -> None:

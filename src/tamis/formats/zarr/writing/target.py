@@ -38,6 +38,7 @@ from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.rewrite import Rewrite
@@ -108,12 +109,13 @@ class CopiedArray:
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
     """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
-    if not isinstance(array, ZarrArray) or not stays(array, form):
+    if not isinstance(array, ZarrArray) or not isinstance(folder := array.folder, Path) or not stays(array, form):
         return None
     target = root / variable.path.strip("/")
 
-    def copy(file: Path) -> None:
-        place = target / file.relative_to(array.folder)
+    def copy(file: Path | Address) -> None:
+        assert isinstance(file, Path)
+        place = target / file.relative_to(folder)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             data = file.read_bytes()
@@ -131,12 +133,12 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     if DIMENSIONS not in variable.attributes:
         attributes.pop(DIMENSIONS, None)
     types = types_of(variable.attributes, variable.forms)
-    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types)
+    return CopiedArray(folder, variable.path, variable.dimensions, attributes, types)
 
 
 def stays(array: StoredArray, form: ZarrForm) -> bool:
     """Return whether the new hierarchy keeps the same chunk files, and no HDF5 filters replace them."""
-    if not isinstance(array, ZarrArray):
+    if not isinstance(array, ZarrArray) or isinstance(array.folder, Address):
         return False
     metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
     return (

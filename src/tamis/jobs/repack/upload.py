@@ -1,0 +1,212 @@
+"""A target that is elsewhere: made here, proven, and copied to its store; what makes it look whole goes last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis.errors import FileError
+from tamis.formatting import plural
+from tamis.jobs.progress import Progress, Step
+from tamis.jobs.repack.result import RepackResult
+from tamis.jobs.repack.resuming import source_identity
+from tamis.remote.address import Address
+from tamis.remote.file import AT_ONCE, can_list, exists, list_below
+from tamis.remote.objects import Objects, failure, objects_of
+from tamis.safety.disk import nbytes_of
+from tamis.safety.library_errors import disk_text
+from tamis.safety.transaction import remove
+
+if TYPE_CHECKING:
+    from tamis.jobs.repack.options import RepackOptions
+
+STAGING = "TAMIS_STAGING"
+"""Environment variable with the folder in which targets are made before they are copied."""
+
+_ROOT_METADATA = (".zattrs", ".zgroup", ".zmetadata", "zarr.json")
+"""Files that are copied after all others, in this order: without them there is no store."""
+
+_SENT, _MADE = "sent.json", "made.json"
+
+
+def repack_to_address(
+    source: Path | Address,
+    target: Address,
+    options: RepackOptions,
+    report: Progress,
+    run: Callable[[Path, RepackOptions], RepackResult],
+) -> RepackResult:
+    """Make a target by `run` in a folder on this machine, and copy it to its store.
+
+    With ``resume``, a run continues the target here, copies what is not there yet, and keeps a record, so that the same
+    call later leaves a complete target alone.
+    """
+    began = time.perf_counter()
+    objects, key = objects_of(target)
+    folder = _staging_of(target)
+    upload = _Upload(target, objects, key.rstrip("/"), folder / _SENT)
+    made = {"source": source_identity(source), "recipe": repr(replace(options, threads=None, resume=True))}
+    if options.resume and upload.is_complete(made):
+        note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
+        return RepackResult(
+            str(source),
+            str(target),
+            nbytes_of(source),
+            nbytes_of(target),
+            (),
+            (),
+            time.perf_counter() - began,
+            (note,),
+            (),
+            True,
+        )
+    upload.check(options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {disk_text(error)}: set {STAGING}").at(path=folder) from error
+    staged = folder / (target.name or "target")
+    with ExitStack() as stack:
+        if not options.resume:
+            stack.callback(remove, folder)
+        result = run(staged, replace(options, overwrite=True))
+        upload.send(staged, report)
+        if options.resume:
+            remove(staged)
+            upload.keep(made)
+    return replace(result, target=str(target))
+
+
+def _staging_of(target: Address) -> Path:
+    """Return the folder for a target, the same in each run."""
+    root = os.environ.get(STAGING) or os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}")
+    return Path(root, hashlib.sha256(target.url.partition("?")[0].encode()).hexdigest()[:16])
+
+
+class _Upload:
+    """Files that are copied to a store, and a list of those that are there, for a run that continues."""
+
+    def __init__(self, target: Address, objects: Objects, key: str, journal: Path) -> None:
+        self.target, self._objects, self._key, self._journal = target, objects, key, journal
+        self._earlier: Mapping[str, int] = {}
+
+    def is_complete(self, made: Mapping[str, Any]) -> bool:
+        """Return whether an earlier run made the target from the same source by the same recipe."""
+        done = self._read(self._journal.with_name(_MADE))
+        return done == {**made, "objects": self._entries()}
+
+    def keep(self, made: Mapping[str, Any]) -> None:
+        """Record what the target was made from."""
+        self._write(self._journal.with_name(_MADE), {**made, "objects": self._entries()})
+
+    def check(self, options: RepackOptions) -> None:
+        """Raise FileError if there is another target already, and the run may not replace it."""
+        self._earlier = self._entries()
+        sent = self._read_journal() if options.resume else {}
+        if options.overwrite or all(name in sent for name in self._earlier):
+            return
+        raise FileError(f"{self.target}: File exists: choose another name, or replace it: overwrite=True").at(
+            path=self.target
+        )
+
+    def send(self, staged: Path, report: Progress) -> None:
+        """Copy all files, metadata of the root last; remove what an earlier target had besides."""
+        files = dict(_files_of(staged))
+        last = [name for name in _ROOT_METADATA if name in files]
+        sent = {name: size for name, size in self._read_journal().items() if self._earlier.get(name) == size}
+        if any(sent.get(name) != files[name].stat().st_size for name in files if name not in last):
+            for name in reversed(last):
+                if name in self._earlier:  # until the new chunks are there, it is no store
+                    self._call(self._objects.delete, name)
+        first = [name for name in files if name not in last and sent.get(name) != files[name].stat().st_size]
+        step, count = Step(f"copying to {self.target}", 1, 1), len(first) + len(last)
+        report(step, 0, count)
+        with ThreadPoolExecutor(min(AT_ONCE, max(len(first), 1)), "tamis-upload") as threads:
+            for done, name in enumerate(threads.map(lambda name: self._put(name, files[name]), first), 1):
+                sent[name] = files[name].stat().st_size
+                if not done % AT_ONCE:
+                    self._write_journal(sent)
+                report(step, done, count)
+        for done, name in enumerate(last, len(first) + 1):
+            sent[name] = files[self._put(name, files[name])].stat().st_size
+            report(step, done, count)
+        self._write_journal(sent)
+        self._check_sizes({name: file.stat().st_size for name, file in files.items()})
+
+    def _check_sizes(self, expected: Mapping[str, int]) -> None:
+        """Compare what the store has with what was sent, and remove the rest of an earlier target."""
+        for name in self._earlier.keys() - expected.keys():
+            self._call(self._objects.delete, name)
+        found = self._entries() if can_list(self.target) else expected
+        if wrong := [name for name, size in expected.items() if found.get(name) != size]:
+            raise FileError(
+                f"{self.target}: expected {plural(len(expected), 'object')} as sent, found {wrong[0] or 'it'} of"
+                f" {found.get(wrong[0])} bytes instead of {expected[wrong[0]]}: run it again"
+            ).at(path=self.target)
+
+    def _put(self, name: str, file: Path) -> str:
+        self._call(self._objects.put, name, file)
+        return name
+
+    def _call(self, function: Callable[..., object], name: str, *arguments: object) -> None:
+        try:
+            function(f"{self._key}/{name}" if name else self._key, *arguments)
+        except Exception as error:  # obstore and fsspec raise many kinds
+            if isinstance(error, FileNotFoundError) and not arguments:
+                return  # it is gone already
+            raise failure(error, self.target, "written") from None
+
+    def _entries(self) -> dict[str, int]:
+        """Return the sizes of the objects at the target, by their names below it; that of a file has none."""
+        if not can_list(self.target):
+            return {"": -1} if exists(self.target) else {}
+        found = {entry.key: entry.size for entry in list_below(self.target)}
+        if not found and exists(self.target):
+            from tamis.remote.file import RemoteFile
+
+            return {"": RemoteFile(self.target).nbytes}
+        return found
+
+    def _read_journal(self) -> dict[str, int]:
+        return {name: size for name, size in self._read(self._journal).items() if isinstance(size, int)}
+
+    @staticmethod
+    def _read(path: Path) -> dict[str, Any]:
+        """Return the object in a JSON file; empty if there is none, or it is damaged."""
+        try:
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _write_journal(self, sent: Mapping[str, int]) -> None:
+        self._write(self._journal, sent)
+
+    @staticmethod
+    def _write(path: Path, content: Mapping[str, Any]) -> None:
+        new = path.with_suffix(".new")
+        try:
+            new.write_text(json.dumps(content))
+            new.replace(path)
+        except OSError as error:
+            raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
+
+
+def _files_of(staged: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a target with their names below it; a file has none."""
+    if staged.is_file():
+        yield "", staged
+        return
+    for folder, _, names in os.walk(staged):
+        for name in names:
+            file = Path(folder, name)
+            yield file.relative_to(staged).as_posix(), file

@@ -1,0 +1,127 @@
+"""Addresses of files that are elsewhere, such as ``s3://bucket/a.nc``: texts that go wherever a path goes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from posixpath import basename
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from tamis.errors import ParameterError
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_LOCAL = "file"
+
+
+class Address(str):
+    """The address of a file or folder that is elsewhere; use it in place of a path. It pickles with its options.
+
+    As text it has neither a query nor a password, so it can be shown. Messages name it.
+
+    Parameters
+    ----------
+    url
+        A URL such as ``s3://bucket/a.nc``, ``gs://``, ``az://``, ``https://`` or ``memory://``, or, with `store`, the
+        path in the store.
+    store
+        A store of obstore, or a file system of fsspec, that has the file; None for that of the URL.
+    options
+        Settings and credentials as `obstore.store.from_url` takes them, such as ``region``, ``endpoint`` or
+        ``skip_signature=True`` for a public bucket. Those that are not given come from the environment, as
+        ``AWS_ACCESS_KEY_ID``.
+
+    Examples
+    --------
+    >>> tamis.Address("https://example.org/a.nc?signature=secret")
+    Address('https://example.org/a.nc')
+    """
+
+    url: str
+    store: Any
+    options: Mapping[str, Any]
+
+    def __new__(cls, url: str | os.PathLike[str], store: Any = None, **options: Any) -> Address:  # noqa: D102
+        if isinstance(url, Address):
+            store, options, url = store or url.store, {**url.options, **options}, url.url
+        url = os.fspath(url)
+        if not isinstance(url, str):
+            raise ParameterError(f"expected an address as text, got {url!r:.80}")
+        if store is None and not is_address(url):
+            raise ParameterError(f"expected an address such as s3://bucket/a.nc, got {url!r:.80}")
+        address = super().__new__(cls, _shown(url) if is_address(url) else f"{_kind(store)}://{url.lstrip('/')}")
+        address.url, address.store, address.options = url, store, options
+        return address
+
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return basename(self.rstrip("/"))
+
+    def __truediv__(self, name: str) -> Address:
+        """Return the address of an object in this folder."""
+        before, mark, query = self.url.partition("?")
+        return Address(f"{before.rstrip('/')}/{name.lstrip('/')}{mark}{query}", self.store, **self.options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.url, self.store, dict(self.options))
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+
+def _made(url: str, store: Any, options: Mapping[str, Any]) -> Address:
+    return Address(url, store, **options)
+
+
+def is_address(path: object) -> bool:
+    """Return whether a path is an address of a file that is elsewhere, not a local path."""
+    if isinstance(path, Address):
+        return True
+    match = _SCHEME.match(path) if isinstance(path, str) else None
+    return match is not None and match[1].lower() != _LOCAL
+
+
+def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
+    """Return a path as text: an `Address` if it is elsewhere, else the path itself.
+
+    A file of fsspec (``fs.open(…)``, ``fsspec.open(…)``) leads to its file system.
+    """
+    filesystem, place = getattr(path, "fs", None), getattr(path, "path", None)
+    if filesystem is not None and isinstance(place, str):
+        return Address(place, filesystem, **options or {})
+    if isinstance(path, str) and path.lower().startswith(f"{_LOCAL}://"):
+        path = unquote(urlsplit(path).path)
+    if is_address(path):
+        return Address(path, **options or {})
+    if options:
+        raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
+    return os.fsdecode(path)
+
+
+def place_of(path: Any) -> Path | Address:
+    """Return a path, or an address."""
+    text = located_path(path)
+    return text if isinstance(text, Address) else Path(text)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return an absolute path; an address is one."""
+    text = located_path(path)
+    return text if isinstance(text, Address) else os.path.abspath(text)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without user, password, query and fragment."""
+    parts: SplitResult = urlsplit(url)
+    return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _kind(store: Any) -> str:
+    """Return a word for a store that the user gave."""
+    protocol = getattr(store, "protocol", None)
+    if isinstance(protocol, (tuple, list)):
+        protocol = protocol[0]
+    return protocol if isinstance(protocol, str) else type(store).__name__.removesuffix("Store").lower() or "store"

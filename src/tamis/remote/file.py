@@ -1,0 +1,421 @@
+"""The bytes of one remote object: ranges in parallel, each checked, and a cache of the parts that hold metadata.
+
+Two ways lead to the store. Values are fetched in threads, by requests that fail if the object changed. What libhdf5
+reads is fetched in its own thread (`RemoteFile.metadata`), because it waits with h5py's lock: another thread of Python
+that the garbage collector makes wait for that lock would never answer (h5py's issue 2019).
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import FileError
+from tamis.formatting import size_text
+from tamis.remote.address import Address
+from tamis.remote.objects import (
+    ChangedError,
+    EncodedError,
+    Entry,
+    NoRangesError,
+    Objects,
+    Part,
+    Range,
+    check_not_forked,
+    failure,
+    objects_of,
+)
+
+MOST_GAP = 64 << 10
+"""Largest gap between ranges that one request fetches."""
+
+MOST_NBYTES = 8 << 20
+"""Most bytes of one request, unless a single range has more."""
+
+AT_ONCE = 32
+"""Most requests at a time."""
+
+HEAD_NBYTES = 64 << 10
+"""Bytes of the first request, which also tells the size: most headers are there."""
+
+MOST_WHOLE_NBYTES = 512 << 20
+"""Size of the largest object that is read whole from a server that has no ranges."""
+
+_READ_AHEAD = 16 << 20
+_FIRST_AHEAD = 1 << 20
+_STREAM_NBYTES = 2 << 20  # of a request
+_STREAMS = 16  # places from which reads may go on
+_KEPT_STREAMS = 4
+
+
+def requests_for(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = MOST_NBYTES) -> list[Range]:
+    """Return the requests for ranges of begin and end: near ones together, long ones in parts."""
+    joined: list[list[int]] = []
+    for begin, end in sorted(ranges):
+        if joined and begin <= joined[-1][1] + gap and max(end, joined[-1][1]) - joined[-1][0] <= most:
+            joined[-1][1] = max(joined[-1][1], end)
+        elif joined and begin < joined[-1][1]:  # overlaps, and is too long together
+            if end > joined[-1][1]:
+                joined.append([joined[-1][1], end])
+        else:
+            joined.append([begin, end])
+    return [(at, min(at + most, end)) for begin, end in joined for at in range(begin, end, most)]
+
+
+class Window:
+    """Ranges that are being fetched, or are there, in the order of their offsets and without overlaps."""
+
+    def __init__(self, spans: Sequence[Range], parts: Sequence[Future[memoryview]], *, is_stream: bool = False) -> None:
+        self._begins, self._spans, self._parts, self.is_stream = [begin for begin, _ in spans], spans, parts, is_stream
+
+    def covers(self, begin: int, end: int) -> bool:
+        """Return whether all bytes of a range are here."""
+        row = bisect_right(self._begins, begin) - 1
+        while 0 <= row < len(self._spans) and self._spans[row][0] <= begin < self._spans[row][1]:
+            begin, row = self._spans[row][1], row + 1
+            if begin >= end:
+                return True
+        return False
+
+    def read(self, begin: int, room: memoryview) -> None:
+        """Copy the bytes of a range that is covered; wait for them."""
+        end, at = begin + len(room), begin
+        row = bisect_right(self._begins, begin) - 1
+        while at < end:
+            low, high = self._spans[row]
+            last = min(high, end)
+            room[at - begin : last - begin] = self._parts[row].result()[at - low : last - low]
+            at, row = last, row + 1
+
+
+class RemoteBytes:
+    """Remote bytes by offset, as `tamis.arrays.source.SlowSource`; what `fetch` returns for a range is checked.
+
+    Threads may share it.
+
+    Parameters
+    ----------
+    address
+        The address that messages name.
+    """
+
+    nbytes: int
+    head: bytes = b""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.requests = self.fetched_nbytes = 0
+        self._lock = threading.Lock()
+        self._windows: list[Window] = []
+        self._ends: list[Range] = []  # Ends of the last reads, with how much to read ahead
+
+    def fetch(self, span: Range) -> memoryview:
+        """Return a range by one request."""
+        raise NotImplementedError
+
+    def _get(self, objects: Objects, key: str, span: Range | None, version: str) -> Part:
+        """Make one request; raise FileError for anything but the bytes of the same object."""
+        try:
+            part = objects.get(key, span, version)
+        except NoRangesError:
+            raise
+        except ChangedError:
+            raise self._changed() from None
+        except EncodedError as error:
+            raise FileError(
+                f"{self.address}: expected the bytes of the file, found them encoded ({error}), perhaps by a proxy:"
+                " ask for an address without it"
+            ).at(path=self.address) from None
+        except Exception as error:  # obstore and fsspec raise many kinds
+            raise failure(error, self.address) from None
+        with self._lock:
+            self.requests += 1
+            self.fetched_nbytes += len(part.data)
+        if version and part.version != version:
+            raise self._changed()
+        return part
+
+    def _changed(self) -> FileError:
+        return FileError(f"{self.address}: the file changed while it was read: open it again").at(path=self.address)
+
+    def _short(self, begin: int, wanted: int, found: int) -> FileError:
+        return FileError(
+            f"{self.address}: expected {wanted} bytes at {begin}, got {found}: the server cut the answer"
+        ).at(path=self.address)
+
+    def _requests(self, spans: Sequence[Range], most: int) -> list[Range]:
+        """Return the requests for ranges."""
+        return requests_for(spans, most=most)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset; fewer only at the end."""
+        room = bytearray(max(min(nbytes, self.nbytes - offset), 0))
+        self.read_into(offset, memoryview(room))
+        return bytes(room)
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        end = min(offset + len(room), self.nbytes)
+        if end <= offset:
+            return 0
+        if end <= len(self.head):
+            room[: end - offset] = self.head[offset:end]
+            return end - offset
+        window = next((window for window in self._windows if window.covers(offset, end)), None)
+        window = window or self._stream(offset, end)
+        if window is not None:
+            window.read(offset, room[: end - offset])
+        elif len(spans := self._requests([(offset, end)], MOST_NBYTES)) == 1:
+            room[: end - offset] = self.fetch(spans[0])
+        else:
+            self._window([(offset, end)]).read(offset, room[: end - offset])
+        return end - offset
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size, fetched in parallel."""
+        wanted = list(ranges)
+        if len(wanted) < 2:
+            return [self.read(*span) for span in wanted]
+        with self.ahead(wanted):
+            return [self.read(*span) for span in wanted]
+
+    @contextmanager
+    def ahead(self, ranges: Iterable[tuple[int, int]]) -> Iterator[None]:
+        """Fetch ranges of offset and size in parallel; inside, reads find them."""
+        spans = [(begin, min(begin + nbytes, self.nbytes)) for begin, nbytes in ranges if nbytes]
+        window = self._window([span for span in spans if not any(other.covers(*span) for other in self._windows)])
+        with self._lock:
+            self._windows = [*self._windows, window]
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._windows = [other for other in self._windows if other is not window]
+
+    def _window(self, spans: Sequence[Range], most: int = MOST_NBYTES, *, is_stream: bool = False) -> Window:
+        """Begin to fetch ranges in threads."""
+        check_not_forked(self.address)
+        requests = self._requests([span for span in spans if span[0] < span[1]], most)
+        return Window(requests, [_threads().submit(self.fetch, span) for span in requests], is_stream=is_stream)
+
+    def _stream(self, begin: int, end: int) -> Window | None:
+        """Read ahead, and ever more, if this read goes on where an earlier one ended."""
+        with self._lock:
+            match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
+            ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
+            last = min(max(begin + ahead, end), self.nbytes)
+            self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
+        if match is None or last == end:
+            return None
+        stream = self._window([(begin, last)], _STREAM_NBYTES, is_stream=True)
+        with self._lock:
+            streams = [window for window in self._windows if window.is_stream]
+            others = [window for window in self._windows if not window.is_stream]
+            self._windows = [*others, *streams[1 - _KEPT_STREAMS :], stream]
+        return stream
+
+
+class RemoteFile(RemoteBytes):
+    """A remote object. It stays the one that was opened: an error says that it changed.
+
+    Parameters
+    ----------
+    address
+        Its address.
+    """
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self._objects, self._key = objects_of(address)
+        self._whole: memoryview | None = None
+        self.version = ""
+        self.is_confirmed = True
+        head = self._first()
+        self.nbytes, self.version, self.head = head.size, head.version, bytes(head.data)
+        if self._whole is None and len(self.head) != min(HEAD_NBYTES, self.nbytes):
+            raise self._short(0, min(HEAD_NBYTES, self.nbytes), len(self.head))
+
+    def _first(self) -> Part:
+        try:
+            return self._get(self._objects, self._key, (0, HEAD_NBYTES), "")
+        except NoRangesError:
+            return self._get_whole()
+        except FileError as error:
+            if getattr(error, "status", 0) != 416:
+                raise
+            return self._get(self._objects, self._key, None, "")
+
+    def _get_whole(self) -> Part:
+        """Read the whole object into memory, if it is not too large."""
+        part = self._get(self._objects, self._key, None, "")  # the body is not fetched before it is used
+        if part.size > MOST_WHOLE_NBYTES:
+            raise FileError(
+                f"{self.address}: expected a server that returns ranges, found one that only returns the whole object"
+                f" of {size_text(part.size)}: download it first"
+            ).at(path=self.address)
+        if len(part.data) != part.size:
+            raise self._short(0, part.size, len(part.data))
+        self._whole = memoryview(part.data)
+        return part
+
+    def fetch(self, span: Range) -> memoryview:
+        """Return a range by one request, checked."""
+        if self._whole is not None:
+            return self._whole[span[0] : span[1]]
+        part = self._get(self._objects, self._key, span, self.version)
+        if part.size != self.nbytes:
+            raise self._changed()
+        data = part.data
+        if len(data) != span[1] - span[0]:
+            raise self._short(span[0], span[1] - span[0], len(data))
+        self.is_confirmed = True
+        return memoryview(data)
+
+    def fetch_here(self, spans: Sequence[Range]) -> list[memoryview]:
+        """Return ranges in parallel, in this thread, for a caller with h5py's lock; `confirm` says that they are good.
+
+        The first one confirms those of earlier calls.
+        """
+        first = self.fetch(spans[0])
+        if len(spans) == 1 or self._whole is not None:
+            return [first, *map(self.fetch, spans[1:])]
+        try:
+            others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
+        except Exception as error:  # obstore and fsspec raise many kinds
+            raise failure(error, self.address) from None
+        with self._lock:
+            self.requests += len(others)
+            self.fetched_nbytes += sum(map(len, others))
+        for (begin, end), data in zip(spans[1:], others, strict=True):
+            if len(data) != end - begin:
+                raise self._short(begin, end - begin, len(data))
+        self.is_confirmed = False
+        return [first, *others]
+
+    def confirm(self) -> None:
+        """Raise FileError if the object changed before the last answers of `fetch_here`."""
+        if not self.is_confirmed:
+            self.fetch((0, 1))
+
+
+class RemoteObjects(RemoteBytes):
+    """Remote objects one after the other, such as chunks in a Zarr store. Each must keep its size, and its version.
+
+    Parameters
+    ----------
+    folder
+        The address that messages name, and that all objects are below.
+    sizes
+        Their sizes in bytes.
+    address_of
+        Returns the address of an object by its number.
+    """
+
+    def __init__(self, folder: Address, sizes: NDArray[np.int64], address_of: Callable[[int], Address]) -> None:
+        super().__init__(folder)
+        self._begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        self._address_of = address_of
+        self._versions: dict[int, str] = {}
+        self.nbytes = int(self._begins[-1])
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return the offset of each object."""
+        return self._begins[:-1]
+
+    def fetch(self, span: Range) -> memoryview:
+        """Return a range of one object."""
+        row = int(self._begins.searchsorted(span[0], "right")) - 1
+        begin, end = int(self._begins[row]), int(self._begins[row + 1])
+        address = self._address_of(row)
+        objects, key = objects_of(address)
+        is_whole = span == (begin, end)
+        inside = None if is_whole else (span[0] - begin, span[1] - begin)
+        part = self._get(objects, key, inside, self._versions.get(row, ""))
+        if part.size != end - begin:
+            raise FileError(f"{address}: the file changed while it was read").at(path=address)
+        if len(part.data) != span[1] - span[0]:
+            raise self._short(span[0] - begin, span[1] - span[0], len(part.data))
+        self._versions.setdefault(row, part.version)
+        return memoryview(part.data)
+
+    def _requests(self, spans: Sequence[Range], most: int) -> list[Range]:
+        by_object: dict[int, list[Range]] = {}
+        for begin, end in spans:
+            first, last = (int(self._begins.searchsorted(at, "right")) - 1 for at in (begin, end - 1))
+            for row in range(first, last + 1):
+                low, high = int(self._begins[row]), int(self._begins[row + 1])
+                if low < high:
+                    by_object.setdefault(row, []).append((max(begin, low), min(end, high)))
+        return [request for row in sorted(by_object) for request in requests_for(by_object[row], most=most)]
+
+
+def can_list(folder: Address) -> bool:
+    """Return whether the store of a folder can list objects."""
+    return objects_of(folder)[0].can_list
+
+
+def list_below(folder: Address) -> Iterator[Entry]:
+    """Yield the objects below a folder, with keys from there on."""
+    objects, key = objects_of(folder)
+    start = f"{key.strip('/')}/" if key.strip("/") else ""
+    try:
+        for entry in objects.entries(start):
+            if entry.key.startswith(start):
+                yield Entry(entry.key[len(start) :], entry.size)
+    except Exception as error:  # obstore and fsspec raise many kinds
+        raise failure(error, folder) from None
+
+
+def sizes_of(addresses: Sequence[Address]) -> list[int | None]:
+    """Return the size of each object; None if there is none."""
+
+    def size(address: Address) -> int | None:
+        objects, key = objects_of(address)
+        try:
+            return objects.get(key, (0, 1), "").size
+        except Exception as error:  # obstore and fsspec raise many kinds
+            if (found := failure(error, address)).status == 404:
+                return None
+            raise found from None
+
+    return [*_threads().map(size, addresses)]
+
+
+def nbytes_below(address: Address) -> int:
+    """Return the bytes of an object, or of all below a folder."""
+    if can_list(address) and (total := sum(entry.size for entry in list_below(address))):
+        return total
+    return RemoteFile(address).nbytes if exists(address) else 0
+
+
+def remote_identity(address: Address) -> dict[str, int]:
+    """Return what shows whether a file, or everything below a folder, is the same, unchanged."""
+    if exists(address):
+        file = RemoteFile(address)
+        return {"nbytes": file.nbytes, "version": crc32(file.version.encode())}
+    entries = sorted(list_below(address)) if can_list(address) else []
+    return {"nbytes": sum(entry.size for entry in entries), "version": crc32(repr(entries).encode())}
+
+
+def exists(address: Address) -> bool:
+    """Return whether there is an object at an address."""
+    try:
+        RemoteFile(address)
+    except FileError as error:
+        if getattr(error, "status", 0) == 404:
+            return False
+        raise
+    return True
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(AT_ONCE, "tamis-remote")

@@ -1,0 +1,185 @@
+"""A remote HDF5 file as libhdf5 reads it: a cache of small blocks, filled ahead along the pointers of the metadata."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from tamis.errors import TamisError
+from tamis.remote.file import HEAD_NBYTES, RemoteFile, requests_for
+from tamis.remote.nodes import Crawler, Place, children_of_read
+from tamis.remote.objects import Range
+
+BLOCK_NBYTES = 1024
+"""Bytes of a block of the cache: nodes of a chunk index have 3 to 5 KiB, object headers less than one."""
+
+MOST_NBYTES = 64 << 20
+"""Limit of the cached blocks."""
+
+_MISSED_BLOCKS = 8
+_LARGE_NBYTES = 1 << 20
+_CRAWLED_NBYTES = 32 << 20
+_ROUNDS = 64
+
+Fetch = Callable[[Sequence[Range]], list[memoryview]]
+
+
+class MetadataFile(io.RawIOBase):
+    """What h5py's driver for Python objects reads. Data of values do not go through it, as far as tamis decodes them.
+
+    Parameters
+    ----------
+    remote
+        The object.
+    """
+
+    def __init__(self, remote: RemoteFile) -> None:
+        self.remote, self.error = remote, None
+        self._blocks: OrderedDict[int, memoryview] = OrderedDict()
+        self._lock = threading.Lock()
+        self._at = 0
+        self._siblings: dict[int, list[Place]] = {}
+        self.crawler = Crawler()
+        self.misses = 0  # reads of libhdf5 that waited for the store
+        self._put(0, memoryview(remote.head))
+
+    error: TamisError | None
+    """Why a read failed: h5py's message does not say it."""
+
+    def crawl(self) -> None:
+        """Fetch the metadata that listing the file needs, before libhdf5 asks for it with h5py's lock."""
+        head = bytes(self.remote.head)
+        self.base = next((at for at in self._bases(len(head)) if head[at : at + 4] == b"\x89HDF"), 0)
+        self._follow([*self.crawler.roots(head[self.base :])], self._fetch_in_threads)
+
+    base = 0
+    """Offset of the superblock, behind a user block."""
+
+    def prefetch_index(self, header: int) -> None:
+        """Fetch the chunk index of a dataset, by the address of its object header."""
+        if (place := self.crawler.indexes.get(header)) is not None:
+            self._follow([place], self._fetch_in_threads)
+
+    @staticmethod
+    def _bases(nbytes: int) -> Iterable[int]:
+        return itertools.chain([0], itertools.takewhile(lambda at: at < nbytes, (512 << n for n in range(32))))
+
+    def _fetch_in_threads(self, spans: Sequence[Range]) -> list[memoryview]:
+        with self.remote.ahead([(begin, end - begin) for begin, end in spans]):
+            return [memoryview(self.remote.read(begin, end - begin)) for begin, end in spans]
+
+    def _follow(self, places: Sequence[Place], fetch: Fetch) -> None:
+        """Fetch places, and what they point to, level by level."""
+        seen: set[tuple[int, int]] = set()
+        nbytes = 0
+        for _ in range(_ROUNDS):
+            places = [place for place in places if self._is_sound(place) and place[:2] not in seen]
+            seen.update(place[:2] for place in places)
+            nbytes += sum(place.nbytes for place in places)
+            if not places or nbytes > _CRAWLED_NBYTES:
+                return
+            self._load([(at := place.offset + self.base, at + place.nbytes) for place in places], fetch)
+            found: list[Place] = []
+            for place in places:
+                if place.parse is not None and (data := self._cached(place.offset + self.base, place.nbytes)):
+                    found += place.parse(data)
+            places = found
+
+    def _is_sound(self, place: Place) -> bool:
+        return place.nbytes > 0 and 0 <= place.offset + self.base < self.remote.nbytes
+
+    def _load(self, spans: Iterable[Range], fetch: Fetch) -> None:
+        """Fetch the blocks of ranges that are not cached."""
+        most = self.remote.nbytes
+        rows = {row for begin, end in spans for row in range(begin // BLOCK_NBYTES, -(-min(end, most) // BLOCK_NBYTES))}
+        with self._lock:
+            missing = sorted(row for row in rows if row not in self._blocks)
+        if not missing:
+            return
+        wanted = [(row * BLOCK_NBYTES, min((row + 1) * BLOCK_NBYTES, self.remote.nbytes)) for row in missing]
+        requests = requests_for(wanted, gap=2 * BLOCK_NBYTES)
+        for (begin, _), data in zip(requests, fetch(requests), strict=True):
+            self._put(begin, data)
+
+    def _put(self, begin: int, data: memoryview) -> None:
+        """Cache the whole blocks of a range that begins with one."""
+        is_end = begin + len(data) == self.remote.nbytes
+        with self._lock:
+            for at in range(0, len(data) if is_end else len(data) - len(data) % BLOCK_NBYTES, BLOCK_NBYTES):
+                self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
+            while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
+                self._blocks.popitem(last=False)
+
+    def _cached(self, begin: int, nbytes: int) -> bytes | None:
+        """Return a range from the cache; None if a block is not there."""
+        end = min(begin + nbytes, self.remote.nbytes)
+        rows = range(begin // BLOCK_NBYTES, -(-end // BLOCK_NBYTES))
+        with self._lock:
+            blocks = [self._blocks.get(row) for row in rows]
+            if not all(block is not None for block in blocks):
+                return None
+            for row in rows:
+                self._blocks.move_to_end(row)
+        first = begin - rows.start * BLOCK_NBYTES
+        return b"".join(block for block in blocks if block is not None)[first : first + end - begin]
+
+    def _read(self, begin: int, nbytes: int) -> bytes | memoryview:
+        """Return what libhdf5 asks for; its thread waits, see `tamis.remote.file`."""
+        if nbytes >= _LARGE_NBYTES:  # values that only libhdf5 can read
+            end = min(begin + nbytes, self.remote.nbytes)
+            return b"".join(self.remote.fetch_here(requests_for([(begin, end)])))
+        data = self._cached(begin, nbytes)
+        if data is None:
+            self.misses += 1
+            if siblings := self._siblings.get(begin - self.base):
+                self._follow(siblings, self.remote.fetch_here)
+            end = max(begin + nbytes, begin + _MISSED_BLOCKS * BLOCK_NBYTES)
+            self._load([(begin, begin + nbytes if siblings else end)], self.remote.fetch_here)
+            data = self._cached(begin, nbytes)
+        if data is None:  # more than the cache holds at a time
+            return self.remote.fetch_here([(begin, min(begin + nbytes, self.remote.nbytes))])[0]
+        # libhdf5 reads the first node of a chunk index when it opens a dataset, and goes on where it needs chunks.
+        children = [*children_of_read(data)]
+        self._siblings.update((place.offset, children) for place in children)
+        return data
+
+    # What h5py's driver calls.
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.remote.nbytes}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def readinto(self, room: memoryview) -> int:  # type: ignore[override]
+        """Fill memory from the position on, with zeros beyond the end, where libhdf5 reads ahead."""
+        try:
+            data = self._read(self._at, len(room))
+        except TamisError as error:
+            self.error = error
+            raise
+        room[: len(data)] = data
+        room[len(data) :] = bytes(len(room) - len(data))
+        return len(room)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+
+def open_metadata(remote: RemoteFile) -> MetadataFile:
+    """Return the file for libhdf5, with the metadata that opening and listing it need."""
+    file = MetadataFile(remote)
+    if remote.nbytes > HEAD_NBYTES:
+        file.crawl()
+    return file

@@ -1,0 +1,366 @@
+"""Objects of remote stores, through obstore or fsspec: get, list, put. Every failure is a FileError without secrets."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+from tamis.errors import FileError, MissingFilterError
+from tamis.remote.address import Address
+
+TIMEOUT_SECONDS = 60.0
+"""Longest time for one request."""
+
+_RETRIES = 8
+_RETRY_SECONDS = 90.0
+
+Range = tuple[int, int]  # Offset of the first byte, and that after the last
+
+
+class Part(NamedTuple):
+    """Bytes of an object, with what the store said about it."""
+
+    data: bytes | memoryview
+    size: int  # Bytes of the whole object
+    version: str  # ETag, or the time of the last change; empty if the store has neither
+
+
+class Entry(NamedTuple):
+    """An object in a listing."""
+
+    key: str
+    size: int
+
+
+class Objects(Protocol):
+    """A store."""
+
+    can_list: bool
+    store: Any  # That of obstore or fsspec
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range of an object, or all of it; a version that is not empty must still be that of the object."""
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges of an object in parallel, without a check of its version, and without threads of Python."""
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+
+    def put(self, key: str, data: Any) -> None:
+        """Write an object: bytes, or the content of a path."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+
+
+class RequestError(FileError):
+    """A request that failed for good; `status` is that of HTTP, 0 if there was none."""
+
+    status = 0
+
+
+class NoRangesError(Exception):
+    """Raised for a server that only returns whole objects."""
+
+
+_forked = False
+
+
+def _mark_forked() -> None:
+    global _forked  # noqa: PLW0603 - a fact of the process
+    _forked = True
+
+
+@lru_cache(maxsize=1)
+def _watch_forks() -> None:
+    """Remember forks from now on: the threads of obstore and fsspec do not exist in a forked process."""
+    os.register_at_fork(after_in_child=_mark_forked)
+
+
+def check_not_forked(address: Address) -> None:
+    """Raise FileError in a process that was forked after a request, where any request would wait forever."""
+    if _forked:
+        raise FileError(
+            f"{address}: expected a process that was not forked after its parent read remote files:"
+            ' start processes by "spawn" or "forkserver" (multiprocessing.get_context)'
+        ).at(path=address)
+
+
+def objects_of(address: Address) -> tuple[Objects, str]:
+    """Return the store of an address, and the key in it.
+
+    Raises
+    ------
+    MissingFilterError
+        If the package for such stores is not installed; names the extra.
+    FileError
+        If the address or its options are wrong.
+    """
+    check_not_forked(address)
+    _watch_forks()
+    if address.store is not None:
+        return _given(address), address.url.split("://")[-1].lstrip("/")
+    parts = urlsplit(address.url)
+    root = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme.lower() == "memory":
+        return _fsspec_memory(address), f"{parts.netloc}{unquote(parts.path)}"
+    if parts.scheme.lower() in ("http", "https"):
+        root += f"/?{parts.query}" if parts.query else ""
+    import_obstore(address)
+    try:
+        return _opened(root, _frozen(address.options)), unquote(parts.path).lstrip("/")
+    except Exception as error:  # obstore raises its own kinds, and TypeError for options
+        raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None
+
+
+def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((key, _frozen(item) if isinstance(item, Mapping) else item) for key, item in options.items()))
+
+
+@lru_cache(maxsize=32)
+def _opened(root: str, options: tuple[tuple[str, Any], ...]) -> Objects:
+    """Open a store once: its connections are kept."""
+    from obstore.store import HTTPStore, from_url
+
+    settings = {key: dict(item) if isinstance(item, tuple) else item for key, item in options}
+    client = {"timeout": timedelta(seconds=TIMEOUT_SECONDS), **settings.pop("client_options", {})}
+    retry = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    retry |= settings.pop("retry_config", {})
+    endpoints = [value for key, value in (*os.environ.items(), *settings.items()) if "endpoint" in key.lower()]
+    if any(str(url).startswith("http://") for url in (root, *endpoints)):
+        client.setdefault("allow_http", True)
+    opens = HTTPStore.from_url if root.startswith(("http://", "https://")) else from_url
+    return ObstoreObjects(opens(root, client_options=client, retry_config=retry, **settings))
+
+
+def import_obstore(address: Address) -> Any:
+    """Return obstore; raise MissingFilterError that names the extra."""
+    try:
+        import obstore
+    except ImportError as error:
+        raise MissingFilterError(
+            f"{address}: expected the package obstore for files that are elsewhere, found none:"
+            " pip install 'tamis[remote]'"
+        ) from error
+    return obstore
+
+
+def _fsspec_memory(address: Address) -> Objects:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingFilterError(
+            f"{address}: expected the package fsspec for memory://, found none: pip install 'tamis[remote]'"
+        ) from error
+    return FsspecObjects(fsspec.filesystem("memory"))
+
+
+def _given(address: Address) -> Objects:
+    """Return a store that the user gave."""
+    store = address.store
+    if hasattr(store, "cat_file"):
+        return FsspecObjects(store)
+    if type(store).__module__.startswith("obstore"):
+        return ObstoreObjects(store)
+    raise FileError(f"{address}: expected a store of obstore or a file system of fsspec, got {store!r:.80}")
+
+
+def reason_of(error: BaseException, address: Address) -> str:
+    """Return why a request failed, in words without the URL, which may have secrets."""
+    text = str(error)
+    status = _status_of(text)
+    if isinstance(error, FileNotFoundError) or status == 404:
+        return "no such object"
+    if status in (401, 403) or "PermissionDenied" in type(error).__name__ or "Unauthenticated" in type(error).__name__:
+        signed = bool(urlsplit(address.url).query)
+        advice = (
+            "the signed address may have expired: get a new one"
+            if signed
+            else "check the credentials, or ask for a public bucket without them (skip_signature=true)"
+        )
+        return f"access denied{f' ({status})' if status else ''}: {advice}"
+    if status:
+        return f"the server answered {status} {_RETRIED if status in (429, 500, 502, 503, 504) else ''}".strip()
+    if "Timeout" in text or "TimedOut" in text or isinstance(error, TimeoutError):
+        return f"no answer in {TIMEOUT_SECONDS:g} seconds, again and again"
+    first = re.sub(r"\S+://\S+", "the address", text.partition("\n")[0]).strip() or type(error).__name__
+    return first[:200]
+
+
+_RETRIED = "again and again"
+
+
+def _status_of(text: str) -> int:
+    match = re.search(r"status code: (\d{3})", text)
+    return int(match[1]) if match else 0
+
+
+def failure(error: BaseException, address: Address, verb: str = "read") -> RequestError:
+    """Return the FileError of a request that failed."""
+    found = RequestError(f"{address}: cannot be {verb}: {reason_of(error, address)}").at(path=address)
+    found.status = 404 if isinstance(error, FileNotFoundError) else _status_of(str(error))
+    return found
+
+
+class ObstoreObjects:
+    """A store of obstore, which retries with backoff, and whose waiting takes no lock of Python."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.can_list = type(store).__name__ != "HTTPStore"
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range of an object; see `Objects.get`."""
+        import obstore
+
+        options: dict[str, Any] = {} if span is None else {"range": span}
+        if version.startswith(('"', "W/")):
+            options["if_match"] = version
+        try:
+            answer = obstore.get(self.store, key, options=options)
+        except obstore.exceptions.NotSupportedError as error:
+            raise NoRangesError from error
+        except obstore.exceptions.PreconditionError as error:
+            raise ChangedError from error
+        meta = answer.meta
+        encoding = str(dict(answer.attributes).get("Content-Encoding", "identity"))
+        if encoding.lower() not in ("", "identity"):
+            raise EncodedError(encoding)
+        data = answer.bytes()
+        return Part(memoryview(data), int(meta["size"]), _version(meta))
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges of an object; see `Objects.get_many`."""
+        import obstore
+
+        starts, ends = zip(*spans, strict=True)
+        return [memoryview(data) for data in obstore.get_ranges(self.store, key, starts=starts, ends=ends, coalesce=0)]
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+        import obstore
+
+        for batch in obstore.list(self.store, prefix.rstrip("/") or None):
+            for item in batch:
+                yield Entry(item["path"], int(item["size"]))
+
+    def put(self, key: str, data: Any) -> None:
+        """Write an object."""
+        import obstore
+
+        obstore.put(self.store, key, data if isinstance(data, bytes) else Path(data))
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+        import obstore
+
+        obstore.delete(self.store, key)
+
+
+class ChangedError(Exception):
+    """Raised for an object that is not the one of before."""
+
+
+class EncodedError(Exception):
+    """Raised for an object that a proxy encoded, so that its ranges mean nothing."""
+
+
+def _version(meta: Mapping[str, Any]) -> str:
+    """Return what identifies the content of an object: its ETag, else the time of its last change."""
+    if meta.get("e_tag"):
+        return str(meta["e_tag"])
+    changed = meta.get("last_modified")
+    return changed.isoformat() if changed is not None and changed.timestamp() > 0 else ""
+
+
+_gc_lock = threading.Lock()
+_gc_paused = 0
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector, which in fsspec's thread would wait for h5py's lock while its holder waits for it.
+
+    This is the deadlock of h5py's issue 2019.
+    """
+    global _gc_paused  # noqa: PLW0603 - the collector is one for the process
+    with _gc_lock:
+        if not _gc_paused and not gc.isenabled():
+            paused = False
+        else:
+            gc.disable()
+            _gc_paused += 1
+            paused = True
+    try:
+        yield
+    finally:
+        if paused:
+            with _gc_lock:
+                _gc_paused -= 1
+                if not _gc_paused:
+                    gc.enable()
+
+
+class FsspecObjects:
+    """A file system of fsspec."""
+
+    can_list = True
+
+    def __init__(self, filesystem: Any) -> None:
+        self.store = filesystem
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range of an object; see `Objects.get`. Its version is asked for once, and after each range."""
+        with _without_collection():
+            info = self.store.info(key)
+            size, found = int(info.get("size") or 0), _fsspec_version(info)
+            if version and found != version:
+                raise ChangedError
+            if info.get("type") == "directory":
+                raise IsADirectoryError(key)
+            begin, end = (0, size) if span is None else span
+            data = self.store.cat_file(key, start=begin, end=min(end, size)) if begin < size else b""
+        return Part(data, size, found)
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges of an object; see `Objects.get_many`."""
+        starts, ends = zip(*spans, strict=True)
+        with _without_collection():
+            return list(self.store.cat_ranges([key] * len(spans), list(starts), list(ends), on_error="raise"))
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+        with _without_collection():
+            found = self.store.find(prefix, detail=True)
+        for key, info in found.items():
+            yield Entry(key.lstrip("/"), int(info["size"]))
+
+    def put(self, key: str, data: Any) -> None:
+        """Write an object."""
+        with _without_collection():
+            if isinstance(data, bytes | bytearray | memoryview):
+                self.store.pipe_file(key, bytes(data))
+            else:
+                self.store.put_file(os.fspath(data), key)
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+        with _without_collection():
+            self.store.rm_file(key)
+
+
+def _fsspec_version(info: Mapping[str, Any]) -> str:
+    for name in ("ETag", "etag", "LastModified", "mtime", "created"):
+        if info.get(name):
+            return str(info[name])
+    return ""
