@@ -76,14 +76,12 @@ class Window:
     def __init__(self, spans: Sequence[Range], parts: Sequence[Future[memoryview]], *, is_stream: bool = False) -> None:
         self._begins, self._spans, self._parts, self.is_stream = [begin for begin, _ in spans], spans, parts, is_stream
 
-    def covers(self, begin: int, end: int) -> bool:
-        """Return whether all bytes of a range are here."""
+    def reach(self, begin: int) -> int:
+        """Return how far all bytes from an offset on are here."""
         row = bisect_right(self._begins, begin) - 1
         while 0 <= row < len(self._spans) and self._spans[row][0] <= begin < self._spans[row][1]:
             begin, row = self._spans[row][1], row + 1
-            if begin >= end:
-                return True
-        return False
+        return begin
 
     def read(self, begin: int, room: memoryview) -> None:
         """Copy the bytes of a range that is covered; wait for them."""
@@ -169,15 +167,24 @@ class RemoteBytes:
         if end <= len(self.head):
             room[: end - offset] = self.head[offset:end]
             return end - offset
-        window = next((window for window in self._windows if window.covers(offset, end)), None)
-        window = window or self._stream(offset, end)
-        if window is not None:
-            window.read(offset, room[: end - offset])
-        elif len(spans := self._requests([(offset, end)], MOST_NBYTES)) == 1:
-            room[: end - offset] = self.fetch(spans[0])
-        else:
-            self._window([(offset, end)]).read(offset, room[: end - offset])
+        at = offset
+        while at < end:
+            window = max(self._windows, key=lambda window: window.reach(at), default=None)
+            last = at if window is None else min(window.reach(at), end)
+            if window is None or last == at:
+                window, last = self._stream(at, end) or self._direct(at, end), end
+            window.read(at, room[at - offset : last - offset])
+            at = last
         return end - offset
+
+    def _direct(self, begin: int, end: int) -> Window:
+        """Fetch a range for one read: in this thread if it takes one request."""
+        spans = self._requests([(begin, end)], MOST_NBYTES)
+        if len(spans) > 1:
+            return self._window(spans)
+        done: Future[memoryview] = Future()
+        done.set_result(self.fetch(spans[0]))
+        return Window(spans, [done])
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several ranges of offset and size, fetched in parallel."""
@@ -191,7 +198,9 @@ class RemoteBytes:
     def ahead(self, ranges: Iterable[tuple[int, int]]) -> Iterator[None]:
         """Fetch ranges of offset and size in parallel; inside, reads find them."""
         spans = [(begin, min(begin + nbytes, self.nbytes)) for begin, nbytes in ranges if nbytes]
-        window = self._window([span for span in spans if not any(other.covers(*span) for other in self._windows)])
+        window = self._window(
+            [span for span in spans if not any(other.reach(span[0]) >= span[1] for other in self._windows)]
+        )
         with self._lock:
             self._windows = [*self._windows, window]
         try:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from tamis.errors import TamisError
+from tamis.remote import disk_cache
 from tamis.remote.file import HEAD_NBYTES, RemoteFile, requests_for
 from tamis.remote.nodes import Crawler, Place, children_of_read
 from tamis.remote.objects import Range
@@ -44,6 +45,8 @@ class MetadataFile(io.RawIOBase):
         self._siblings: dict[int, list[Place]] = {}
         self.crawler = Crawler()
         self.misses = 0  # reads of libhdf5 that waited for the store
+        self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
+        self._kept = len(self._blocks)
         self._put(0, memoryview(remote.head))
 
     error: TamisError | None
@@ -145,6 +148,15 @@ class MetadataFile(io.RawIOBase):
         children = [*children_of_read(data)]
         self._siblings.update((place.offset, children) for place in children)
         return data
+
+    def keep(self) -> None:
+        """Keep what was read for the next opening, if it is worth it."""
+        with self._lock:
+            blocks = {row: data for row, data in self._blocks.items() if row * BLOCK_NBYTES >= HEAD_NBYTES}
+        if len(blocks) > self._kept:
+            self._kept = len(blocks)
+            self.remote.confirm()
+            disk_cache.write(self.remote, blocks)
 
     # What h5py's driver calls.
 

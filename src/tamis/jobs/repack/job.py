@@ -216,13 +216,11 @@ def run_repack(
         from tamis.jobs.repack.upload import repack_to_address  # late: most targets are here
 
         quiet: Progress = progress or (lambda *_: None)
-        return repack_to_address(
-            place_of(source),
-            place,
-            options,
-            quiet,
-            lambda staged, asked: run_repack(source, staged, asked, progress, adapt, pool),
-        )
+
+        def run(staged: Path, asked: RepackOptions) -> RepackResult:
+            return run_repack(source, staged, asked, progress, adapt, pool)
+
+        return repack_to_address(place_of(source), place, options, quiet, run)
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)

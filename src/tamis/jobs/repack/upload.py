@@ -54,7 +54,7 @@ def repack_to_address(
     objects, key = objects_of(target)
     folder = _staging_of(target)
     upload = _Upload(target, objects, key.rstrip("/"), folder / _SENT)
-    made = {"source": source_identity(source), "recipe": repr(replace(options, threads=None, resume=True))}
+    made = {"source": source_identity(source), "recipe": repr(replace(options, threads=1, resume=True))}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
         return RepackResult(

@@ -165,6 +165,9 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
 
     def close(self) -> None:
         """Close the file."""
+        if (remote := remote_of(self) if self else None) is not None:
+            with suppress(FileError):
+                remote.keep()
         for _ in range(2):  # after a failure HDF5 has released the descriptor, and keeps only the identifier
             with suppress(OSError, RuntimeError):
                 super().close()
