@@ -364,6 +364,8 @@ class ChunkReader:
                 data = source.read(offset + start, stop - start)
             else:
                 data = room[: source.read_into(offset + start, room)]
+        except FileError as error:
+            raise error.at(path=self._path, dataset=self._name, chunk=origin)  # noqa: B904 - the same error
         except OSError as error:
             raise self._failure(origin, f" cannot be read: {error.strerror}") from error
         if len(data) != stop - start:

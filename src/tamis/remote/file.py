@@ -121,6 +121,7 @@ class RemoteBytes:
 
     def _get(self, objects: Objects, key: str, span: Range | None, version: str) -> Part:
         """Make one request; raise FileError for anything but the bytes of the same object."""
+        check_not_forked(self.address)
         try:
             part = objects.get(key, span, version)
         except NoRangesError:

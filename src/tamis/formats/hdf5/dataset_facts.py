@@ -12,7 +12,7 @@ from weakref import ref
 
 import h5py
 import numpy as np
-from h5py import h5d, h5o, h5p, h5t
+from h5py import h5d, h5p, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError
@@ -394,7 +394,7 @@ class DatasetFacts(DescribedArray):
     @cached_property
     def address(self) -> int:
         """Address in the file, which identifies the dataset under any path."""
-        return int(h5o.get_info(self.dataset.id).addr)
+        return calls.address_of(self.dataset.id)
 
     @property
     def fill_marker(self) -> NDArray[Any] | None:

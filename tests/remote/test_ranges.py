@@ -1,0 +1,221 @@
+"""Which requests are made for ranges, and what is read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from range_server import Faults, Server
+
+import tamis
+from tamis.remote import file as remote_file
+from tamis.remote.address import Address
+from tamis.remote.file import RemoteFile, requests_for
+
+RANGES = st.lists(
+    st.tuples(st.integers(0, 3000), st.integers(1, 900)).map(lambda pair: (pair[0], sum(pair))), max_size=9
+)
+
+
+@given(RANGES, st.integers(0, 500), st.integers(1, 700))
+def test_requests_cover_all_ranges_without_overlaps(ranges: list[tuple[int, int]], gap: int, most: int) -> None:
+    requests = requests_for(ranges, gap, most)
+    bytes_asked = [at for begin, end in requests for at in range(begin, end)]
+    assert len(bytes_asked) == len(set(bytes_asked))
+    assert set(bytes_asked) >= {at for begin, end in ranges for at in range(begin, end)}
+    assert all(end - begin <= most for begin, end in requests)
+
+
+def test_near_ranges_share_a_request_and_long_ones_are_cut() -> None:
+    assert requests_for([(0, 10), (15, 20), (200, 210)], gap=10) == [(0, 20), (200, 210)]
+    assert requests_for([(0, 25)], most=10) == [(0, 10), (10, 20), (20, 25)]
+
+
+@given(data=st.data())
+def test_any_sequence_of_reads_returns_the_bytes(data: st.DataObject) -> None:
+    content = np.random.default_rng(1).bytes(1 << 16)
+    remote = object.__new__(RemoteFile)
+    remote_file.RemoteBytes.__init__(remote, Address("memory://x"))
+    remote.nbytes = len(content)
+    remote.fetch = lambda span: memoryview(content)[span[0] : span[1]]  # type: ignore[method-assign]
+    for _ in range(data.draw(st.integers(1, 12))):
+        spans = data.draw(st.lists(st.tuples(st.integers(0, 70000), st.integers(0, 20000)), min_size=1, max_size=4))
+        assert remote.read_many(spans) == [content[at : at + nbytes] for at, nbytes in spans]
+        begin, nbytes = spans[0]
+        assert remote.read(begin, nbytes) == content[begin : begin + nbytes]
+
+
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
+def test_selections_are_those_of_the_local_file(
+    server: Server, make_file: Callable[..., Path], options: dict[str, object]
+) -> None:
+    path = make_file(**options)
+    with tamis.open(server.url(path.name)) as remote, tamis.open(path) as local:
+        assert [*remote] == [*local]
+        assert remote.path == server.url(path.name)
+        for name in local:
+            for key in (..., 0, (slice(None), *(3,) * (local[name].ndim - 1)), slice(1, 7, 2)):
+                np.testing.assert_array_equal(remote[name][key], local[name][key])
+        assert remote["group/x"].attrs == local["group/x"].attrs
+
+
+def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "series.h5"
+    values = np.random.default_rng(5).random((60, 160, 160), np.float32)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("TS", data=values, chunks=(2, 40, 40), compression=1)
+    with tamis.open(server.url(path.name)) as file:
+        array = file["TS"]
+        server.reset()
+        server.latency = 0.02
+        array[:, 3, 5]
+        assert server.requests <= 40  # 30 chunks, and 8 nodes of the index
+        assert server.rounds <= 12
+        assert server.nbytes < 0.35 * path.stat().st_size
+        server.reset()
+        array[:, 4, 6]
+        assert server.requests == 0  # the same chunks
+
+
+def test_a_whole_variable_is_fetched_once(server: Server, make_file: Callable[..., Path]) -> None:
+    path = make_file()
+    with tamis.open(server.url(path.name)) as file:
+        array = file["TS"]
+        stored = tamis.inspect(path)["TS"].stored_nbytes
+        server.reset()
+        array[...]
+        assert server.nbytes <= stored + 64 * 1024
+
+
+def test_the_next_opening_finds_the_metadata_on_disk(
+    server: Server, make_file: Callable[..., Path], own_cache: Path
+) -> None:
+    path = make_file()
+    requests = []
+    for _ in range(2):
+        server.reset()
+        with tamis.open(server.url(path.name)) as file:
+            series = file["TS"][:, 3, 5]
+        requests.append(server.requests)
+    assert requests[1] < requests[0]
+    assert [*own_cache.glob("*.blocks")]
+    for entry in own_cache.glob("*.blocks"):
+        entry.write_bytes(entry.read_bytes()[:-9])  # damaged: not used
+    with tamis.open(server.url(path.name)) as file:
+        np.testing.assert_array_equal(file["TS"][:, 3, 5], series)
+
+
+def test_no_metadata_is_kept_where_the_cache_is_off(
+    server: Server, make_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TAMIS_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with tamis.open(server.url(make_file().name)) as file:
+        file["TS"][0]
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("faults", [Faults(unavailable=0.2), Faults(reset=0.2), Faults(truncated=0.2)], ids=str)
+def test_faults_are_overcome(server: Server, make_file: Callable[..., Path], faults: Faults) -> None:
+    path = make_file()
+    server.faults = faults
+    with tamis.open(server.url(path.name)) as remote, tamis.open(path) as local:
+        np.testing.assert_array_equal(remote["TS"][:, 2:9], local["TS"][:, 2:9])
+        np.testing.assert_array_equal(remote["plain"][...], local["plain"][...])
+
+
+@pytest.mark.parametrize(
+    ("faults", "text"),
+    [
+        (Faults(encoding="gzip"), r"expected the bytes of the file, found them encoded \(gzip\)"),
+        (Faults(wrong_range=True), "cannot be read"),
+        (Faults(short=True), "the server cut the answer"),
+        (Faults(status=403), r"access denied \(403\): the signed address may have expired"),
+        (Faults(status=404), "no such object"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_an_error_that_tells_no_secret(
+    server: Server, make_file: Callable[..., Path], faults: Faults, text: str
+) -> None:
+    path = make_file()
+    server.faults = faults
+    with pytest.raises(tamis.FileError, match=text) as caught:
+        tamis.open(server.url(path.name) + "?signature=secret")["TS"][...]
+    assert "secret" not in str(caught.value)
+    assert caught.value.path == server.url(path.name)
+
+
+def test_a_server_without_ranges_is_read_whole(
+    server: Server, make_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_file()
+    server.faults = Faults(no_ranges=True)
+    with tamis.open(server.url(path.name)) as remote, tamis.open(path) as local:
+        np.testing.assert_array_equal(remote["TS"][...], local["TS"][...])
+    monkeypatch.setattr(remote_file, "MOST_WHOLE_NBYTES", 1000)
+    with pytest.raises(tamis.FileError, match=r"only returns the whole object of .*: download it first"):
+        tamis.open(server.url(path.name))
+
+
+@pytest.mark.parametrize("ignores_match", [False, True])
+def test_an_object_that_changes_is_an_error(
+    server: Server, make_file: Callable[..., Path], *, ignores_match: bool
+) -> None:
+    path = make_file()
+    server.faults = Faults(ignores_match=ignores_match)
+    with tamis.open(server.url(path.name)) as file:
+        array = file["TS"]
+        array[0]
+        content = bytearray(path.read_bytes())
+        content[-5000] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(tamis.FileError, match="the file changed while it was read: open it again"):
+            array[40:]
+
+
+def test_values_of_other_files_are_refused(server: Server, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["x"] = np.arange(10.0)
+    layout = h5py.VirtualLayout((10,), "f8")
+    layout[:] = h5py.VirtualSource("source.h5", "x", (10,))
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+        file["link"] = h5py.ExternalLink("source.h5", "x")
+    with tamis.open(server.url("virtual.h5")) as file:
+        with pytest.raises(tamis.FileError, match="its values are in other files"):
+            file["v"][...]
+        with pytest.raises((tamis.FileError, KeyError)):
+            file["link"]
+
+
+def test_the_extra_is_named_where_it_is_missing(run_script: Callable[..., str], tmp_path: Path) -> None:
+    script = tmp_path / "open.py"
+    script.write_text(
+        "import sys; sys.modules['obstore'] = None\n"
+        "import tamis\n"
+        "try: tamis.open('s3://bucket/a.nc')\n"
+        "except tamis.MissingFilterError as error: print(error)"
+    )
+    assert "pip install 'tamis[remote]'" in run_script(script)
+
+
+def test_a_forked_process_is_refused_instead_of_waiting_forever(
+    server: Server, make_file: Callable[..., Path], run_script: Callable[..., str], tmp_path: Path
+) -> None:
+    script = tmp_path / "fork.py"
+    script.write_text(
+        "import os, sys, tamis\n"
+        "file = tamis.open(sys.argv[1])\n"
+        "if os.fork() == 0:\n"
+        "    try: file['TS'][...]\n"
+        "    except tamis.FileError as error: print(error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert 'start processes by "spawn"' in run_script(script, server.url(make_file().name))
