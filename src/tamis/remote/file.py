@@ -406,13 +406,13 @@ def nbytes_below(address: Address) -> int:
     return RemoteFile(address).nbytes if exists(address) else 0
 
 
-def remote_identity(address: Address) -> dict[str, int]:
-    """Return what shows whether a file, or everything below a folder, is the same, unchanged."""
+def remote_identity(address: Address) -> tuple[int, int]:
+    """Return the size of a file, or of everything below a folder, and a checksum of its version."""
     if exists(address):
         file = RemoteFile(address)
-        return {"nbytes": file.nbytes, "version": crc32(file.version.encode())}
+        return file.nbytes, crc32(file.version.encode())
     entries = sorted(list_below(address)) if can_list(address) else []
-    return {"nbytes": sum(entry.size for entry in entries), "version": crc32(repr(entries).encode())}
+    return sum(entry.size for entry in entries), crc32(repr(entries).encode())
 
 
 def exists(address: Address) -> bool:

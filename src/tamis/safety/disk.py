@@ -51,7 +51,12 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], *, with_ctime: bool = False) -> Self:
-        """Return the identity of a file or folder."""
+        """Return the identity of a file or folder; of one that is elsewhere, its size and a checksum of its version."""
+        if isinstance(path, Address):
+            from tamis.remote.file import remote_identity  # late: most files are here
+
+            nbytes, version = remote_identity(path)
+            return cls(nbytes, version, 0)
         statuses = [*statuses_of(path)]
         nbytes = sum(status.st_size for status in statuses if not stat.S_ISDIR(status.st_mode))
         ctime_ns = max(status.st_ctime_ns for status in statuses) if with_ctime else 0

@@ -18,11 +18,10 @@ from tamis.errors import FileError
 from tamis.formatting import plural
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.result import RepackResult
-from tamis.jobs.repack.resuming import source_identity
 from tamis.remote.address import Address
 from tamis.remote.file import AT_ONCE, can_list, exists, list_below
 from tamis.remote.objects import Objects, failure, objects_of
-from tamis.safety.disk import nbytes_of
+from tamis.safety.disk import Identity, nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 
@@ -54,7 +53,7 @@ def repack_to_address(
     objects, key = objects_of(target)
     folder = _staging_of(target)
     upload = _Upload(target, objects, key.rstrip("/"), folder / _SENT)
-    made = {"source": source_identity(source), "recipe": repr(replace(options, threads=1, resume=True))}
+    made = {"source": [*Identity.of(source)], "recipe": repr(replace(options, threads=1, resume=True))}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
         return RepackResult(
