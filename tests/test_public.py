@@ -20,7 +20,7 @@ ZFP = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 
 PUBLIC = """
     Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Pcodec Scaleoffset Shuffle Sperr Sz3 Szip
-    UnknownFilter Zfp Zstd Absolute BitGroom BitRound Granular Pack Pipeline
+    UnknownFilter Zfp Zstd Absolute Address BitGroom BitRound Granular Pack Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     FolderPreview FolderStatus FolderVerification Manifest ManifestCheck check_manifest combine manifest

@@ -16,6 +16,7 @@ from xarray.backends.locks import HDF5_LOCK
 from xarray.core import indexing
 
 from tamis import meaning
+from tamis.errors import ParameterError
 from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
 from tamis.remote.address import Address, located_path
 from tamis.xarray.filter_encoding import filter_encoding
@@ -252,7 +253,6 @@ class OpenFile:
     """A newly opened file whose groups become datasets."""
 
     @checked(
-        path=LOCATION,
         phony_dims=TEXT,
         threads=WHOLE.or_none(),
         restore=FLAG,
@@ -269,6 +269,8 @@ class OpenFile:
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._auto_complex = auto_complex
+        if not LOCATION.fits(path):
+            raise ParameterError(f"expected a path or address, got {path!r}: engine='h5netcdf' opens files in memory")
         place = located_path(path, storage_options)
         self._path = place if isinstance(place, Address) else os.path.abspath(os.path.expanduser(place))
         self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
