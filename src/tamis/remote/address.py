@@ -92,6 +92,8 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
     filesystem, place = getattr(path, "fs", None), getattr(path, "path", None)
     if filesystem is not None and isinstance(place, str):
         return Address(place, filesystem, **options or {})
+    if isinstance(path, Address) and not options:
+        return path
     if isinstance(path, str) and path.lower().startswith(f"{_LOCAL}://"):
         path = unquote(urlsplit(path).path)
     if is_address(path):

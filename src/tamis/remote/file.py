@@ -377,9 +377,9 @@ def list_below(folder: Address) -> Iterator[Entry]:
     objects, key = objects_of(folder)
     start = f"{key.strip('/')}/" if key.strip("/") else ""
     try:
-        for entry in objects.entries(start):
-            if entry.key.startswith(start):
-                yield Entry(entry.key[len(start) :], entry.size)
+        for entry in objects.entries(key):
+            if (found := entry.key.lstrip("/")).startswith(start):
+                yield Entry(found[len(start) :], entry.size)
     except Exception as error:  # obstore and fsspec raise many kinds
         raise failure(error, folder) from None
 

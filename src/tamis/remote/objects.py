@@ -109,7 +109,8 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     check_not_forked(address)
     _watch_forks()
     if address.store is not None:
-        return _given(address), address.url.split("://")[-1].lstrip("/")
+        objects, key = _given(address), address.url.split("://")[-1]
+        return objects, key if isinstance(objects, FsspecObjects) else key.lstrip("/")
     parts = urlsplit(address.url)
     root = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme.lower() == "memory":
@@ -343,7 +344,7 @@ class FsspecObjects:
         with _without_collection():
             found = self.store.find(prefix, detail=True)
         for key, info in found.items():
-            yield Entry(key.lstrip("/"), int(info["size"]))
+            yield Entry(key, int(info["size"]))
 
     def put(self, key: str, data: Any) -> None:
         """Write an object."""

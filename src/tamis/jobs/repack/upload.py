@@ -21,7 +21,7 @@ from tamis.jobs.repack.result import RepackResult
 from tamis.remote.address import Address
 from tamis.remote.file import AT_ONCE, can_list, exists, list_below
 from tamis.remote.objects import Objects, failure, objects_of
-from tamis.safety.disk import Identity, nbytes_of
+from tamis.safety.disk import Identity, nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 
@@ -110,8 +110,7 @@ class _Upload:
     def check(self, options: RepackOptions) -> None:
         """Raise FileError if there is another target already, and the run may not replace it."""
         self._earlier = self._entries()
-        sent = self._read_journal() if options.resume else {}
-        if options.overwrite or all(name in sent for name in self._earlier):
+        if options.overwrite or not self._earlier or (options.resume and self._journal.exists()):
             return
         raise FileError(f"{self.target}: File exists: choose another name, or replace it: overwrite=True").at(
             path=self.target
@@ -120,26 +119,27 @@ class _Upload:
     def send(self, staged: Path, report: Progress) -> None:
         """Copy all files, metadata of the root last; remove what an earlier target had besides."""
         files = dict(_files_of(staged))
+        marks = {name: list(size_and_checksum(file)) for name, file in files.items()}
+        sent = {name: mark for name, mark in self._read(self._journal).items() if marks.get(name) == mark}
+        sent = {name: mark for name, mark in sent.items() if self._earlier.get(name) == mark[0]}
+        self._write(self._journal, sent)  # from now on, what is at the target is of this run
         last = [name for name in _ROOT_METADATA if name in files]
-        sent = {name: size for name, size in self._read_journal().items() if self._earlier.get(name) == size}
-        if any(sent.get(name) != files[name].stat().st_size for name in files if name not in last):
-            for name in reversed(last):
-                if name in self._earlier:  # until the new chunks are there, it is no store
-                    self._call(self._objects.delete, name)
-        first = [name for name in files if name not in last and sent.get(name) != files[name].stat().st_size]
+        first = [name for name in files if name not in last and name not in sent]
+        for name in reversed(last) if first else ():
+            if name in self._earlier:  # until the new chunks are there, it is no store
+                self._call(self._objects.delete, name)
         step, count = Step(f"copying to {self.target}", 1, 1), len(first) + len(last)
         report(step, 0, count)
         with ThreadPoolExecutor(min(AT_ONCE, max(len(first), 1)), "tamis-upload") as threads:
             for done, name in enumerate(threads.map(lambda name: self._put(name, files[name]), first), 1):
-                sent[name] = files[name].stat().st_size
+                sent[name] = marks[name]
                 if not done % AT_ONCE:
-                    self._write_journal(sent)
+                    self._write(self._journal, sent)
                 report(step, done, count)
         for done, name in enumerate(last, len(first) + 1):
-            sent[name] = files[self._put(name, files[name])].stat().st_size
+            self._put(name, files[name])
             report(step, done, count)
-        self._write_journal(sent)
-        self._check_sizes({name: file.stat().st_size for name, file in files.items()})
+        self._check_sizes({name: mark[0] for name, mark in marks.items()})
 
     def _check_sizes(self, expected: Mapping[str, int]) -> None:
         """Compare what the store has with what was sent, and remove the rest of an earlier target."""
@@ -175,9 +175,6 @@ class _Upload:
             return {"": RemoteFile(self.target).nbytes}
         return found
 
-    def _read_journal(self) -> dict[str, int]:
-        return {name: size for name, size in self._read(self._journal).items() if isinstance(size, int)}
-
     @staticmethod
     def _read(path: Path) -> dict[str, Any]:
         """Return the object in a JSON file; empty if there is none, or it is damaged."""
@@ -186,9 +183,6 @@ class _Upload:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
-
-    def _write_journal(self, sent: Mapping[str, int]) -> None:
-        self._write(self._journal, sent)
 
     @staticmethod
     def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from h5py import h5, h5d, h5f, h5g, h5o, h5p, h5s, h5t
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
-from tamis.formats.hdf5.lib.files import access_list
+from tamis.formats.hdf5.lib.files import access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import bare_address, listed_pipeline
 from tamis.formats.hdf5.lib.references import copy_values
@@ -307,8 +307,8 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
         raise
     try:
         if size := fcpl.get_userblock():
-            with Path(source.filename).open("rb") as origin, Path(path).open("r+b") as copy:
-                copy.write(origin.read(size))
+            with Path(path).open("r+b") as copy:
+                copy.write(source_of(source).read(0, size))
     except BaseException:
         target.close()
         Path(path).unlink()

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import h5py
 
-from tamis.arrays.source import opened, read_at
+from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
+from tamis.formats.hdf5.lib.files import source_of
 from tamis.safety.disk import write_at
 
 _CHANGED, _CONTINUED = 18, 16
@@ -36,12 +37,12 @@ def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[int, int]]
     base = source.userblock_size  # also of the copy
     try:
         # The copy is made durable later, which reports the errors that close() would report.
-        with opened(Path(source.filename), os.O_RDONLY) as source_file, opened(path, os.O_RDWR) as copy_file:
-            for old, new in headers:
-                header = _Header.read(source_file, old, base)
-                copied = _Header.read(copy_file, new, base) if header else None
-                if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
-                    copied.write(copy_file, header.times)
+        before, after = source_of(source), FileSource(Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC)))
+        for old, new in headers:
+            header = _Header.read(before, old, base)
+            copied = _Header.read(after, new, base) if header else None
+            if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
+                copied.write(after.descriptor.number, header.times)
     except OSError as error:
         raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
 
@@ -54,10 +55,10 @@ class _Header:
         self.times = data[at : at + nbytes]
 
     @classmethod
-    def read(cls, file: int, offset: int, base: int) -> _Header | None:
+    def read(cls, file: ByteSource, offset: int, base: int) -> _Header | None:
         """Return the header at an offset from the beginning of the file; None if there is none, or it has no times."""
         offset += base
-        start = read_at(file, 64, offset)
+        start = file.read(offset, 64)
         if start[:5] == b"OHDR\2" and len(start) == 64:
             flags = start[5]
             if not flags & _HAS_TIMES:
@@ -65,7 +66,7 @@ class _Header:
             width_offset = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
             width = 1 << (flags & 3)
             nbytes = width_offset + width + int.from_bytes(start[width_offset : width_offset + width], "little") + 4
-            data = read_at(file, nbytes, offset) if nbytes <= _MOST_NBYTES else b""
+            data = file.read(offset, nbytes) if nbytes <= _MOST_NBYTES else b""
             sound = len(data) == nbytes > 4 and checksum(data[:-4]) == int.from_bytes(data[-4:], "little")
             return cls(offset, data, 6, 16, checked=True) if sound else None
         if len(start) < _PREFIX_1.size or start[:2] != b"\1\0":
@@ -83,12 +84,12 @@ class _Header:
         write_at(file, data, self._offset)
 
 
-def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
+def _messages(file: ByteSource, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
     """Yield offset and content of time messages in a header of version 1, whose parts may be anywhere in the file."""
-    parts, visited_nbytes, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
+    parts, visited_nbytes, end = [(offset + 16, nbytes)], 0, file.nbytes
     while parts and visited_nbytes < _MOST_NBYTES:
         part_offset, nbytes = parts.pop()
-        data = read_at(file, min(nbytes, _MOST_NBYTES), part_offset)
+        data = file.read(part_offset, min(nbytes, _MOST_NBYTES))
         position = 0
         while position + _MESSAGE.size <= len(data):
             kind, length, _ = _MESSAGE.unpack_from(data, position)

@@ -1,0 +1,220 @@
+"""Stores: S3, obstore's, fsspec's; Zarr hierarchies on them; commands as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import obstore
+import pytest
+import xarray as xr
+from range_server import Faults, Server
+
+import tamis
+from tamis.remote.address import Address
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+COMMAND = [str(Path(sys.executable).with_name("tamis"))]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command as a process."""
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def values() -> np.ndarray:
+    """Return the values of the sample's TS."""
+    with tamis.open(SAMPLE) as file:
+        return np.asarray(file["TS"][...])
+
+
+@pytest.mark.parametrize("name", ["a.nc", "two.zarr", "three.zarr", "sharded.zarr"])
+def test_a_target_on_s3_is_read_and_verified(s3: str, name: str, values: np.ndarray) -> None:
+    options = {"two.zarr": {"zarr_format": 2}, "sharded.zarr": {"shards": 8}}.get(name, {})
+    address = f"s3://bucket/test_stores/{name}"
+    result = tamis.repack(SAMPLE, address, {"TS": "zfp(accuracy=0.1)"}, **options)
+    assert result.target == address
+    assert tamis.verify(SAMPLE, address, bounds={"TS": 0.1}).ok
+    with tamis.open(address) as file:
+        assert abs(file["TS"][...] - values).max() <= 0.1
+        np.testing.assert_array_equal(file["TS"][:, 20, 30], file["TS"][...][:, 20, 30])
+        assert pickle.loads(pickle.dumps(file["TS"]))[3, 4, 5] == file["TS"][3, 4, 5]
+    with xr.open_dataset(address, engine="tamis") as dataset:
+        assert abs(dataset.TS.values - values).max() <= 0.1
+    with pytest.raises(tamis.FileError, match="File exists: choose another name, or replace it"):
+        tamis.repack(SAMPLE, address, {})
+    tamis.repack(SAMPLE, address, {"TS": "shuffle|deflate(1)"}, overwrite=True)
+    with tamis.open(address) as file:
+        np.testing.assert_array_equal(file["TS"][...], values)
+
+
+def test_a_complete_target_on_s3_is_left_alone_by_resume(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_STAGING", str(tmp_path / "staging"))
+    address, recipe = "s3://bucket/test_resume/a.zarr", {"TS": "zfp(rate=8)"}
+    assert not tamis.repack(SAMPLE, address, recipe, resume=True).done_already
+    assert tamis.repack(SAMPLE, address, recipe, resume=True).done_already
+    assert not [*(tmp_path / "staging").rglob("*.zarr")]
+    tamis.repack(SAMPLE, address, {"TS": "zfp(rate=8)|fletcher32"}, checksum=False, resume=True)
+    again = tamis.repack(SAMPLE, address, {"TS": "shuffle|deflate(1)"}, resume=True)  # another recipe: made anew
+    assert not again.done_already
+    assert tamis.verify(SAMPLE, address).ok
+
+
+def test_nothing_looks_whole_before_all_is_there(s3: str, tmp_path: Path) -> None:
+    address = "s3://bucket/test_killed/a.zarr"
+    environment = os.environ | {"TAMIS_STAGING": str(tmp_path)}
+    arguments = ["repack", str(SAMPLE), address, "-f", "TS:zfp(accuracy=0.01)", "-c", "TS:1x16x16", "--resume"]
+    store = obstore.store.from_url("s3://bucket/test_killed", client_options={"allow_http": True})
+
+    def names() -> set[str]:
+        return {item["path"] for batch in obstore.list(store) for item in batch}
+
+    process = subprocess.Popen([*COMMAND, *arguments], env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not names() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert "a.zarr/zarr.json" not in names()
+    with pytest.raises(tamis.FileError):
+        tamis.open(address)
+    before = names()
+    done = subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert before
+    assert before <= names()
+    assert tamis.verify(SAMPLE, address, bounds={"TS": 0.01}).ok
+
+
+def test_a_zarr_store_on_a_web_server(server: Server, tmp_path: Path, values: np.ndarray) -> None:
+    for name, options in {"a.zarr": {}, "b.zarr": {"shards": 8}, "c.zarr": {"zarr_format": 2}}.items():
+        tamis.repack(SAMPLE, tmp_path / name, {"TS": "shuffle|deflate(1)"}, **options)
+        with tamis.open(server.url(name)) as file:
+            np.testing.assert_array_equal(file["TS"][...], values)
+            np.testing.assert_array_equal(file["TS"][:, 20, 30], values[:, 20, 30])
+    (next((tmp_path / "b.zarr" / "TS").rglob("c/0/0/0"))).write_bytes(b"short")
+    with tamis.open(server.url("b.zarr")) as file, pytest.raises(tamis.FileError, match="truncated or damaged"):
+        file["TS"][...]
+
+
+def test_stores_of_obstore_and_fsspec(values: np.ndarray) -> None:
+    store, memory = obstore.store.MemoryStore(), fsspec.filesystem("memory")
+    store.put("x/a.nc", SAMPLE.read_bytes())
+    memory.pipe_file("/test_stores/a.nc", SAMPLE.read_bytes())
+    local = fsspec.filesystem("file")
+    for address in (
+        Address("x/a.nc", store),
+        Address("test_stores/a.nc", memory),
+        "memory://test_stores/a.nc",
+        Address(str(SAMPLE), local),
+    ):
+        with tamis.open(address) as file:
+            np.testing.assert_array_equal(file["TS"][:, 7], values[:, 7])
+    for opened in (memory.open("/test_stores/a.nc"), fsspec.open("memory://test_stores/a.nc")):
+        with tamis.open(opened) as file:
+            np.testing.assert_array_equal(file["TS"][3], values[3])
+    memory.rm("/test_stores", recursive=True)
+
+
+def test_an_object_of_fsspec_that_changes_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    path.write_bytes(SAMPLE.read_bytes())
+    with tamis.open(Address(str(path), fsspec.filesystem("file"))) as file:
+        file["TS"][0]
+        path.write_bytes(SAMPLE.read_bytes()[:-100])
+        with pytest.raises(tamis.FileError, match="the file changed while it was read"):
+            file["TS"][20]
+
+
+def test_open_mfdataset_of_addresses(server: Server, tmp_path: Path, values: np.ndarray) -> None:
+    for name in ("a.nc", "b.nc"):
+        (tmp_path / name).write_bytes(SAMPLE.read_bytes())
+    urls = [server.url("a.nc"), server.url("b.nc")]
+    with xr.open_mfdataset(urls, engine="tamis", combine="nested", concat_dim="time", parallel=True) as dataset:
+        np.testing.assert_array_equal(dataset.TS[:, 3, 4].values, np.tile(values[:, 3, 4], 2))
+
+
+def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
+    url = server.url("a.nc")
+    shown = run("inspect", url)
+    assert shown.returncode == 0, shown.stderr
+    assert url in shown.stdout
+    assert run("verify", url, SAMPLE).returncode == 0
+    assert run("plan", url, "--want", "TS:abs=0.1").returncode == 0
+    done = run("repack", url, tmp_path / "out.nc", "-f", "TS:zfp(accuracy=0.1)")
+    assert done.returncode == 0, done.stderr
+    assert tamis.verify(SAMPLE, tmp_path / "out.nc", bounds={"TS": 0.1}).ok
+    assert run("repack", url, tmp_path / "out.nc", "-f", "TS:zfp(accuracy=0.1)", "--resume").returncode == 0
+    assert run("export", url, "--to", "kerchunk", "-o", tmp_path / "refs.json").returncode == 0
+    refs = json.loads((tmp_path / "refs.json").read_text())["refs"]
+    assert refs["TS/0.0.0"][0] == url
+
+
+def test_failing_commands_tell_no_secret(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
+    server.faults = Faults(status=403)
+    for arguments in (["inspect"], ["plan", "--want", "TS:abs=1"], ["verify", SAMPLE]):
+        done = run(*arguments, server.url("a.nc") + "?X-Amz-Signature=topsecret")
+        assert done.returncode == 1
+        assert "access denied (403)" in done.stderr
+        assert "topsecret" not in done.stdout + done.stderr
+    done = run("inspect", "--storage-option", "nonsense", server.url("a.nc"))
+    assert done.returncode == 2
+    assert "expected KEY=VALUE" in done.stderr
+    done = run("inspect", "--storage-option", "nonsense=1", "s3://bucket/a.nc")
+    assert done.returncode == 1
+    assert "cannot be opened" in done.stderr
+
+
+@pytest.mark.check
+def test_many_reads_with_faults_have_no_wrong_value(server: Server, make_file: Callable[..., Path]) -> None:
+    path = make_file()
+    server.faults = Faults(unavailable=0.02, reset=0.02, truncated=0.01)
+    chance = np.random.default_rng(11)
+    with tamis.open(path) as local:
+        expected = local["TS"][...]
+    reads = 0
+    while reads < 10_000:
+        with tamis.open(server.url(path.name)) as file:
+            array = file["TS"]
+            for _ in range(200):
+                t, y, x = (int(chance.integers(0, extent - 3)) for extent in array.shape)
+                np.testing.assert_array_equal(array[t : t + 3, y, x : x + 2], expected[t : t + 3, y, x : x + 2])
+                reads += 1
+
+
+@pytest.mark.check
+def test_threads_with_garbage_collection_do_not_wait_for_each_other(
+    server: Server, make_file: Callable[..., Path], run_script: Callable[..., str], tmp_path: Path
+) -> None:
+    """The deadlock of h5py's issue 2019: a collection in a thread of the network, while h5py's lock is held."""
+    script = tmp_path / "threads.py"
+    script.write_text(
+        "import gc, sys, threading, time, faulthandler, h5py, tamis, fsspec\n"
+        "faulthandler.dump_traceback_later(110, exit=True)\n"
+        "gc.set_threshold(5)\n"
+        "url, end = sys.argv[1], time.monotonic() + 60\n"
+        "http = fsspec.filesystem('http')\n"
+        "def work(number):\n"
+        "    while time.monotonic() < end:\n"
+        "        loop = [h5py.File('x', 'w', driver='core', backing_store=False)]; loop.append(loop); del loop\n"
+        "        with tamis.open(tamis.Address(url, http) if number % 4 == 0 else url) as file:\n"
+        "            file['TS'][number % 50, 3]; file['group/x'][...]\n"
+        "threads = [threading.Thread(target=work, args=(n,)) for n in range(100)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "print('done')\n"
+    )
+    assert "done" in run_script(script, server.url(make_file().name))
