@@ -202,9 +202,8 @@ nb::object headers(const Libhdf5& hdf5, datasets::hid_t group, std::vector<nb::b
     }
     auto object = objects.begin();
     return tuple_of(names, [&](const nb::bytes& name) -> nb::object {
-        const datasets::hid_t id = object != objects.end()
-                                       ? (object++)->release()
-                                       : hdf5.open_object(group, name.c_str(), datasets::none);
+        const datasets::hid_t id =
+            object != objects.end() ? (object++)->release() : hdf5.open_object(group, name.c_str(), datasets::none);
         if (id >= 0 && hdf5.kind(id) == datasets::kind_dataset) return header_of(hdf5, id);
         const bool is_group = id >= 0 && hdf5.kind(id) == datasets::kind_group;
         if (id >= 0) hdf5.close_object(id);

@@ -18,7 +18,7 @@ using hsize_t = unsigned long long;
 using Status = int;  // herr_t and htri_t: negative is a failure
 
 inline constexpr int class_integer = 0, class_float = 1, class_string = 3, class_opaque = 5, class_reference = 7,
-                     class_enum = 8, class_sequence = 9;                                                // H5T_class_t
+                     class_enum = 8, class_sequence = 9;                             // H5T_class_t
 inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked = 2;  // H5D_layout_t
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
 inline constexpr int fill_never = 1;                                                 // H5D_fill_time_t
@@ -188,10 +188,10 @@ private:
     bool bind_types_and_spaces() {
         return bind(close_type, "H5Tclose") && bind(type_class, "H5Tget_class") && bind(type_nbytes, "H5Tget_size") &&
                bind(types_equal, "H5Tequal") && bind(is_named, "H5Tcommitted") && bind(encode_type, "H5Tencode") &&
-               bind(is_variable_text, "H5Tis_variable_str") && bind(base_of, "H5Tget_super") && bind(create_space, "H5Screate_simple") &&
-               bind(close_space, "H5Sclose") && bind(space_class, "H5Sget_simple_extent_type") &&
-               bind(space_rank, "H5Sget_simple_extent_ndims") && bind(space_extents, "H5Sget_simple_extent_dims") &&
-               bind(space_count, "H5Sget_simple_extent_npoints");
+               bind(is_variable_text, "H5Tis_variable_str") && bind(base_of, "H5Tget_super") &&
+               bind(create_space, "H5Screate_simple") && bind(close_space, "H5Sclose") &&
+               bind(space_class, "H5Sget_simple_extent_type") && bind(space_rank, "H5Sget_simple_extent_ndims") &&
+               bind(space_extents, "H5Sget_simple_extent_dims") && bind(space_count, "H5Sget_simple_extent_npoints");
     }
 
     bool bind_properties() {
