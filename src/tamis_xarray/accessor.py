@@ -122,6 +122,45 @@ class DatasetAccessor:
             threads=threads,
         )
 
+    def to_zarr(
+        self,
+        path: str | os.PathLike[str],
+        recipes: Recipes | Recipe | None = None,
+        *,
+        encoding: Encodings | None = None,
+        group: str = "",
+        progress: Callable[[str, int, int], None] | None = None,
+        **options: Any,
+    ) -> RepackResult:
+        """Save the dataset as a new Zarr hierarchy with any filters, proven value by value; see `to_netcdf`.
+
+        Parameters
+        ----------
+        path
+            Path of the new folder, which ends with ``.zarr``.
+        recipes, encoding, group, progress
+            See `to_netcdf`.
+
+        options
+            ``zarr_format``, ``shards`` and ``consolidated`` of `tamis.repack`, and the other parameters of `to_netcdf`.
+
+        Returns
+        -------
+        RepackResult
+            Sizes, largest errors and times.
+
+        Raises
+        ------
+        ParameterError
+            If the path has another ending, or for a reason of `to_netcdf`.
+        """
+        from tamis.xarray.saving import check_zarr, group_path
+
+        check_zarr(path)
+        unlimited = options.pop("unlimited_dims", None)
+        datasets = {group_path(group): self._dataset}
+        return _save(datasets, path, recipes, encoding, unlimited, progress, **{"history": False} | options)
+
     def report(self, other: Dataset | str | os.PathLike[str], **options: Any) -> Report:
         """Report what differs in another dataset: a page that a notebook shows, with statistics of each variable.
 

@@ -5,6 +5,7 @@ xarray itself encodes times, missing values, packing, text and coordinates.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import posixpath
 import threading
@@ -170,6 +171,9 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
 
     can_read_independently = False
     layout = "in memory"
+    _reader: ArrayReader | None = None
+    _block_shape: tuple[int, ...] | None = None
+    """Of an array without own values."""
 
     def __init__(
         self, path: str, variable: Variable, number: int, unlimited: frozenset[str], pipeline: Pipeline
@@ -261,9 +265,32 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader that computes parts of the values."""
+        if self._reader is not None:
+            return self._reader
         data = self.variable._data
         values = data if hasattr(data, "dask") else np.asarray(self.variable.data)
         return _VariableReader(values, self.dtype or self.variable.dtype)
+
+    @property
+    def block_shape(self) -> tuple[int, ...] | None:
+        """Shape of the largest block of a dask array; None for others."""
+        return self._block_shape or _block_shape(self.variable._data)
+
+    def without_values(self) -> VariableArray:
+        """Return an array of a dask array without its graph, to be sent to the workers that compute it."""
+        from dask.array import zeros  # late: few datasets are of dask arrays
+
+        own = self.variable
+        empty = Variable(own.dims, zeros(own.shape, own.dtype, chunks=-1), own.attrs, own.encoding)
+        other = copy.copy(self)
+        other.variable, other._block_shape = empty, self.block_shape
+        return other
+
+    def read_by(self, reader: ArrayReader) -> VariableArray:
+        """Return the array with values that a reader has."""
+        other = copy.copy(self)
+        other._reader = reader
+        return other
 
     def open_chunks(self) -> ChunkReader:
         """Raise FileError: there are no stored chunks."""
@@ -292,7 +319,7 @@ class _VariableReader:
         self.shape, self.dtype = tuple(values.shape), dtype
         self._values = values
         self._is_lazy = hasattr(values, "dask")
-        self.chunk_shape = tuple(max(sizes, default=1) for sizes in values.chunks) if self._is_lazy else None
+        self.chunk_shape = _block_shape(values)
         self._blocks: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -328,6 +355,10 @@ class _VariableReader:
             while len(self._blocks) > 1 and sum(kept.nbytes for kept in self._blocks.values()) > _KEPT_NBYTES:
                 self._blocks.popitem(last=False)
             return block
+
+
+def _block_shape(values: Any) -> tuple[int, ...] | None:
+    return tuple(max(sizes, default=1) for sizes in values.chunks) if hasattr(values, "dask") else None
 
 
 def _blocks_of(axis: slice, sizes: tuple[int, ...], extent: int) -> list[tuple[int, slice, slice]]:

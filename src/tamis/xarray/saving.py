@@ -19,6 +19,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
+from tamis.xarray.dask_workers import encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 
@@ -41,6 +42,13 @@ _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 def group_path(group: str) -> str:
     """Return the absolute path of a group given by a user."""
     return posixpath.join("/", group.strip("/"))
+
+
+@checked(path=PATH)
+def check_zarr(path: str | os.PathLike[str]) -> None:
+    """Raise ParameterError unless a path has the ending of Zarr hierarchies."""
+    if not os.fsdecode(path).rstrip("/").endswith(".zarr"):
+        raise ParameterError(f"expected the path of a new folder that ends with .zarr, got {os.fsdecode(path)!r}")
 
 
 @checked(
@@ -74,7 +82,7 @@ def save(
     stored = Recipe(recipe.filters, chunks=shapes, require=recipe.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
     with store:
-        return save_store(store, target, replace(options, recipe=stored), report)
+        return save_store(store, target, replace(options, recipe=stored), report, elsewhere=encode_in_workers)
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

@@ -1,0 +1,175 @@
+"""Dask arrays encoded and proven where Dask's workers compute them; only encoded chunks come to this process.
+
+The chunks are those of one process, in its order. Few of them are under way at a time, and they stay with the workers
+until this process writes them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Generator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.gather import intersection, slabs, within
+from tamis.arrays.grid import Region, origin_of
+from tamis.arrays.reader import put
+from tamis.errors import DataError, TamisError
+from tamis.rewrite.packed_array import PackedArray
+from tamis.rewrite.write import encode_parts
+from tamis.safety.library_errors import error_text
+from tamis.xarray.dataset_store import VariableArray
+
+if TYPE_CHECKING:
+    from tamis.arrays.index import Parts
+    from tamis.rewrite.new_chunk import NewChunk
+    from tamis.rewrite.resumed_chunks import ResumedChunks
+    from tamis.rewrite.rewrite import Rewrite
+    from tamis.stores.protocols import StoredArray
+
+_SLAB_NBYTES = 32 << 20
+"""Decoded bytes of the chunks of a task."""
+
+_AHEAD = 2
+"""Tasks, for each thread of the workers, that are under way or wait to be written."""
+
+_Number = tuple[int, ...]
+
+
+def encode_in_workers(
+    plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
+) -> Generator[NewChunk, None, None] | None:
+    """Yield the chunks of a dask array if its scheduler is distributed; see `tamis.rewrite.write.EncodeElsewhere`."""
+    array = cast("VariableArray", source.source if isinstance(source, PackedArray) else source)
+    data = array.variable._data
+    client = _client_of(data) if hasattr(data, "dask") else None
+    return None if client is None else _encoded(client, plan, source, array, parts)
+
+
+def _client_of(data: Any) -> Any:
+    """Return the client of the distributed scheduler that would compute a dask array; None for other schedulers."""
+    from dask.base import get_scheduler  # late: few datasets are of dask arrays
+
+    scheduler = get_scheduler(collections=[data])  # type: ignore[no-untyped-call, unused-ignore]
+    owner = getattr(scheduler, "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") and hasattr(owner, "submit") else None
+
+
+def _encoded(
+    client: Any, plan: Rewrite, source: StoredArray, array: VariableArray, parts: Parts
+) -> Generator[NewChunk, None, None]:
+    blocks, sent = _Blocks(client, array.variable._data), array.without_values()
+    found = slabs(array.open_reader(), parts, plan.dtype.itemsize, _SLAB_NBYTES) if len(parts) else iter(())
+    tasks = (_Slab(plan, sent, slab) for slab in found)
+    waiting: deque[tuple[_Slab, Any]] = deque()
+    try:
+        while True:
+            most = _AHEAD * max(sum(client.nthreads().values()), 1)
+            for task in itertools.islice(tasks, most - len(waiting)):
+                needed = blocks.futures(task.parts)
+                places = [blocks.place(number) for number in needed]
+                waiting.append((task, client.submit(task.encode, places, [*needed.values()], pure=False)))
+            if not waiting:
+                return
+            task, future = waiting.popleft()
+            chunks, packing_error = _result(task, future)
+            del future  # so that the worker forgets the bytes
+            if isinstance(source, PackedArray):
+                source.note(packing_error)
+            yield from chunks
+    finally:
+        if waiting:
+            client.cancel([future for _, future in waiting])
+
+
+def _result(task: _Slab, future: Any) -> tuple[list[NewChunk], float]:
+    """Return what a worker encoded; errors name the variable and the place."""
+    try:
+        result: tuple[list[NewChunk], float] | TamisError = future.result()
+    except Exception as error:  # of any task of the user's graph, or because workers ended
+        plan, origin = task.plan, origin_of(task.parts[0])
+        raise DataError(
+            f"{plan.path}: chunks from {origin} on: a worker of Dask cannot compute or encode them:"
+            f" {type(error).__name__}: {error_text(error)}"
+        ).at(dataset=plan.path, chunk=origin) from error
+    if isinstance(result, TamisError):
+        raise result
+    return result
+
+
+class _Slab(NamedTuple):
+    """Some chunks of an array, a task for a worker."""
+
+    plan: Rewrite
+    array: VariableArray  # Without values
+    parts: Parts
+
+    def encode(self, places: list[Region], blocks: list[NDArray[Any]]) -> tuple[list[NewChunk], float] | TamisError:
+        """Return the encoded chunks, and the largest error of packing; `blocks` are parts of the array."""
+        values = _BlockReader(self.array, [*zip(places, map(np.asarray, blocks), strict=True)])
+        source = self.plan.packed(cast("StoredArray", self.array.read_by(values)))
+        try:
+            with closing(encode_parts(self.plan, source, self.parts, 1)) as encoded:
+                chunks = [*encoded]
+        except TamisError as error:
+            return error
+        return chunks, source.largest_error if isinstance(source, PackedArray) else 0.0
+
+
+class _BlockReader:
+    """The values of some blocks of a dask array; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(self, array: VariableArray, blocks: list[tuple[Region, NDArray[Any]]]) -> None:
+        self.shape, self.dtype = array.shape, array.dtype or array.variable.dtype
+        self.chunk_shape = array.block_shape
+        self._blocks = blocks
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part, converted to the type of `out`."""
+        values = np.empty([axis.stop - axis.start for axis in part], self._blocks[0][1].dtype)
+        for place, block in self._blocks:
+            if all(max(a.start, b.start) < min(a.stop, b.stop) for a, b in zip(place, part, strict=True)):
+                shared = intersection(place, part)
+                values[within(shared, part)] = block[within(shared, place)]
+        return put(values.view(self.dtype) if self.dtype.kind == "V" else values, out)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _Blocks:
+    """The blocks of a dask array, each computed once for the tasks, one after the other, that need it."""
+
+    def __init__(self, client: Any, data: Any) -> None:
+        self._client, self._data = client, data
+        self._ends = [np.cumsum(sizes) for sizes in data.chunks]
+        self._kept: dict[_Number, Any] = {}
+
+    def place(self, number: _Number) -> Region:
+        """Return the part of the array that a block has."""
+        ends = [int(axis[at]) for axis, at in zip(self._ends, number, strict=True)]
+        sizes = [sizes[at] for sizes, at in zip(self._data.chunks, number, strict=True)]
+        return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
+
+    def futures(self, parts: Parts) -> dict[_Number, Any]:
+        """Return the blocks that some chunks need, which the workers compute; forget all others."""
+        numbers = self._touched(parts)
+        new = [number for number in numbers if number not in self._kept]
+        futures = self._client.compute([self._data.blocks[number] for number in new])
+        known = self._kept | dict(zip(new, futures, strict=True))
+        self._kept = {number: known[number] for number in numbers}
+        return self._kept
+
+    def _touched(self, parts: Parts) -> list[_Number]:
+        begin = parts.origin_table()
+        last = np.minimum(begin + parts.grid.chunk_shape, parts.grid.shape) - 1
+        axes = [
+            np.stack([np.searchsorted(ends, values[:, axis], "right") for values in (begin, last)], axis=1)
+            for axis, ends in enumerate(self._ends)
+        ]
+        spans = np.unique(np.concatenate(axes, axis=1), axis=0).reshape(-1, len(axes), 2).tolist()
+        return sorted({number for span in spans for number in itertools.product(*(range(a, b + 1) for a, b in span))})
