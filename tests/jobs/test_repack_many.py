@@ -558,7 +558,7 @@ def test_names_of_files_come_from_a_list(tree: Path, tmp_path: Path, monkeypatch
         list_files([], Choice(), (), ["../x.nc"])
 
 
-def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path) -> None:
+def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     tamis.repack_many(tree, tmp_path / "here", RECIPE, workers=1)
     os.truncate(write(tree / "bad.nc"), 3000)
@@ -567,6 +567,10 @@ def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path) -> None:
         distributed.Client(cluster) as client,
     ):
         found = tamis.repack_many(tree, tmp_path / "there", RECIPE, client=client)
+        monkeypatch.setattr("tamis.jobs.repack.spread.SLAB_NBYTES", 4096)  # one file, in four tasks
+        tamis.repack(tree / "a.nc", tmp_path / "a.nc", RECIPE, chunks={"TS": (16, 64)}, client=client)
+    tamis.repack(tree / "a.nc", tmp_path / "b.nc", RECIPE, chunks={"TS": (16, 64)})
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
     assert (found.done, [failure.path for failure in found.failures]) == (2, ["bad.nc"])
     for name in ("a.nc", "deep/b.nc"):
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
