@@ -28,6 +28,9 @@ _ABOUT = 0.7
 _PIECE_COUNT = 1 << 16
 """Values that are worked on at once: they fit into the processor's cache."""
 
+_LEAST_VARIANCE = 1e-12
+"""Variance relative to the square of the mean, below which it is rounding."""
+
 _PERIODS = range(2, 17)
 
 
@@ -63,7 +66,8 @@ class Lags(NamedTuple):
             return []
         known = self.counts > 0
         covariance = self.products[known] / self.counts[known] - mean * mean
-        return (covariance / covariance[0]).tolist() if covariance[0] > 0 else []
+        is_constant = covariance[0] <= _LEAST_VARIANCE * mean * mean
+        return [] if is_constant else (covariance / covariance[0]).tolist()
 
 
 def period_of(correlation: list[float]) -> tuple[int, float] | None:

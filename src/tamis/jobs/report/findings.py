@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tamis.jobs.report.pair import Pair
     from tamis.jobs.report.result import Reported
 
-_LEAST_BIAS = 0.1  # of the rmse
+_LEAST_BIAS = 0.2  # of the rmse
 _CERTAIN = 6.0  # standard errors
 _LEAST_CLIPPED = 8
 _SHORTER = 3.0  # rmse; rounding moves an end by less

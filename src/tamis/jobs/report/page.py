@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tamis.formatting import ratio_text, shape_text
+from tamis.formatting import plural, ratio_text, shape_text
 from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
 from tamis.jobs.report.parts import (
     bar_of,
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
 
 _LEFT_OUT = "Its maps are left out, to keep this page within its budget."
-_MOST_ROWS = 400
+_MOST_ROWS, _MOST_OPEN = 400, 8
+_KINDS = {"missed": "missed", "not read": "missed", "met": "met", "same bits": "met"}
 
 
 def page_of(report: Report) -> str:
@@ -71,24 +72,31 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _summary(report: Report) -> Iterator[str]:
-    yield '<h2 id="summary">All variables</h2>'
-    rows = [row(dataset) for dataset in report.datasets]
+    """Yield the table of variables that changed, and that of all others, folded if it is long."""
+    entries = [*enumerate(report.datasets)]
+    changed = [entry for entry in entries if not entry[1].compared.equal]
+    same = [entry for entry in entries if entry[1].compared.equal]
+    yield '<h2 id="summary">Variables</h2>'
+    if changed:
+        yield from _rows("Variables that changed", changed)
+    if same:
+        opened = "" if changed and len(same) > _MOST_OPEN else " open"
+        yield f"<details{opened}><summary>{plural(len(same), 'variable')} with the same bits</summary>"
+        yield from _rows("Variables with the same bits", same)
+        yield "</details>"
+
+
+def _rows(title: str, entries: Sequence[tuple[int, Reported]]) -> Iterator[str]:
+    rows = [row(dataset) for _, dataset in entries]
     kept = [number for number in range(len(COLUMNS)) if number == 0 or any(cells[number] for cells in rows)]
-    yield '<div class="wide" tabindex="0" role="region" aria-label="All variables"><table><thead><tr>'
+    yield f'<div class="wide" tabindex="0" role="region" aria-label="{title}"><table><thead><tr>'
     yield "".join(f'<th scope="col">{COLUMNS[number]}</th>' for number in kept) + "</tr></thead><tbody>"
-    for number, (dataset, cells) in enumerate(zip(report.datasets[:_MOST_ROWS], rows, strict=False)):
-        tags = []
-        for column in kept:
-            shown = text(cells[column], 80)
-            if column == 0:
-                link = shown if dataset.compared.equal else f'<a href="#v{number}">{shown}</a>'
-                tags.append(f"<td>{link}</td>")
-            elif column == len(COLUMNS) - 1:
-                kind = {"missed": "missed", "not read": "missed", "met": "met", "same bits": "met"}
-                tags.append(f'<td class="{kind.get(cells[column], "plain")}">{shown}</td>')
-            else:
-                tags.append(f"<td>{shown}</td>")
-        yield f"<tr>{''.join(tags)}</tr>"
+    for (number, dataset), cells in zip(entries[:_MOST_ROWS], rows, strict=False):
+        tags = [f"<td>{text(cells[column], 80)}</td>" for column in kept[1:-1]]
+        name = text(cells[0], 80)
+        link = name if dataset.compared.equal else f'<a href="#v{number}">{name}</a>'
+        kind = _KINDS.get(cells[-1], "plain")
+        yield f'<tr><td>{link}</td>{"".join(tags)}<td class="{kind}">{text(cells[-1])}</td></tr>'
     yield "</tbody></table></div>"
     if len(rows) > _MOST_ROWS:
         yield f'<p class="words">and {len(rows) - _MOST_ROWS} more, in the JSON of this page</p>'

@@ -37,6 +37,7 @@
   function range(chart) {
     const all = [...chart.x, ...chart.marks.map(mark => mark[0])];
     let low = Math.min(...all), high = Math.max(...all);
+    if (low === high && chart.log_x) return { min: low / 2, max: high * 2 };
     if (low === high) { low -= 1; high += 1; }
     const half = chart.log_x ? 0 : (high - low) / (2 * Math.max(chart.x.length, 2));
     return { min: low - half, max: high + half };
@@ -63,7 +64,9 @@
     const { min, max } = settings.scales.x;
     delete settings.scales.x.min; delete settings.scales.x.max;
     settings.scales.x.range = (_, low, high) => low === null || (low <= chart.x[0] && high >= chart.x[chart.x.length - 1]) ? [min, max] : [low, high];
-    return new uPlot(settings, [chart.x, ...chart.series.map(one => chart.log_y ? one.values.map(value => value > 0 ? value : null) : one.values)], place);
+    // What is smaller than rounding is not drawn; an axis with more decades is not either.
+    const least = 1e-18 * Math.max(...chart.series.flatMap(one => one.values.filter(value => value !== null)));
+    return new uPlot(settings, [chart.x, ...chart.series.map(one => chart.log_y ? one.values.map(value => value > least ? value : null) : one.values)], place);
   }
   function draw(place) {
     const known = plots.findIndex(each => each[0] === place);
