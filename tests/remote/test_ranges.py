@@ -82,6 +82,16 @@ def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> 
         assert server.requests == 0  # the same chunks
 
 
+def test_a_series_of_a_contiguous_variable_takes_few_requests(server: Server, make_file: Callable[..., Path]) -> None:
+    path = make_file()
+    with tamis.open(server.url(path.name)) as file, tamis.open(path) as local:
+        for key in ((slice(None), 3, 5), (7, slice(2, 9)), (3, 4, 5), (slice(None, None, 2), 1, [1, 3])):
+            np.testing.assert_array_equal(file["plain"][key], local["plain"][key])
+        server.reset()
+        file["plain"][:, 9, 11]
+        assert server.requests <= 20
+
+
 def test_a_whole_variable_is_fetched_once(server: Server, make_file: Callable[..., Path]) -> None:
     path = make_file()
     with tamis.open(server.url(path.name)) as file:

@@ -75,7 +75,7 @@ def test_a_complete_target_on_s3_is_left_alone_by_resume(
 def test_nothing_looks_whole_before_all_is_there(s3: str, tmp_path: Path) -> None:
     address = "s3://bucket/test_killed/a.zarr"
     environment = os.environ | {"TAMIS_STAGING": str(tmp_path)}
-    arguments = ["repack", str(SAMPLE), address, "-f", "TS:zfp(accuracy=0.01)", "-c", "TS:1x16x16", "--resume"]
+    arguments = ["repack", str(SAMPLE), address, "-f", "TS:zfp(accuracy=0.01)", "-c", "TS:1x48x48", "--resume"]
     store = obstore.store.from_url("s3://bucket/test_killed", client_options={"allow_http": True})
 
     def names() -> set[str]:

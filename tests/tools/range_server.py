@@ -59,7 +59,8 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        ends = OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError
+        with suppress(*ends):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *lines = head.decode("latin-1").rstrip().split("\r\n")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -165,6 +166,9 @@ def range_server(folder: Path, **options: object) -> Iterator[Server]:
         started.set()
         await finish.wait()
         running.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:  # connections that clients keep open
+            task.cancel()
+        await asyncio.sleep(0)
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
     thread.start()

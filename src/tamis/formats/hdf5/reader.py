@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -14,7 +16,7 @@ from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
-from tamis.formats.hdf5.lib.files import open_source
+from tamis.formats.hdf5.lib.files import open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import has_renamed, renamed_paths, stored_path
 from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
@@ -99,6 +101,12 @@ class DatasetArray(Array):
             values = _only_fields(self._conversion(out.reshape(selection.shape)), fields)
             values = values if self._by_piece else self._restored(values, key)
             return values if selection.shape else values[()]
+        if self._is_remote_run and not _needs_h5py(key) and isinstance(found := select(key, self.shape), Selection):
+            # libhdf5 would ask for one run after the other.
+            with closing(self._array.open_reader()) as reader:
+                if (region := found.region) is not None:
+                    values = reader.read(region).reshape(found.shape).astype(self.dtype, copy=False)
+                    return values if found.shape else values[()]
         values = self._by_h5py(key)
         return values if self._flags is None else self._restored(np.array(values), key)[()]
 
@@ -165,6 +173,12 @@ class DatasetArray(Array):
         flags = np.empty(values.shape, np.uint8)
         chunks.place(replace(piece, outside=(...,)), flags)
         out[piece.outside] = self._companion.restore(values, flags)
+
+    @cached_property
+    def _is_remote_run(self) -> bool:
+        """True if the values are numbers in one run of a file that is elsewhere."""
+        array = self._array
+        return remote_of(array.file) is not None and self._flags is None and array.contiguous_offset is not None
 
     @property
     def _direct(self) -> bool:

@@ -435,6 +435,8 @@ class Hdf5Array(DatasetFacts):
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
                 source, read_scattered = source_of(self.file), LibraryReader(self).read
+                if remote_of(self.file) is not None:
+                    return ContiguousReader(self.label, self.shape, self.number_type, source, offset)
                 place = self.label, self.shape, self.number_type, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
             self.check_readable()
