@@ -1,8 +1,6 @@
-"""Read a variable over HTTP with latency: requests, bytes and seconds, against other readers in the same run.
+"""Read a variable over HTTP with latency, against other readers: ``python benchmarks/remote.py [--latency SECONDS …]``.
 
-    python benchmarks/remote.py
-
-Needs aiohttp, fsspec, kerchunk, pyfive and zarr beside tamis[remote]. Each reader opens the file anew, and reads one
+The table has requests, bytes and seconds. It needs aiohttp, fsspec, kerchunk, pyfive and zarr. Each reader opens the file anew, and reads one
 series, one map, or everything; readers take turns, and the median of the times is shown. The server runs in another
 process on this machine. kerchunk's references are made before, so that it reads no index; nobody but tamis reads zfp.
 """
@@ -124,7 +122,7 @@ def make_references(path: Path) -> Path:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.03, 0.1], help="seconds before an answer")
     parser.add_argument("--rounds", type=int, default=3, help="times that each reader reads")
     options = parser.parse_args()
