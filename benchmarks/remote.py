@@ -1,8 +1,9 @@
 """Read a variable over HTTP with latency, against other readers: ``python benchmarks/remote.py [--latency SECONDS …]``.
 
-The table has requests, bytes and seconds. It needs aiohttp, fsspec, kerchunk, pyfive and zarr. Each reader opens the file anew, and reads one
-series, one map, or everything; readers take turns, and the median of the times is shown. The server runs in another
-process on this machine. kerchunk's references are made before, so that it reads no index; nobody but tamis reads zfp.
+The table has requests, bytes and seconds. It needs aiohttp, fsspec, kerchunk, pyfive and zarr. Each reader opens the
+file anew, and reads one series, one map, or everything; readers take turns, and the median of the times is shown. The
+server runs in another process on this machine. kerchunk's references are made before, so that it reads no index; nobody
+but tamis reads zfp.
 """
 
 from __future__ import annotations
