@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import tamis
 from tamis.errors import ParameterError, TamisError
 from tamis.xarray import dask_workers
 
@@ -158,3 +159,24 @@ def test_pattern_hides_no_error_of_a_task(client: Any, tmp_path: Path) -> None:
 def test_to_zarr_expects_the_ending(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"expected the path of a new folder that ends with \.zarr, got '.*a.nc'"):
         xr.Dataset().tamis.to_zarr(tmp_path / "a.nc")
+
+
+@pytest.mark.parametrize("source", ["tamis.open", "engine"])
+def test_graph_of_100_000_chunks_is_sent_in_few_bytes(source: str, tmp_path: Path) -> None:
+    from dask.base import collections_to_expr
+    from distributed.protocol.pickle import dumps, loads
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", shape=(100_000, 4), chunks=(1, 4), dtype="f4")[-1] = 7
+    with (
+        tamis.open(tmp_path / "a.h5") as opened,
+        xr.open_dataset(tmp_path / "a.h5", engine="tamis", chunks={}) as ds,
+    ):
+        own = opened["x"]
+        array = da.from_array(own, chunks=own.chunks) if source == "tamis.open" else ds["x"].data
+        assert array.npartitions == 100_000
+        sent = dumps(collections_to_expr([array]))  # as a client does
+        assert len(sent) <= 10_000_000
+        graph = loads(sent).__dask_graph__()
+        value = dask.get(graph, (array.name, 99_999, 0))
+        np.testing.assert_array_equal(value, [[7, 7, 7, 7]])
