@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 277
-MOST_LINES = 60_930
-MOST_CODE_LINES = 41_560
+MOST_LINES = 61_500
+MOST_CODE_LINES = 42_000
 MOST_MODULES = {
     "import tamis": 29,
     "--help": 29,

@@ -59,3 +59,11 @@ def test_report_of_a_dataset_and_a_file_has_filters_and_sizes(tmp_path: Path) ->
 def test_report_refuses_what_is_neither_a_dataset_nor_a_file() -> None:
     with pytest.raises(tamis.ParameterError, match="expected a dataset or the path of a file to compare with, got int"):
         dataset().tamis.report(5)
+
+
+def test_report_of_a_file_with_dates_of_another_calendar(tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+    tamis.repack(sample, tmp_path / "small.nc", {"TS": "zfp(accuracy=0.1)"})
+    with xarray.open_dataset(sample) as dataset:
+        result = dataset.tamis.report(tmp_path / "small.nc", variables=["TS"], time=(0,))
+    assert result["TS"].outcome == "met"

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from tamis.jobs.report.result import Report
 
+_KEPT = ("units", "calendar")
+"""Encoding of times, without which bounds may get other units than their coordinate."""
+
 _UNSAVED = "{}: values in memory"
 
 
@@ -56,6 +59,10 @@ def report_datasets(source: Dataset, target: Dataset | str | os.PathLike[str], o
 def _saved(dataset: Dataset, path: Path) -> Path:
     """Save the values of a dataset as they are: with no filter, packing or fill value of its encoding."""
     plain = dataset.drop_encoding()
+    for name, variable in dataset.variables.items():
+        plain[name].encoding = {key: variable.encoding[key] for key in _KEPT if key in variable.encoding}
+        if variable.dtype.kind == "O":
+            plain[name].load()  # dates of calendars that NumPy does not have are not divided into blocks
     names = {str(name): "none" for name in plain.variables if plain[name].dtype.kind in "iuf"}
     asked = RepackOptions.asked(names, command="to_netcdf")
     save({"/": plain}, path, {}, None, asked, None)

@@ -259,7 +259,7 @@ def row(dataset: Reported) -> tuple[str, ...]:
         number(tally.error),
         "" if tally.rmse is None else number(tally.rmse),
         "" if tally.psnr is None else "∞" if math.isinf(tally.psnr) else f"{tally.psnr:.1f} dB",
-        "" if correlation is None else f"{correlation:.7f}",
+        "" if correlation is None else f"{math.floor(correlation * 1e9) / 1e9:.9f}",
         "" if similarity is None else f"{similarity:.5f}",
         missing,
         dataset.outcome,
