@@ -257,3 +257,17 @@ def test_inspect_writes_a_page_of_chunks_and_sizes(tmp_path: Path) -> None:
     assert subprocess.run(inspect, capture_output=True, check=False).returncode == 1
     assert subprocess.run([*inspect, "--overwrite"], capture_output=True, check=False).returncode == 0
     assert subprocess.run([*inspect, str(SAMPLE)], capture_output=True, check=False).returncode == 2
+
+
+def test_memory_is_bounded_by_a_few_fields(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(280, 5, (721, 1440)).astype("f4")
+    for name, shift in (("a.nc", 0.0), ("b.nc", 0.01)):
+        with h5py.File(tmp_path / name, "w") as file:
+            own = file.create_dataset("T", (8, *values.shape), "f4", chunks=(1, *values.shape))
+            for step in range(8):
+                own[step] = values + np.float32(step + shift)
+    code = "import os, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+    code += "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    command = [str(TAMIS), "report", str(tmp_path / "a.nc"), str(tmp_path / "b.nc"), "--json", "-q", "-j", "2"]
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= 128 << 10  # KiB; a file has 33 MB, and a field as many values as ERA5

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _MOST_FIELD_VALUES = 1 << 25
 """Values whose fields are all examined; of larger variables some are."""
 
+_SHARED_COUNT = 1 << 19
+"""Values of blocks that several threads have in work: memory is bounded for any number of threads."""
+
 _SAMPLE_COUNT = 1 << 20
 _SAMPLES = 8
 _MAP_NBYTES = 48_000
@@ -180,6 +183,7 @@ class VariableReport:
         total = math.prod(pair.shape)
         count = 0
 
+        threads = self.wishes.threads if math.prod(blocks.shape) <= _SHARED_COUNT else 1
         lock = Lock()  # fields need more memory than anything else
 
         def work(item: tuple[int, Region]) -> Found:
@@ -193,7 +197,7 @@ class VariableReport:
 
         self.wishes.progress(self.step, 0, total)
         result: Found | None = None
-        for number, part in enumerate(mapped(work, [*enumerate(regions)], self.wishes.threads)):
+        for number, part in enumerate(mapped(work, [*enumerate(regions)], threads)):
             result = part if result is None else result.plus(part)
             count += math.prod(axis.stop - axis.start for axis in regions[number])
             self.wishes.progress(self.step, count, total)
