@@ -97,6 +97,18 @@ class ContiguousReader:
             raise FileError(f"{self.label}: values cannot be read: {error.strerror}") from error
         return values.byteswap(inplace=True) if self._is_swapped else values
 
+    def spans(self, part: Region) -> list[tuple[int, int]]:
+        """Return where the runs of a part begin and end in the source."""
+        extents = shape_of(part)
+        first, nbytes = len(extents), self.dtype.itemsize
+        while first and self._strides[first - 1] == nbytes:
+            first -= 1
+            nbytes *= extents[first]
+        begin = self._offset + sum(span.start * stride for span, stride in zip(part, self._strides, strict=True))
+        runs = itertools.product(*map(range, extents[:first]))
+        starts = (begin + sum(map(int.__mul__, index, self._strides)) for index in runs)
+        return [(start, start + nbytes) for start in starts]
+
     def _fill(self, values: NDArray[Any], part: Region, first: int, nbytes: int, is_short: bool) -> None:
         """Read all runs of a part into memory, in their order."""
         if (source := self._source) is None:

@@ -110,7 +110,7 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     _watch_forks()
     if address.store is not None:
         objects, key = _given(address), address.url.split("://")[-1]
-        return objects, key if isinstance(objects, FsspecObjects) else key.lstrip("/")
+        return objects, key.lstrip("/") if isinstance(objects, ObstoreObjects) else key
     parts = urlsplit(address.url)
     root = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme.lower() == "memory":
@@ -169,6 +169,9 @@ def _fsspec_memory(address: Address) -> Objects:
 def _given(address: Address) -> Objects:
     """Return a store that the user gave."""
     store = address.store
+    if hasattr(store, "get_many"):
+        counting: Objects = store
+        return counting
     if hasattr(store, "cat_file"):
         return FsspecObjects(store)
     if type(store).__module__.startswith("obstore"):

@@ -33,6 +33,22 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
 @click.option("--cdl", is_flag=True, help="Print the header as CDL, like ncdump -hs, with the filters as stored.")
 @click.option("--html", "page", metavar="FILE", type=FILE, help="Write a page about one file: what takes its space.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing page of --html.")
+@click.option("--cost", is_flag=True, help="Print the requests and bytes that reading over a network costs.")
+@click.option(
+    "--latency",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    metavar="MS",
+    help="Milliseconds before an answer, for --cost.",
+)
+@click.option(
+    "--price",
+    type=click.FloatRange(min=0),
+    default=0.4,
+    show_default=True,
+    help="Price of a million requests, for --cost.",
+)
 @remote_options
 def command(
     files: tuple[str, ...],
@@ -42,6 +58,9 @@ def command(
     cdl: bool,
     page: str | None,
     overwrite: bool,
+    cost: bool,
+    latency: float,
+    price: float,
 ) -> None:
     """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 
@@ -51,6 +70,7 @@ def command(
     tamis inspect climate.nc
     tamis inspect climate.nc -v TS --as h5repack
     tamis inspect climate.nc --cdl
+    tamis inspect s3://bucket/climate.nc --cost
     tamis inspect climate.nc --html climate.html
     tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
 
@@ -60,6 +80,8 @@ def command(
         raise click.UsageError("expected --json or --as, got both")
     if cdl and (as_json or notation or variables):
         raise click.UsageError("expected --cdl alone, got --json, --as or -v as well")
+    if cost and (cdl or notation or as_json or page is not None):
+        raise click.UsageError("expected --cost without --json, --as, --cdl or --html")
     if page is not None and (cdl or notation or len(files) != 1):
         raise click.UsageError("expected --html with one file, and without --as or --cdl")
     output = Output("inspect", as_json)
@@ -76,6 +98,11 @@ def command(
                 from tamis.jobs.inspect.cdl import cdl_header
 
                 click.echo(cdl_header(path), nl=False)
+                continue
+            if cost:
+                from tamis.jobs.inspect.cost import reading_cost
+
+                click.echo("\n".join(reading_cost(path, variables, latency=latency / 1000, price=price).lines()))
                 continue
             inspection = tamis.inspect(path, variables)
             if page is not None:

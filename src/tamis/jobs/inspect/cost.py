@@ -1,0 +1,220 @@
+"""What reading a file over a network costs: requests and bytes, counted for its opening, and planned from its index."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis.arrays.gather import whole
+from tamis.arrays.reader import ContiguousReader
+from tamis.errors import FileError
+from tamis.formats.registry import open_store
+from tamis.formatting import size_text
+from tamis.remote.address import Address, place_of
+from tamis.remote.file import AT_ONCE, requests_for
+from tamis.remote.objects import Entry, Objects, Part, Range, objects_of
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.stores.protocols import StoredArray
+
+_BANDWIDTH = 50e6  # bytes in a second
+_ANSWER_SECONDS = 0.003
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one way of reading costs."""
+
+    name: str  # What is read
+    requests: int
+    nbytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ReadingCost:
+    """What reading a file over a network costs: opening it, and a map, a series and all of a variable.
+
+    Parameters
+    ----------
+    path
+        Path or address of the file.
+    latency
+        Seconds before the server answers.
+    price
+        Price of a million requests.
+    accesses
+        What is read, in order; the index of a variable is counted with its first values.
+    """
+
+    path: str
+    latency: float
+    price: float
+    accesses: tuple[Access, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table."""
+        width = max(len(access.name) for access in self.accesses)
+        yield f"{self.path} over a network that answers after {self.latency * 1000:g} ms, with 50 MB/s"
+        yield f"{'read':<{width}}  requests      bytes  seconds  price of 1000"
+        for access in self.accesses:
+            price = 1000 * access.requests * self.price / 1e6
+            columns = f"{access.requests:>8}  {size_text(access.nbytes):>9}  {access.seconds:>7.2f}  {price:>13.4f}"
+            yield f"{access.name:<{width}}  {columns}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as a mapping for JSON."""
+        return asdict(self)
+
+
+class _Counted:
+    """A store that counts what is asked of it."""
+
+    protocol = "file"
+
+    def __init__(self, objects: Objects | None) -> None:
+        self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
+        self.can_list = objects is not None and objects.can_list
+        self._lock, self._waiting = threading.Lock(), 0
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range; see `Objects.get`."""
+        with self._lock:
+            self.rounds += not self._waiting
+            self._waiting += 1
+        time.sleep(_ANSWER_SECONDS)  # so that requests at the same time are seen to be
+        try:
+            part = _local(key, span) if self._objects is None else self._objects.get(key, span, version)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+        self._count([part.data])
+        return part
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges; see `Objects.get_many`."""
+        self.rounds += 1
+        found = (
+            [_local(key, span).data for span in spans] if self._objects is None else self._objects.get_many(key, spans)
+        )
+        self._count(found)
+        return found
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+        self.requests += 1
+        yield from self._objects.entries(prefix) if self._objects is not None else ()
+
+    def _count(self, parts: Sequence[bytes | memoryview]) -> None:
+        with self._lock:
+            self.requests += len(parts)
+            self.nbytes += sum(map(len, parts))
+
+
+def _local(path: str, span: Range | None) -> Part:
+    """Return a range of a local file as a store would."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        begin, end = span or (0, size)
+        file.seek(begin)
+        return Part(file.read(max(min(end, size) - begin, 0)), size, "local")
+
+
+def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0.03, price: float = 0.4) -> ReadingCost:
+    """Return what reading an HDF5, netCDF-4 or classic file over a network would cost, or costs.
+
+    Parameters
+    ----------
+    path
+        Path or address; a local file is read as if it were elsewhere.
+    variables
+        Paths of the variables; by default the largest one.
+    latency
+        Seconds before an answer.
+    price
+        Price of a million requests.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or is a Zarr store, whose objects are its chunks.
+    """
+    place = place_of(path)
+    if isinstance(place, Address):
+        objects, key = objects_of(place)
+        counted = _Counted(objects)
+    else:
+        if not place.is_file():
+            raise FileError(f"{place}: expected a file, got a folder or nothing: in Zarr, each chunk is a request")
+        counted, key = _Counted(None), str(place.absolute())
+    names = [*variables] or [_largest(path)]
+    accesses = []
+    with open_store(Address(key, counted)) as store:
+        accesses.append(_access("open", counted, latency))
+        for name in names:
+            accesses += _of_variable(store.array(f"/{name.lstrip('/')}"), counted, latency)
+    return ReadingCost(str(place), latency, price, tuple(accesses))
+
+
+def _largest(path: Any) -> str:
+    """Return the path of the largest array of a file."""
+    with open_store(path) as store:
+        if not store.arrays:
+            raise FileError(f"{store.path}: expected an array, found none").at(path=store.path)
+        return max(store.arrays, key=lambda name: store.arrays[name].nbytes)
+
+
+def _access(name: str, counted: _Counted, latency: float) -> Access:
+    seconds = counted.rounds * latency + counted.nbytes / _BANDWIDTH
+    return Access(name, counted.requests, counted.nbytes, seconds)
+
+
+def _of_variable(array: StoredArray, counted: _Counted, latency: float) -> Iterator[Access]:
+    """Yield the costs of a map, a series and all of a variable, each with what finding the values takes."""
+    before = counted.requests, counted.nbytes, counted.rounds
+    spans_of = _chunks_of(array) if array.can_read_chunks else _runs_of(array)
+    index = [now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)]
+    for word, region in _selections(tuple(array.shape or ())):
+        spans = requests_for(spans_of(region))
+        nbytes = index[1] + sum(end - begin for begin, end in spans)
+        rounds = index[2] + -(-len(spans) // AT_ONCE)
+        yield Access(f"{array.path} {word}", index[0] + len(spans), nbytes, rounds * latency + nbytes / _BANDWIDTH)
+
+
+def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
+    """Yield a map and a series in the middle of an array, and all of it."""
+    middle = tuple(slice(extent // 2, extent // 2 + 1) for extent in shape)
+    if len(shape) > 1:
+        yield "map", (*middle[:1], *whole(shape[1:]))
+        yield "series", (*whole(shape[:1]), *middle[1:])
+    yield "whole", whole(shape)
+
+
+def _chunks_of(array: StoredArray) -> Callable[[Region], list[Range]]:
+    """Return what gives the ranges of the chunks that a region touches; reads the chunk index."""
+    index = array.open_chunks().index
+    origins, steps = index.parts.origin_table(), np.array(index.grid.chunk_shape)
+
+    def spans(region: Region) -> list[Range]:
+        low, high = (np.array([getattr(axis, end) for axis in region]) for end in ("start", "stop"))
+        touched = ((origins < high) & (origins + steps > low)).all(axis=1)
+        begins, sizes = index.offsets[touched], index.sizes[touched]
+        return [*zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
+
+    return spans
+
+
+def _runs_of(array: StoredArray) -> Callable[[Region], list[Range]]:
+    """Return what gives the ranges of values that are in one run, or in records; none for values elsewhere."""
+    with closing(array.open_reader()) as reader:
+        if not isinstance(reader, ContiguousReader):
+            raise FileError(f"{array.label}: expected chunks, or values in one run, found {array.layout} ones")
+        return reader.spans
