@@ -12,7 +12,10 @@ import tamis
 from tamis.jobs.inspect.cost import reading_cost
 
 
-def test_costs_are_those_of_a_real_server(server: Server, make_file: Callable[..., Path]) -> None:
+def test_costs_are_those_of_a_real_server(
+    server: Server, make_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_CACHE", "")
     path = make_file()
     costs = {access.name: access for access in reading_cost(path, ["TS"]).accesses}
     for access in reading_cost(server.url(path.name), ["TS"]).accesses:

@@ -97,7 +97,7 @@ class _Counted:
             with self._lock:
                 self._waiting -= 1
         self._count([part.data])
-        return part
+        return part._replace(version="")  # without one, no metadata are kept on disk, or taken from there
 
     def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
         """Return ranges; see `Objects.get_many`."""
@@ -125,7 +125,7 @@ def _local(path: str, span: Range | None) -> Part:
         size = os.fstat(file.fileno()).st_size
         begin, end = span or (0, size)
         file.seek(begin)
-        return Part(file.read(max(min(end, size) - begin, 0)), size, "local")
+        return Part(file.read(max(min(end, size) - begin, 0)), size, "")
 
 
 def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0.03, price: float = 0.4) -> ReadingCost:
