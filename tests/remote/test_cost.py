@@ -20,7 +20,7 @@ def test_costs_are_those_of_a_real_server(
     costs = {access.name: access for access in reading_cost(path, ["TS"]).accesses}
     for access in reading_cost(server.url(path.name), ["TS"]).accesses:
         assert (access.requests, access.nbytes) == (costs[access.name].requests, costs[access.name].nbytes)
-    assert costs["open"].seconds <= costs["/TS whole"].seconds
+    assert costs["open"].seconds >= 0.03
     for word, key in {"map": 30, "series": (slice(None), 32, 48), "whole": ...}.items():
         with tamis.open(server.url(path.name)) as file:
             server.reset()

@@ -421,3 +421,15 @@ def test_to_netcdf_rounds_as_repack_and_not_twice(tmp_path: Path) -> None:
         assert saved["TS"].attrs["_QuantizeBitGroomNumberOfSignificantDigits"] == 3
         (again,) = saved.tamis.to_netcdf(tmp_path / "b.nc", {"TS": recipe}).datasets
         assert again.largest_error == 0
+
+
+def test_dates_of_a_calendar_without_encoding_are_saved(tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+    with xr.open_dataset(sample, engine="tamis") as dataset:
+        assert dataset.time_bnds.dtype == object
+        plain = dataset.drop_encoding()
+        plain.time.encoding["units"] = "days since 1920-01-01"
+        plain.tamis.to_netcdf(tmp_path / "a.nc")
+        with xr.open_dataset(tmp_path / "a.nc", engine="tamis") as saved:
+            assert (saved.time == dataset.time).all()
+            assert (saved.time_bnds == dataset.time_bnds).all()

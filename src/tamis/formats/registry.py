@@ -133,6 +133,8 @@ def _open_zarr(path: str) -> GroupedStore:
 def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     from tamis.formats.zarr.stored.store import check_installed
 
+    if "cloud" in options:
+        raise ParameterError(f"{target}: expected the name of an HDF5 or netCDF-4 file for cloud, got a Zarr store")
     check_installed(target)
     from tamis.formats.zarr.writing.writer import ZarrForm  # after the check: it imports zarr
 
@@ -158,13 +160,14 @@ def _read_hdf5(path: str) -> Reader:
 
 
 def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
-    if options:
+    others = [name for name in options if name != "cloud"]
+    if others:
         raise ParameterError(
-            f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(options)}"
+            f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(others)}"
         )
     from tamis.formats.hdf5.writer import Hdf5Form
 
-    return Hdf5Form()
+    return Hdf5Form(cloud=bool(options.get("cloud")))
 
 
 def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:

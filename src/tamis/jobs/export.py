@@ -165,13 +165,17 @@ def export(
     from tamis.formats.zarr.stored.store import check_installed
 
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
-    place = Path(os.fsdecode(target))
-    if os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
+    place = place_of(target)
+    if isinstance(place, Address):
+        check_remote_target(place, kind, overwrite=overwrite)
+    elif os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
         advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
         raise FileError(f"{place}: File exists: {advice}").at(path=place)
     with ExitStack() as stack:
         references = _references(paths, url, concat, drop, stack)
-        if kind == "kerchunk":
+        if isinstance(place, Address):
+            _send_kerchunk(references, place)
+        elif kind == "kerchunk":
             _write_kerchunk(references, place, overwrite=overwrite)
         else:
             _write_folder(references, place, kind, f"references to {len(paths)} files by tamis export")
@@ -248,6 +252,27 @@ def _references(
             address = str(place) if isinstance(place, Address) else place.absolute().as_uri()
         parts.append(references_of(store, store.model, address, drop))
     return parts[0] if concat is None else joined(parts, concat)
+
+
+def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
+    """Raise an error unless references of this kind can be written to an address."""
+    from tamis.remote.file import exists
+
+    if kind != "kerchunk":
+        raise ParameterError(f"{place}: expected kind kerchunk for a target that is elsewhere, got {kind!r}")
+    if not overwrite and exists(place):
+        raise FileError(f"{place}: File exists: use overwrite, or another name").at(path=place)
+
+
+def _send_kerchunk(references: References, place: Address) -> None:
+    from tamis.formats.references.targets import kerchunk_document
+    from tamis.remote.objects import failure, objects_of
+
+    objects, key = objects_of(place)
+    try:
+        objects.put(key, json.dumps(kerchunk_document(references)).encode())
+    except Exception as error:  # obstore and fsspec raise many kinds
+        raise failure(error, place, "written") from None
 
 
 def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:

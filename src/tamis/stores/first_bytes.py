@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import string
+import time
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
@@ -130,15 +131,18 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return "Zarr" if is_zarr(path) else "HDF5" if is_read(path) else ""
 
 
-_opened: dict[tuple[str, str], RemoteFile] = {}
-"""Remote files that were opened to see what they are; whoever opens one next takes it, without another request."""
+_opened: dict[tuple[str, str], tuple[RemoteFile, float]] = {}
+"""The remote file that was opened last to see what it is, and when: who opens it at once needs no other request."""
+
+_LOOKED_SECONDS = 2.0
 
 
 def opened_remote(address: Address) -> RemoteFile:
     """Open a file that is elsewhere, or take the one that was opened to look at it."""
     from tamis.remote.file import RemoteFile  # late: most files are here
 
-    return _opened.pop(_key(address), None) or RemoteFile(address)
+    known = _opened.pop(_key(address), None)
+    return known[0] if known and time.monotonic() - known[1] < _LOOKED_SECONDS else RemoteFile(address)
 
 
 def _key(address: Address) -> tuple[str, str]:
@@ -149,7 +153,7 @@ def _remote_head(address: Address) -> bytes:
     """Return the first bytes of a file that is elsewhere, and keep it open for who opens it next."""
     remote = opened_remote(address)
     _opened.clear()
-    _opened[_key(address)] = remote
+    _opened[_key(address)] = remote, time.monotonic()
     return remote.head
 
 

@@ -61,8 +61,6 @@ def _saved(dataset: Dataset, path: Path) -> Path:
     plain = dataset.drop_encoding()
     for name, variable in dataset.variables.items():
         plain[name].encoding = {key: variable.encoding[key] for key in _KEPT if key in variable.encoding}
-        if variable.dtype.kind == "O":
-            plain[name].load()  # dates of calendars that NumPy does not have are not divided into blocks
     names = {str(name): "none" for name in plain.variables if plain[name].dtype.kind in "iuf"}
     asked = RepackOptions.asked(names, command="to_netcdf")
     save({"/": plain}, path, {}, None, asked, None)

@@ -111,6 +111,11 @@ POLICIES = ("exact", "companion", "refuse")
     help="Repeat the metadata of all arrays in the root of a Zarr store, as xarray does (default).",
 )
 @click.option(
+    "--cloud",
+    is_flag=True,
+    help="Store the metadata of an HDF5 or netCDF-4 OUT together: opening it over a network takes few requests.",
+)
+@click.option(
     "--history/--no-history",
     default=True,
     show_default=True,

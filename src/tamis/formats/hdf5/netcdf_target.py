@@ -112,7 +112,7 @@ _COPIED_NBYTES = 4 << 20
 class NetcdfTarget:
     """A netCDF-4 file that is created; its dimensions become dimension scales as netCDF-C writes them."""
 
-    def __init__(self, path: Path, values_nbytes: int) -> None:
+    def __init__(self, path: Path, values_nbytes: int, block_nbytes: int | None = None) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
         if values_nbytes <= _SMALL_NBYTES:
@@ -121,6 +121,8 @@ class NetcdfTarget:
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+        if block_nbytes is not None:
+            fapl.set_meta_block_size(block_nbytes)
         # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
         self._file = h5py.File(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))

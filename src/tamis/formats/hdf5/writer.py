@@ -352,8 +352,15 @@ class _Create(CreateAtOnce):
         return written
 
 
+CLOUD_BLOCK_NBYTES = 1 << 20
+"""Size of the blocks of metadata in files for the cloud: chunk indexes and headers lie together."""
+
+
 class Hdf5Form:
     """The form of a new HDF5 file; see `tamis.rewrite.transfer.TargetForm`. Other formats become netCDF-4 files."""
+
+    def __init__(self, *, cloud: bool = False) -> None:
+        self._block_nbytes = CLOUD_BLOCK_NBYTES if cloud else None
 
     def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
         """Return the transaction of a file."""
@@ -375,20 +382,20 @@ class Hdf5Form:
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
         """Copy a store to a new file."""
         if isinstance(source, Hdf5Store):
-            return copy_file(source, target, changes)
+            return copy_file(source, target, changes, self._block_nbytes)
         from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
-        with NetcdfTarget(target.path, values_nbytes) as out:
+        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes) as out:
             target.protect()
             transfer(source, out, changes)
         return out.notes
 
     def __str__(self) -> str:
-        return ""
+        return "cloud" if self._block_nbytes else ""
 
 
-def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[str]:
+def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> list[str]:
     """Copy everything to a new file, except the arrays that functions create."""
     growing = GrowingFile(str(target.path))
     stored = source.stored_path
@@ -411,7 +418,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes) -> list[
 
         return make
 
-    with create_target(source.file, target.path) as out:
+    with create_target(source.file, target.path, block_nbytes) as out:
         target.protect()
         functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
         old = [*map(stored, changes.outdated)]

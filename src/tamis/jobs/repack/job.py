@@ -70,6 +70,7 @@ def repack(
     zarr_format: int | None = None,
     shards: int | None = None,
     consolidated: bool | None = None,
+    cloud: bool = False,
     history: bool = True,
     drop: Iterable[str] = (),
     workers: int | None = None,
@@ -144,6 +145,9 @@ def repack(
     consolidated
         Whether the root of a Zarr store also has the metadata of all arrays; by default yes, because xarray looks for
         them there.
+    cloud
+        Whether an HDF5 or netCDF-4 target has its metadata together, in blocks of 1 MiB, so that opening it over a
+        network takes few requests.
     history
         Whether a target that follows the netCDF conventions, that is, has the attribute ``history`` or ``Conventions``,
         gets a line in its history that says what was done. It has no time, so the same call makes the same bytes.
@@ -194,6 +198,7 @@ def repack(
         zarr_format=zarr_format,
         shards=shards,
         consolidated=consolidated,
+        cloud=cloud,
         history=history,
         drop=drop,
     )

@@ -34,11 +34,12 @@ class RepackKeywords(TypedDict, total=False):
     zarr_format: int | None
     shards: int | None
     consolidated: bool | None
+    cloud: bool
     history: bool
     drop: Iterable[str]
 
 
-_FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history", "overwrite")
+_FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "cloud", "history", "overwrite")
 _KINDS = {
     "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
     "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
@@ -90,6 +91,7 @@ class RepackOptions:
         zarr_format: int | None = None,
         shards: int | None = None,
         consolidated: bool | None = None,
+        cloud: bool = False,
         history: bool = True,
         drop: Iterable[str] = (),
     ) -> Self:
@@ -105,7 +107,7 @@ class RepackOptions:
             overwrite=overwrite,
             resume=resume,
             threads=checked_threads(threads),
-            form={"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated},
+            form={"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated, "cloud": cloud or None},
         )
 
     @property

@@ -287,8 +287,11 @@ STAGING = b".tamis-named-types"
 _LOW_BOUNDS = {2: h5f.LIBVER_V18, 3: h5f.LIBVER_V110}
 
 
-def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
-    """Create a new file with the creation properties of another, including its user block."""
+def create_target(source: h5py.File, path: str | os.PathLike[str], block_nbytes: int | None = None) -> h5py.File:
+    """Create a new file with the creation properties of another, including its user block.
+
+    `block_nbytes` is the size of blocks of metadata; None for that of HDF5.
+    """
     fcpl = source.id.get_create_plist()
     GroupSettings.of(h5g.open(source.id, b"/")).set_in(fcpl)
     calls.share_no_messages(fcpl)
@@ -297,6 +300,8 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     fapl = access_list()
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
+    if block_nbytes is not None:
+        fapl.set_meta_block_size(block_nbytes)
     exists = os.path.lexists(path)
     try:
         target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
