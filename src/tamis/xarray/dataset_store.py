@@ -112,8 +112,9 @@ def _with_dask(dataset: Dataset) -> Dataset:
     result = dataset.copy(deep=False)
     for name, variable in dataset.variables.items():
         if not (variable._in_memory or variable.chunks or name in dataset.xindexes) and variable.ndim:
-            # dask cannot tell the size of objects, such as texts and dates of unusual calendars.
-            blocks = variable.encoding.get("preferred_chunks") or (-1 if variable.dtype.hasobject else "auto")
+            blocks = variable.encoding.get("preferred_chunks") or "auto"
+            if blocks == "auto" and variable.dtype.hasobject:
+                continue  # dask cannot tell the size of dates in unusual calendars, nor of texts
             result[name] = (variable.dims, variable.chunk(blocks)._data, variable.attrs, variable.encoding)
     return result
 
