@@ -130,7 +130,18 @@ def test_no_metadata_is_kept_where_the_cache_is_off(
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("faults", [Faults(unavailable=0.2), Faults(reset=0.2), Faults(truncated=0.2)], ids=str)
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(unavailable=0.2),
+        Faults(reset=0.2),
+        Faults(truncated=0.2),
+        Faults(weak_etag=True),
+        Faults(no_etag=True),
+        Faults(no_head=True),
+    ],
+    ids=str,
+)
 def test_faults_are_overcome(server: Server, make_file: Callable[..., Path], faults: Faults) -> None:
     path = make_file()
     server.faults = faults

@@ -28,6 +28,7 @@ class Faults:
     encoding: str = ""  # A content encoding, which a proxy adds
     wrong_range: bool = False  # Another range than asked for is returned, of the same length
     short: bool = False  # The header claims one byte less, and so many are sent
+    weak_etag: bool = False  # ETags are weak ones, which If-Match never matches
     no_etag: bool = False  # Objects have neither ETag nor time
     ignores_match: bool = False  # If-Match is ignored
 
@@ -92,12 +93,13 @@ class Server:
         size, status = file.stat().st_size, 200
         state = f"{size}-{file.stat().st_mtime_ns}"
         etag = f'"{hashlib.md5(state.encode(), usedforsecurity=False).hexdigest()}"'
+        etag = f"W/{etag}" if faults.weak_etag else etag
         fields = {"Accept-Ranges": "bytes"}
         if not faults.no_etag:
             fields |= {"ETag": etag, "Last-Modified": "Thu, 26 Nov 2026 08:00:00 GMT"}
         if faults.encoding:
             fields["Content-Encoding"] = faults.encoding
-        if "if-match" in headers and headers["if-match"] != etag and not faults.ignores_match:
+        if "if-match" in headers and (headers["if-match"] != etag or faults.weak_etag) and not faults.ignores_match:
             return self._send(writer, 412, {}, b"", method)
         begin, end = 0, size
         if "range" in headers and not faults.no_ranges:

@@ -38,7 +38,7 @@ def folder() -> Path | None:
 
 def _entry(remote: RemoteFile) -> Path | None:
     place = folder()
-    if place is None or not remote.version:  # without a version, a change would not be noticed
+    if place is None or '"' not in remote.version:  # without an ETag, a change could stay unnoticed
         return None
     key = f"{remote.address.url}\0{remote.version}\0{remote.nbytes}"
     return place / f"{hashlib.sha256(key.encode()).hexdigest()}.blocks"

@@ -118,8 +118,10 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     if parts.scheme.lower() in ("http", "https"):
         root += f"/?{parts.query}" if parts.query else ""
     import_obstore(address)
+    key = address.url.partition("://")[2].partition("/")[2]
     try:
-        return _opened(root, _frozen(address.options)), unquote(parts.path).lstrip("/")
+        objects = _opened(root, _frozen(address.options), _environment())
+        return objects, unquote(parts.path).lstrip("/") if parts.scheme.lower().startswith("http") else key
     except Exception as error:  # obstore raises its own kinds, and TypeError for options
         raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None
 
@@ -128,8 +130,13 @@ def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((key, _frozen(item) if isinstance(item, Mapping) else item) for key, item in options.items()))
 
 
+def _environment() -> tuple[tuple[str, str], ...]:
+    """Return the variables that stores may read: others give another store."""
+    return tuple(sorted(item for item in os.environ.items() if item[0].startswith(("AWS_", "AZURE_", "GOOGLE_"))))
+
+
 @lru_cache(maxsize=32)
-def _opened(root: str, options: tuple[tuple[str, Any], ...]) -> Objects:
+def _opened(root: str, options: tuple[tuple[str, Any], ...], environment: tuple[tuple[str, str], ...]) -> Objects:
     """Open a store once: its connections are kept."""
     from obstore.store import HTTPStore, from_url
 
@@ -137,7 +144,7 @@ def _opened(root: str, options: tuple[tuple[str, Any], ...]) -> Objects:
     client = {"timeout": timedelta(seconds=TIMEOUT_SECONDS), **settings.pop("client_options", {})}
     retry = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
     retry |= settings.pop("retry_config", {})
-    endpoints = [value for key, value in (*os.environ.items(), *settings.items()) if "endpoint" in key.lower()]
+    endpoints = [value for key, value in (*environment, *settings.items()) if "endpoint" in key.lower()]
     if any(str(url).startswith("http://") for url in (root, *endpoints)):
         client.setdefault("allow_http", True)
     opens = HTTPStore.from_url if root.startswith(("http://", "https://")) else from_url
@@ -228,7 +235,7 @@ class ObstoreObjects:
         import obstore
 
         options: dict[str, Any] = {} if span is None else {"range": span}
-        if version.startswith(('"', "W/")):
+        if version.startswith('"'):  # a weak ETag never matches; it is compared with that of the answer
             options["if_match"] = version
         try:
             answer = obstore.get(self.store, key, options=options)
