@@ -9,7 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals, share_freed_memory
-from tamis.cli.options import FILE, by_name, is_folder, output_options, threads_option, variables_option
+from tamis.cli.options import FILE, by_name, is_folder, output_options, remote_options, threads_option, variables_option
 from tamis.cli.output import Output, output_of_files
 
 
@@ -52,6 +52,7 @@ from tamis.cli.output import Output, output_of_files
 @threads_option
 @variables_option
 @output_options
+@remote_options
 def command(
     source: str,
     target: str,

@@ -173,7 +173,11 @@ def verdict_of(
         start = (
             f"{name} differs from its source in {plural(len(changed), 'variable')}, of which nothing was asked{size}"
         )
-    told = [f"{dataset.path} {finding.text}" for dataset in datasets for finding in dataset.findings]
+    paths: dict[str, list[str]] = {}
+    for dataset in datasets:
+        for finding in dataset.findings:
+            paths.setdefault(finding.text, []).append(dataset.path)
+    told = [f"{', '.join(names[:3])}{_more(names, 3)}: {text}" for text, names in paths.items()]
     notable = f"; but note: {'; '.join(told[:_MOST_TOLD])}{_more(told, _MOST_TOLD)}" if told else ""
     return f"{start}{notable}."
 
