@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis.arrays.source import Descriptor, FileSource
 from tamis.formats.hdf5.tree.times import _Header
 
 FILTERS = ("none", "shuffle|deflate(4)", "fletcher32", "bitshuffle", "blosc2", "lzf", "nbit", "scaleoffset", "szip")
@@ -108,7 +110,12 @@ def test_u17_datasets_stored_anew_and_groups_record_no_times(tmp_path: Path) -> 
 
 def has_times(path: Path, name: str) -> bool:
     with h5py.File(path) as file, path.open("rb") as raw:
-        return _Header.read(raw.fileno(), h5py.h5o.get_info(file[name].id).addr, file.userblock_size) is not None
+        return (
+            _Header.read(
+                FileSource(Descriptor(os.dup(raw.fileno()))), h5py.h5o.get_info(file[name].id).addr, file.userblock_size
+            )
+            is not None
+        )
 
 
 def times_of(path: Path) -> dict[str, bytes]:
@@ -117,7 +124,7 @@ def times_of(path: Path) -> dict[str, bytes]:
     with h5py.File(path) as file, path.open("rb") as raw:
         for name in ("x", "group/y", "group/inner/z"):
             place = h5py.h5o.get_info(file[name].id).addr
-            header = _Header.read(raw.fileno(), place, file.userblock_size)
+            header = _Header.read(FileSource(Descriptor(os.dup(raw.fileno()))), place, file.userblock_size)
             assert header is not None, name
             found[name] = header.times
     return found

@@ -91,7 +91,9 @@ def places_in_shards(
     numbers, starts, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     count, begins = math.prod(counts), source.starts().tolist()
     indexes = source.read_many(
-        form.place_of_index(count, begin, size) for begin, size in zip(begins, files[1].tolist(), strict=True)
+        (at, min(nbytes, size))  # a damaged file may claim any number of chunks
+        for begin, size in zip(begins, files[1].tolist(), strict=True)
+        for at, nbytes in [form.place_of_index(count, begin, size)]
     )
     for row, (number, begin, size, data) in enumerate(
         zip(files[0].tolist(), begins, files[1].tolist(), indexes, strict=True)
