@@ -384,46 +384,49 @@ def list_below(folder: Address) -> Iterator[Entry]:
         raise failure(error, folder) from None
 
 
+def size_of(address: Address) -> int | None:
+    """Return the size of an object, by a request for its first byte; None if there is none."""
+    objects, key = objects_of(address)
+    probe = RemoteBytes(address)
+    try:
+        return probe._get(objects, key, (0, 1), "").size
+    except NoRangesError:
+        return probe._get(objects, key, None, "").size
+    except FileError as error:
+        status = getattr(error, "status", 0)
+        if status not in (404, 416):
+            raise
+        return None if status == 404 else 0  # an object without bytes has no range
+
+
 def sizes_of(addresses: Sequence[Address]) -> list[int | None]:
     """Return the size of each object; None if there is none."""
+    return [*_threads().map(size_of, addresses)]
 
-    def size(address: Address) -> int | None:
-        objects, key = objects_of(address)
-        try:
-            return objects.get(key, (0, 1), "").size
-        except Exception as error:  # obstore and fsspec raise many kinds
-            if (found := failure(error, address)).status == 404:
-                return None
-            raise found from None
 
-    return [*_threads().map(size, addresses)]
+def exists(address: Address) -> bool:
+    """Return whether there is an object at an address."""
+    return size_of(address) is not None
 
 
 def nbytes_below(address: Address) -> int:
     """Return the bytes of an object, or of all below a folder."""
     if can_list(address) and (total := sum(entry.size for entry in list_below(address))):
         return total
-    return RemoteFile(address).nbytes if exists(address) else 0
+    return size_of(address) or 0
 
 
 def remote_identity(address: Address) -> tuple[int, int]:
     """Return the size of a file, or of everything below a folder, and a checksum of its version."""
-    if exists(address):
+    try:
         file = RemoteFile(address)
+    except FileError as error:
+        if getattr(error, "status", 0) != 404:
+            raise
+    else:
         return file.nbytes, crc32(file.version.encode())
     entries = sorted(list_below(address)) if can_list(address) else []
     return sum(entry.size for entry in entries), crc32(repr(entries).encode())
-
-
-def exists(address: Address) -> bool:
-    """Return whether there is an object at an address."""
-    try:
-        RemoteFile(address)
-    except FileError as error:
-        if getattr(error, "status", 0) == 404:
-            return False
-        raise
-    return True
 
 
 @lru_cache(maxsize=1)

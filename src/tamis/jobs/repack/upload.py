@@ -19,7 +19,7 @@ from tamis.formatting import plural
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.result import RepackResult
 from tamis.remote.address import Address
-from tamis.remote.file import AT_ONCE, can_list, exists, list_below
+from tamis.remote.file import AT_ONCE, can_list, list_below, size_of
 from tamis.remote.objects import Objects, failure, objects_of
 from tamis.safety.disk import Identity, nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text
@@ -166,13 +166,9 @@ class _Upload:
 
     def _entries(self) -> dict[str, int]:
         """Return the sizes of the objects at the target, by their names below it; that of a file has none."""
-        if not can_list(self.target):
-            return {"": -1} if exists(self.target) else {}
-        found = {entry.key: entry.size for entry in list_below(self.target)}
-        if not found and exists(self.target):
-            from tamis.remote.file import RemoteFile
-
-            return {"": RemoteFile(self.target).nbytes}
+        found = {entry.key: entry.size for entry in list_below(self.target)} if can_list(self.target) else {}
+        if not found and (size := size_of(self.target)) is not None:
+            return {"": size}
         return found
 
     @staticmethod
