@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -74,10 +74,7 @@ class ContiguousReader:
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read the runs of a part, directly into `out` if it has the type of the values."""
         extents = shape_of(part)
-        first, nbytes = len(extents), self.dtype.itemsize  # the slowest axis within a run, and the size of a run
-        while first and self._strides[first - 1] == nbytes:
-            first -= 1
-            nbytes *= extents[first]
+        first, nbytes = self._run(extents)
         is_short = nbytes < math.prod(extents) * self.dtype.itemsize and nbytes < _SHORT_NBYTES
         if self._read_scattered is not None and is_short:
             is_short = False
@@ -100,22 +97,28 @@ class ContiguousReader:
     def spans(self, part: Region) -> list[tuple[int, int]]:
         """Return where the runs of a part begin and end in the source."""
         extents = shape_of(part)
+        first, nbytes = self._run(extents)
+        return [(offset, offset + nbytes) for _, offset in self._runs(part, extents[:first])]
+
+    def _run(self, extents: tuple[int, ...]) -> tuple[int, int]:
+        """Return the slowest axis within a run of a part, and the size of a run in bytes."""
         first, nbytes = len(extents), self.dtype.itemsize
         while first and self._strides[first - 1] == nbytes:
             first -= 1
             nbytes *= extents[first]
+        return first, nbytes
+
+    def _runs(self, part: Region, extents: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield the index of each run along the axes before it, and its offset."""
         begin = self._offset + sum(span.start * stride for span, stride in zip(part, self._strides, strict=True))
-        runs = itertools.product(*map(range, extents[:first]))
-        starts = (begin + sum(map(int.__mul__, index, self._strides)) for index in runs)
-        return [(start, start + nbytes) for start in starts]
+        for index in itertools.product(*map(range, extents)):
+            yield index, begin + sum(map(int.__mul__, index, self._strides))
 
     def _fill(self, values: NDArray[Any], part: Region, first: int, nbytes: int, is_short: bool) -> None:
         """Read all runs of a part into memory, in their order."""
         if (source := self._source) is None:
             raise FileError(f"{self.label}: expected an open file, got one that was closed")
-        begin = self._offset + sum(span.start * stride for span, stride in zip(part, self._strides, strict=True))
-        indices = itertools.product(*map(range, values.shape[:first]))
-        runs = ((index, begin + sum(map(int.__mul__, index, self._strides))) for index in indices)
+        runs = self._runs(part, values.shape[:first])
         if not is_short:
             for index, offset in runs:
                 run: Any = (*index, ...)  # a view, of a scalar, too
