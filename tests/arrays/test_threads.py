@@ -18,7 +18,7 @@ from tamis.errors import ParameterError
 
 
 def tamis_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("tamis")]
+    return [each.name for each in threading.enumerate() if each.name.startswith("tamis_")]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -138,7 +138,7 @@ try:
         for each in results:
             pass
 except KeyboardInterrupt:
-    print([each.name for each in threading.enumerate() if each.name.startswith("tamis")])
+    print([each.name for each in threading.enumerate() if each.name.startswith("tamis_")])
 """
 
 

@@ -83,7 +83,7 @@ def test_gnu_parallel_makes_all_parts_at_once(folder: Path) -> None:
 @pytest.mark.check
 def test_dask_makes_all_files(folder: Path) -> None:
     pytest.importorskip("distributed")
-    (folder / "make.py").write_text(block("LocalCluster"))
+    (folder / "make.py").write_text(block("tamis.repack_many("))
     run(f"{sys.executable} make.py", folder)
     assert_made(folder)
 

@@ -228,7 +228,7 @@ def test_array_many_threads_right_values(both: Callable[[str], tuple[Array, h5py
 def test_read_any_number_of_threads_same_values_and_no_thread_left(path: Path, threads: int) -> None:
     with tamis.open(path, threads=threads) as file, h5py.File(path) as theirs:
         assert np.array_equal(file["accuracy3"][1:, ::2], theirs["accuracy3"][1:, ::2])
-    assert not [each.name for each in threading.enumerate() if each.name.startswith("tamis")]
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("tamis_")]
 
 
 @pytest.mark.parametrize("keywords", [KEYWORDS["deflate"], KEYWORDS["accuracy"]], ids=["deflate", "zfp"])
