@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 278
-MOST_LINES = 61_500
-MOST_CODE_LINES = 42_000
+MOST_FILES = 280
+MOST_LINES = 61_750
+MOST_CODE_LINES = 42_100
 MOST_MODULES = {
     "import tamis": 29,
     "--help": 29,

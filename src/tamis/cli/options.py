@@ -28,10 +28,11 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
                 param,
                 ctx,
             )
-        from tamis.remote.address import Address, is_address
+        from tamis.remote.address import is_address, located_path
 
         settings = {} if ctx is None else ctx.meta.get(_STORAGE, {})
-        return Address(value, **settings) if is_address(value) else value
+        takes_settings = is_address(value) or (settings and value.endswith(".json") and os.path.isfile(value))
+        return located_path(value, settings) if takes_settings else value
 
 
 FILE = _FileName()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.errors import ParameterError
 from tamis.kinds import FLAG, LOCATION, MAPPING, checked
 from tamis.remote.address import located_path
-from tamis.stores.first_bytes import is_classic, is_zarr
+from tamis.stores.first_bytes import is_classic, is_references, is_zarr
 
 if TYPE_CHECKING:
     from tamis.reading.file import File, Reader
@@ -49,8 +49,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     Parameters
     ----------
     path
-        Path of the file, or of the folder of a Zarr store; or its address such as ``s3://bucket/a.nc`` (extra
-        ``tamis[remote]``), an `Address`, or a file of fsspec.
+        Path of the file, of the folder of a Zarr store, or of references in JSON (kerchunk); or its address such as
+        ``s3://bucket/a.nc`` (extra ``tamis[remote]``), an `Address`, or a file of fsspec.
     threads
         Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
@@ -130,6 +130,12 @@ def _open_zarr(path: str) -> GroupedStore:
     return ZarrStore(path)
 
 
+def _open_references(path: str) -> GroupedStore:
+    from tamis.remote.references import references_at  # late: most files are no references
+
+    return _open_zarr(references_at(path))
+
+
 def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     from tamis.formats.zarr.stored.store import check_installed
 
@@ -179,6 +185,7 @@ def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:
 FORMATS = (
     Format(is_zarr, _open_zarr, partial(_listed, _open_zarr), ".zarr", _zarr_form),
     Format(is_classic, _open_classic, partial(_listed, _open_classic)),
+    Format(is_references, _open_references, partial(_listed, _open_references)),
     Format(lambda _: True, _open_hdf5, _read_hdf5, "", _hdf5_form),
 )
 """In order of recognition. HDF5 comes last: its error describes a file that no format recognizes."""

@@ -18,7 +18,7 @@ from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
 from tamis.safety.transaction import FolderTransaction, Transaction
-from tamis.stores.first_bytes import is_zarr
+from tamis.stores.first_bytes import is_references, is_zarr
 
 if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import References
@@ -240,16 +240,15 @@ def _references(
 
     parts = []
     for path in paths:
-        if is_zarr(located_path(path)):
-            raise FileError(f"{os.fsdecode(path)}: expected a file, got a Zarr store, which needs no references").at(
-                path=path
-            )
+        if is_zarr(place := located_path(path)) or is_references(place):
+            raise FileError(
+                f"{os.fsdecode(path)}: expected a file, got a Zarr store or references, which need no references"
+            ).at(path=path)
         store = stack.enter_context(open_store(path))
-        place = place_of(path)
         if url is not None:
-            address = f"{url.rstrip('/')}/{quote(place.name)}"
+            address = f"{url.rstrip('/')}/{quote(place_of(path).name)}"
         else:
-            address = str(place) if isinstance(place, Address) else place.absolute().as_uri()
+            address = str(place) if isinstance(place, Address) else Path(place).absolute().as_uri()
         parts.append(references_of(store, store.model, address, drop))
     return parts[0] if concat is None else joined(parts, concat)
 

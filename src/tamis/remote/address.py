@@ -51,7 +51,7 @@ class Address(str):
             raise ParameterError(f"expected an address as text, got {url!r:.80}")
         if store is None and not is_address(url):
             raise ParameterError(f"expected an address such as s3://bucket/a.nc, got {url!r:.80}")
-        address = super().__new__(cls, _shown(url) if is_address(url) else f"{_kind(store)}://{url.lstrip('/')}")
+        address = super().__new__(cls, _shown(url, store))
         address.url, address.store, address.options = url, store, options
         return address
 
@@ -98,9 +98,18 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         path = unquote(urlsplit(path).path)
     if is_address(path):
         return Address(path, **options or {})
+    if options and _may_be_references(path):
+        from tamis.remote.objects import LocalObjects
+
+        return Address(os.path.abspath(path), LocalObjects(), **options)
     if options:
         raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
     return os.fsdecode(path)
+
+
+def _may_be_references(path: Any) -> bool:
+    """Return whether a file of this machine may be references, whose targets are elsewhere."""
+    return os.fsdecode(path).endswith(".json") and os.path.isfile(path)
 
 
 def place_of(path: Any) -> Path | Address:
@@ -115,8 +124,10 @@ def absolute(path: str | os.PathLike[str]) -> str:
     return text if isinstance(text, Address) else os.path.abspath(text)
 
 
-def _shown(url: str) -> str:
-    """Return a URL without user, password, query and fragment."""
+def _shown(url: str, store: Any) -> str:
+    """Return a URL without user, password, query and fragment, or the path in a store with a word for that."""
+    if not is_address(url):
+        return url if (kind := _kind(store)) == _LOCAL else f"{kind}://{url.lstrip('/')}"
     parts: SplitResult = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

@@ -119,36 +119,28 @@ class RemoteBytes:
         """Return a range by one request."""
         raise NotImplementedError
 
-    def _get(self, objects: Objects, key: str, span: Range | None, version: str) -> Part:
+    def _get(self, address: Address, objects: Objects, key: str, span: Range | None, version: str) -> Part:
         """Make one request; raise FileError for anything but the bytes of the same object."""
-        check_not_forked(self.address)
+        check_not_forked(address)
         try:
             part = objects.get(key, span, version)
         except NoRangesError:
             raise
         except ChangedError:
-            raise self._changed() from None
+            raise _changed(address) from None
         except EncodedError as error:
             raise FileError(
-                f"{self.address}: expected the bytes of the file, found them encoded ({error}), perhaps by a proxy:"
+                f"{address}: expected the bytes of the file, found them encoded ({error}), perhaps by a proxy:"
                 " ask for an address without it"
-            ).at(path=self.address) from None
+            ).at(path=address) from None
         except Exception as error:  # obstore and fsspec raise many kinds
-            raise failure(error, self.address) from None
+            raise failure(error, address) from None
         with self._lock:
             self.requests += 1
             self.fetched_nbytes += len(part.data)
         if version and part.version != version:
-            raise self._changed()
+            raise _changed(address)
         return part
-
-    def _changed(self) -> FileError:
-        return FileError(f"{self.address}: the file changed while it was read: open it again").at(path=self.address)
-
-    def _short(self, begin: int, wanted: int, found: int) -> FileError:
-        return FileError(
-            f"{self.address}: expected {wanted} bytes at {begin}, got {found}: the server cut the answer"
-        ).at(path=self.address)
 
     def _requests(self, spans: Sequence[Range], most: int) -> list[Range]:
         """Return the requests for ranges."""
@@ -233,6 +225,16 @@ class RemoteBytes:
         return stream
 
 
+def _changed(address: Address) -> FileError:
+    return FileError(f"{address}: the file changed while it was read: open it again").at(path=address)
+
+
+def _short(address: Address, begin: int, wanted: int, found: int) -> FileError:
+    return FileError(f"{address}: expected {wanted} bytes at {begin}, got {found}: the server cut the answer").at(
+        path=address
+    )
+
+
 class RemoteFile(RemoteBytes):
     """A remote object. It stays the one that was opened: an error says that it changed.
 
@@ -251,28 +253,28 @@ class RemoteFile(RemoteBytes):
         head = self._first()
         self.nbytes, self.version, self.head = head.size, head.version, bytes(head.data)
         if self._whole is None and len(self.head) != min(HEAD_NBYTES, self.nbytes):
-            raise self._short(0, min(HEAD_NBYTES, self.nbytes), len(self.head))
+            raise _short(self.address, 0, min(HEAD_NBYTES, self.nbytes), len(self.head))
 
     def _first(self) -> Part:
         try:
-            return self._get(self._objects, self._key, (0, HEAD_NBYTES), "")
+            return self._get(self.address, self._objects, self._key, (0, HEAD_NBYTES), "")
         except NoRangesError:
             return self._get_whole()
         except FileError as error:
             if getattr(error, "status", 0) != 416:
                 raise
-            return self._get(self._objects, self._key, None, "")
+            return self._get(self.address, self._objects, self._key, None, "")
 
     def _get_whole(self) -> Part:
         """Read the whole object into memory, if it is not too large."""
-        part = self._get(self._objects, self._key, None, "")  # the body is not fetched before it is used
+        part = self._get(self.address, self._objects, self._key, None, "")  # the body is not fetched before it is used
         if part.size > MOST_WHOLE_NBYTES:
             raise FileError(
                 f"{self.address}: expected a server that returns ranges, found one that only returns the whole object"
                 f" of {size_text(part.size)}: download it first"
             ).at(path=self.address)
         if len(part.data) != part.size:
-            raise self._short(0, part.size, len(part.data))
+            raise _short(self.address, 0, part.size, len(part.data))
         self._whole = memoryview(part.data)
         return part
 
@@ -280,12 +282,12 @@ class RemoteFile(RemoteBytes):
         """Return a range by one request, checked."""
         if self._whole is not None:
             return self._whole[span[0] : span[1]]
-        part = self._get(self._objects, self._key, span, self.version)
+        part = self._get(self.address, self._objects, self._key, span, self.version)
         if part.size != self.nbytes:
-            raise self._changed()
+            raise _changed(self.address)
         data = part.data
         if len(data) != span[1] - span[0]:
-            raise self._short(span[0], span[1] - span[0], len(data))
+            raise _short(self.address, span[0], span[1] - span[0], len(data))
         self.is_confirmed = True
         return memoryview(data)
 
@@ -306,7 +308,7 @@ class RemoteFile(RemoteBytes):
             self.fetched_nbytes += sum(map(len, others))
         for (begin, end), data in zip(spans[1:], others, strict=True):
             if len(data) != end - begin:
-                raise self._short(begin, end - begin, len(data))
+                raise _short(self.address, begin, end - begin, len(data))
         self.is_confirmed = False
         return [first, *others]
 
@@ -329,11 +331,13 @@ class RemoteObjects(RemoteBytes):
         Returns the address of an object by its number.
     """
 
+    _are_whole = True
+
     def __init__(self, folder: Address, sizes: NDArray[np.int64], address_of: Callable[[int], Address]) -> None:
         super().__init__(folder)
         self._begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         self._address_of = address_of
-        self._versions: dict[int, str] = {}
+        self._versions: dict[str, str] = {}
         self.nbytes = int(self._begins[-1])
 
     def starts(self) -> NDArray[np.int64]:
@@ -346,15 +350,17 @@ class RemoteObjects(RemoteBytes):
         begin, end = int(self._begins[row]), int(self._begins[row + 1])
         address = self._address_of(row)
         objects, key = objects_of(address)
-        is_whole = span == (begin, end)
-        inside = None if is_whole else (span[0] - begin, span[1] - begin)
-        part = self._get(objects, key, inside, self._versions.get(row, ""))
-        if part.size != end - begin:
-            raise FileError(f"{address}: the file changed while it was read").at(path=address)
+        inside = None if self._are_whole and span == (begin, end) else (span[0] - begin, span[1] - begin)
+        part = self._get(address, objects, key, inside, self._versions.get(address, ""))
+        self._check_size(address, part.size, end - begin)
         if len(part.data) != span[1] - span[0]:
-            raise self._short(span[0] - begin, span[1] - span[0], len(part.data))
-        self._versions.setdefault(row, part.version)
+            raise _short(address, span[0] - begin, span[1] - span[0], len(part.data))
+        self._versions.setdefault(address, part.version)
         return memoryview(part.data)
+
+    def _check_size(self, address: Address, found: int, expected: int) -> None:
+        if found != expected:
+            raise _changed(address)
 
     def _requests(self, spans: Sequence[Range], most: int) -> list[Range]:
         by_object: dict[int, list[Range]] = {}
@@ -389,9 +395,9 @@ def size_of(address: Address) -> int | None:
     objects, key = objects_of(address)
     probe = RemoteBytes(address)
     try:
-        return probe._get(objects, key, (0, 1), "").size
+        return probe._get(address, objects, key, (0, 1), "").size
     except NoRangesError:
-        return probe._get(objects, key, None, "").size
+        return probe._get(address, objects, key, None, "").size
     except FileError as error:
         status = getattr(error, "status", 0)
         if status not in (404, 416):

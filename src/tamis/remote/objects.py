@@ -200,6 +200,8 @@ def reason_of(error: BaseException, address: Address) -> str:
             else "check the credentials, or ask for a public bucket without them (skip_signature=true)"
         )
         return f"access denied{f' ({status})' if status else ''}: {advice}"
+    if status == 416:
+        return "it has fewer bytes than expected: it changed, or the references to it are those of another file"
     if status:
         return f"the server answered {status} {_RETRIED if status in (429, 500, 502, 503, 504) else ''}".strip()
     if "Timeout" in text or "TimedOut" in text or isinstance(error, TimeoutError):
@@ -276,6 +278,41 @@ class ObstoreObjects:
         import obstore
 
         obstore.delete(self.store, key)
+
+
+class LocalObjects:
+    """Files of this machine, as a store of what is read range by range; its keys are paths."""
+
+    protocol = "file"
+    can_list = False
+
+    def __init__(self) -> None:
+        self.store = self
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range of a file; see `Objects.get`."""
+        with open(key, "rb") as file:
+            status = os.fstat(file.fileno())
+            begin, end = span or (0, status.st_size)
+            file.seek(begin)
+            data = file.read(max(min(end, status.st_size) - begin, 0))
+        return Part(data, status.st_size, f"{status.st_mtime_ns}-{status.st_size}")
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges of a file; see `Objects.get_many`."""
+        return [self.get(key, span, "").data for span in spans]
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield nothing: folders of this machine are read as such."""
+        yield from ()
+
+    def put(self, key: str, data: Any) -> None:
+        """Write a file."""
+        Path(key).write_bytes(data)
+
+    def delete(self, key: str) -> None:
+        """Remove a file."""
+        os.unlink(key)
 
 
 class ChangedError(Exception):

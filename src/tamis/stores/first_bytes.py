@@ -17,7 +17,7 @@ from tamis.remote.address import Address
 if TYPE_CHECKING:
     from tamis.remote.file import RemoteFile
 
-FORMATS = "an HDF5, netCDF-4 or netCDF classic file, or a Zarr store"
+FORMATS = "an HDF5, netCDF-4 or netCDF classic file, a Zarr store, or references (kerchunk)"
 """The formats that tamis reads."""
 
 CLASSIC_KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
@@ -91,27 +91,37 @@ _TEXT_SIGNATURES = (
     _Signature(b"<?xml", "XML text", _DOWNLOAD),
     _Signature(b"<error", "XML text", _DOWNLOAD),
     _Signature(b"netcdf ", "CDL text", "make a file of it with ncgen -k nc4"),
-    _Signature(b"{", "JSON text", "references (kerchunk) open in xarray, not in tamis"),
+    _Signature(b"{", "JSON text", "of JSON, tamis reads only references (kerchunk), by their own path"),
 )
 """In small letters, after blanks and a byte-order mark."""
 
 
 def is_classic(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a netCDF classic file; False if it cannot be read."""
-    if isinstance(path, Address):
-        try:
-            return _remote_head(path)[:4] in _CLASSIC_HEADS
-        except FileError:
-            return False
-    place = Path(os.fsdecode(path))
+    return _head_of(path, 4)[:4] in _CLASSIC_HEADS
+
+
+def is_references(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to references in JSON, as kerchunk writes them; False if it cannot be read."""
+    head = _head_of(path, _HEAD_NBYTES)[:_HEAD_NBYTES]
+    return head.lstrip().startswith(b"{") and any(mark in head for mark in _REFERENCE_MARKS)
+
+
+_REFERENCE_MARKS = b'"refs"', b'"templates"', b'.zgroup"', b'.zattrs"', b'.zarray"', b'zarr.json"'
+
+
+def _head_of(path: str | os.PathLike[str], nbytes: int) -> bytes:
+    """Return the first bytes of a file; none if it cannot be read."""
     try:
+        if isinstance(path, Address):
+            return _remote_head(path)
+        place = Path(os.fsdecode(path))
         if not place.is_file():  # a pipe would block
-            return False
+            return b""
         with place.open("rb") as stream:
-            head = stream.read(4)
-    except OSError:
-        return False
-    return head in _CLASSIC_HEADS
+            return stream.read(nbytes)
+    except (OSError, FileError):
+        return b""
 
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:

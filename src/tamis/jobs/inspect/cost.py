@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from tamis.formats.registry import open_store
 from tamis.formatting import size_text
 from tamis.remote.address import Address, place_of
 from tamis.remote.file import AT_ONCE, requests_for
-from tamis.remote.objects import Entry, Objects, Part, Range, objects_of
+from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, objects_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -80,9 +79,9 @@ class _Counted:
 
     protocol = "file"
 
-    def __init__(self, objects: Objects | None) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
-        self.can_list = objects is not None and objects.can_list
+        self.can_list = objects.can_list
         self._lock, self._waiting = threading.Lock(), 0
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
@@ -92,7 +91,7 @@ class _Counted:
             self._waiting += 1
         time.sleep(_ANSWER_SECONDS)  # so that requests at the same time are seen to be
         try:
-            part = _local(key, span) if self._objects is None else self._objects.get(key, span, version)
+            part = self._objects.get(key, span, version)
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -102,30 +101,19 @@ class _Counted:
     def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
         """Return ranges; see `Objects.get_many`."""
         self.rounds += 1
-        found = (
-            [_local(key, span).data for span in spans] if self._objects is None else self._objects.get_many(key, spans)
-        )
+        found = self._objects.get_many(key, spans)
         self._count(found)
         return found
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder."""
         self.requests += 1
-        yield from self._objects.entries(prefix) if self._objects is not None else ()
+        yield from self._objects.entries(prefix)
 
     def _count(self, parts: Sequence[bytes | memoryview]) -> None:
         with self._lock:
             self.requests += len(parts)
             self.nbytes += sum(map(len, parts))
-
-
-def _local(path: str, span: Range | None) -> Part:
-    """Return a range of a local file as a store would."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        begin, end = span or (0, size)
-        file.seek(begin)
-        return Part(file.read(max(min(end, size) - begin, 0)), size, "")
 
 
 def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0.03, price: float = 0.4) -> ReadingCost:
@@ -154,7 +142,7 @@ def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0
     else:
         if not place.is_file():
             raise FileError(f"{place}: expected a file, got a folder or nothing: in Zarr, each chunk is a request")
-        counted, key = _Counted(None), str(place.absolute())
+        counted, key = _Counted(LocalObjects()), str(place.absolute())
     names = [*variables] or [_largest(path)]
     accesses = []
     with open_store(Address(key, counted)) as store:

@@ -449,9 +449,9 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def _source(self) -> FolderSource | RemoteObjects:
         if isinstance(self.folder, Address):
-            from tamis.remote.file import RemoteObjects  # late: most files are here
+            from tamis.remote.references import source_of  # late: most files are here
 
-            return RemoteObjects(self.folder, self._files[1], self._path_of)  # type: ignore[arg-type]  # addresses
+            return source_of(self.folder, self._files[1], self._path_of)  # type: ignore[arg-type]  # addresses
         return FolderSource(self._files[1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property

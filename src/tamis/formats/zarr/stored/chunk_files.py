@@ -153,6 +153,8 @@ class ChunkFiles:
         try:
             found = [*self._asked()] if math.prod(self.counts) <= _FEW else []
             found = found or sorted(self._found())  # none may be due to a folder that cannot be listed
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
         table = np.array(found, np.int64).reshape(-1, 2)

@@ -67,7 +67,7 @@ class ZarrStore(ListedStore[ZarrArray]):
 
         try:
             with quietly():
-                node = zarr.open(_place_for_zarr(self.path), mode="r")
+                node = zarr.open(_place(self.path), mode="r")
                 members = [("", node)]
                 if isinstance(node, zarr.Group):
                     members += sorted(node.members(max_depth=None))
@@ -186,27 +186,13 @@ class ZarrStore(ListedStore[ZarrArray]):
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
 
 
-def _place_for_zarr(path: str) -> Any:
+def _place(path: str) -> Any:
     """Return what zarr-python opens for a path or an address."""
     if not isinstance(path, Address):
         return path
-    from zarr.storage import FsspecStore, ObjectStore, StorePath
+    from tamis.formats.zarr.stored.elsewhere import place_for_zarr  # late: most files are here
 
-    from tamis.remote.objects import ObstoreObjects, objects_of  # late: most files are here
-
-    objects, key = objects_of(path)
-    key = key.rstrip("/")
-    if isinstance(objects, ObstoreObjects):
-        return StorePath(ObjectStore(objects.store, read_only=True), key)
-    filesystem = objects.store
-    if not getattr(filesystem, "async_impl", False):
-        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-
-        filesystem = AsyncFileSystemWrapper(filesystem, asynchronous=True)
-    elif not filesystem.asynchronous:
-        options = {**filesystem.storage_options, "asynchronous": True}
-        filesystem = type(filesystem)(*filesystem.storage_args, **options)
-    return FsspecStore(filesystem, path=f"/{key}" if path.startswith("memory://") else key, read_only=True)
+    return place_for_zarr(path)
 
 
 def _check_attributes(name: str, attributes: object) -> None:

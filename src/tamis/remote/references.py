@@ -1,0 +1,200 @@
+"""References as kerchunk writes them: a Zarr hierarchy whose objects are parts of other objects."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import FileError
+from tamis.remote.address import Address, is_address, located_path
+from tamis.remote.file import RemoteObjects, size_of
+from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
+
+_TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+class Reference(NamedTuple):
+    """A part of an object."""
+
+    target: Address
+    offset: int
+    nbytes: int
+
+
+class ReferenceObjects:
+    """The references of a document as a store. Keys begin with the place of the document.
+
+    Parameters
+    ----------
+    place
+        Path or address of the document; its options are those of all targets.
+    document
+        What is in it.
+    """
+
+    can_list = True
+    protocol = "file"
+
+    def __init__(self, place: str, document: Mapping[str, Any]) -> None:
+        self.store = self
+        self.versions: dict[str, str] = {}  # Of the targets, as they were first read
+        self._place, self._start = place, f"{place.partition('://')[2] or place}/"
+        self._templates = _templates_of(place, document)
+        self._refs: Mapping[str, Any] = document.get("refs", document)
+        self._names = sorted(self._refs)
+        self._targets: dict[str, Address] = {}
+
+    def reference(self, key: str) -> Reference | bytes:
+        """Return the place of an object, or its bytes if the document has them; raises FileNotFoundError."""
+        name = key.removeprefix(self._start)
+        if name not in self._refs:
+            raise FileNotFoundError(key)
+        entry = self._refs[name]
+        if isinstance(entry, str):
+            return base64.b64decode(entry[7:]) if entry.startswith("base64:") else entry.encode()
+        if isinstance(entry, Mapping):
+            return json.dumps(entry).encode()
+        if isinstance(entry, list) and len(entry) in (1, 3) and isinstance(entry[0], str):
+            target = self._target(entry[0])
+            if len(entry) == 1:
+                if (size := size_of(target)) is None:
+                    raise FileNotFoundError(target)
+                return Reference(target, 0, size)
+            if all(isinstance(number, int) and number >= 0 for number in entry[1:]):
+                return Reference(target, *entry[1:])
+        raise self._wrong(f"{name}: expected [address, offset, size], found {entry!r:.80}")
+
+    def _target(self, url: str) -> Address:
+        """Return the address of a target; a path is one of this machine."""
+        if url not in self._targets:
+            text = _TEMPLATE.sub(lambda match: str(self._templates.get(match[1], match[0])), url)
+            if "{{" in text:
+                raise self._wrong(f"expected addresses, and templates that are names, found {text:.80}")
+            path = located_path(text)
+            options = self._place.options if isinstance(self._place, Address) else {}
+            self._targets[url] = Address(path, None if is_address(path) else LocalObjects(), **options)
+        return self._targets[url]
+
+    def _wrong(self, text: str) -> FileError:
+        return FileError(f"{self._place}: {text}").at(path=self._place)
+
+    def get(self, key: str, span: Range | None, version: str) -> Part:
+        """Return a range of an object; see `Objects.get`."""
+        found = self.reference(key)
+        begin, end = span or (0, len(found) if isinstance(found, bytes) else found.nbytes)
+        if isinstance(found, bytes):
+            return Part(found[begin:end], len(found), "")
+        objects, inner = objects_of(found.target)
+        part = objects.get(inner, (found.offset + begin, found.offset + end), version) if begin < end else None
+        return Part(b"", 0, version) if part is None else part._replace(size=found.nbytes)
+
+    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
+        """Return ranges of an object; see `Objects.get_many`."""
+        return [self.get(key, span, "").data for span in spans]
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a folder."""
+        for key in self.keys(prefix):
+            found = self.reference(key)
+            yield Entry(key, len(found) if isinstance(found, bytes) else found.nbytes)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield the keys of the objects below a folder."""
+        start = f"{prefix.rstrip('/')}/".removeprefix(self._start)
+        for name in self._names[bisect_left(self._names, start) :]:
+            if not name.startswith(start):
+                return
+            yield self._start + name
+
+    def put(self, key: str, data: Any) -> None:
+        """Raise FileError: references are read only."""
+        raise self._wrong("expected another target, got references, which tamis does not change")
+
+    def delete(self, key: str) -> None:
+        """Raise FileError: references are read only."""
+        self.put(key, None)
+
+
+def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the templates of a document; raise FileError if it is none of references, or has generated ones."""
+    refs = document.get("refs", document) if isinstance(document, Mapping) else None
+    if not isinstance(refs, Mapping) or not any(key.rpartition("/")[2] in _METADATA for key in refs):
+        raise FileError(f"{place}: expected references (kerchunk) to a Zarr hierarchy, found other JSON").at(path=place)
+    if document.get("gen"):
+        raise FileError(
+            f"{place}: expected references one by one, found generated ones (gen): write them out with fsspec's"
+            ' ReferenceFileSystem(path).references, as {"version": 1, "refs": …}'
+        ).at(path=place)
+    return document.get("templates") or {}
+
+
+_METADATA = (".zgroup", ".zarray", "zarr.json")
+
+
+def references_at(place: str) -> Address:
+    """Return the folder of a hierarchy of references, by the path or address of their document."""
+    address = place if isinstance(place, Address) else Address(place, LocalObjects())
+    objects, key = objects_of(address)
+    try:
+        document = json.loads(bytes(objects.get(key, None, "").data))
+    except ValueError as error:
+        raise FileError(f"{place}: cannot be read as JSON: {error}: copy it again").at(path=place) from None
+    except Exception as error:  # obstore and fsspec raise many kinds
+        raise failure(error, address) from None
+    return Address(str(place), ReferenceObjects(place, document))
+
+
+class ReferencedObjects(RemoteObjects):
+    """The targets of references one after the other, so that near parts of one target are fetched together.
+
+    Parameters
+    ----------
+    folder
+        The address that messages name.
+    objects
+        The references.
+    addresses
+        Addresses of the objects that are read, each a reference.
+    """
+
+    _are_whole = False
+
+    def __init__(self, folder: Address, objects: ReferenceObjects, addresses: Sequence[Address]) -> None:
+        ends: dict[Address, int] = {}
+        places: list[tuple[Address, int]] = []
+        for address in addresses:
+            found = objects.reference(objects_of(address)[1])
+            target, offset, nbytes = (address, 0, len(found)) if isinstance(found, bytes) else found
+            ends[target] = max(ends.get(target, 0), offset + nbytes)
+            places.append((target, offset))
+        targets = [*ends]
+        super().__init__(folder, np.array([*ends.values()], np.int64), targets.__getitem__)
+        begins = dict(zip(targets, self._begins.tolist(), strict=False))
+        self._starts = np.array([begins[target] + offset for target, offset in places], np.int64)
+        self._versions = objects.versions
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return the offset of each object."""
+        return self._starts
+
+    def _check_size(self, address: Address, found: int, expected: int) -> None:
+        if found < expected:
+            raise FileError(
+                f"{address}: expected {expected} bytes or more by the references of {self.address}, found {found}:"
+                " the file changed, or the references are those of another one"
+            ).at(path=address)
+
+
+def source_of(folder: Address, sizes: NDArray[np.int64], address_of: Callable[[int], Address]) -> RemoteObjects:
+    """Return the bytes of objects in a folder, one after the other."""
+    objects: Objects = objects_of(folder)[0]
+    if isinstance(objects, ReferenceObjects):
+        return ReferencedObjects(folder, objects, [address_of(row) for row in range(len(sizes))])
+    return RemoteObjects(folder, sizes, address_of)
