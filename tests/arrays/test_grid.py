@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.advice.chunk_shapes import Chunking, judge, padding_note
-from tamis.arrays.grid import default_chunks, region
+from tamis.arrays.grid import OBJECT_NBYTES, chunks_for_objects, default_chunks, region
 from tamis.filters import ChunkType, Zfp
 from tamis.pipeline import Pipeline
 
@@ -90,3 +90,24 @@ def test_default_chunks_known_shapes_at_most_1_mib(
 ) -> None:
     assert default_chunks(shape, itemsize, zfp=True) == lossy
     assert default_chunks(shape, itemsize, zfp=False) == lossless
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**5), st.integers(1, 2000)), min_size=1, max_size=4),
+    st.sampled_from([1, 4, 8]),
+    st.floats(1, 100),
+)
+def test_chunks_for_objects_fit_or_are_all(axes: list[tuple[int, int]], itemsize: int, ratio: float) -> None:
+    shape, own = zip(*axes, strict=True)
+    chunks = chunks_for_objects(shape, own, itemsize, ratio)
+    least, most = OBJECT_NBYTES
+    nbytes = math.prod(chunks) * itemsize
+    assert nbytes <= most * ratio
+    assert all(step <= max(extent, before) for step, extent, before in zip(chunks, shape, own, strict=True))
+    is_all = all(step >= extent for step, extent in zip(chunks, shape, strict=True))
+    assert is_all or nbytes >= min(least * ratio, (64 << 20) / 2.1) or max(shape) < 10
+
+
+def test_chunks_for_objects_are_merged_where_there_are_most() -> None:
+    assert chunks_for_objects((400, 180, 360), (10, 36, 36), 4, 1.0) == (200, 60, 120)
+    assert chunks_for_objects((8760, 180, 360), (1, 180, 360), 4, 2.0) == (64, 180, 360)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -31,6 +32,54 @@ def test_metadata_lie_together(tmp_path: Path, *, is_classic: bool) -> None:
     assert opened[True]["open"] <= 4
     assert opened[True]["/v map"] <= 8  # with an index of 1,920 chunks
     assert opened[True]["/v map"] <= opened[False]["/v map"]
+
+
+@pytest.mark.parametrize("filters", ["shuffle|deflate(1)", "zfp(accuracy=0.01)", "zfp(bound=0.01)", "pack(bound=0.01)"])
+def test_chunks_for_an_object_store_take_few_requests(tmp_path: Path, filters: str) -> None:
+    source, values = tmp_path / "source.h5", np.random.default_rng(2).random((160, 180, 240), np.float32)
+    with h5py.File(source, "w") as file:
+        file.create_dataset("v", data=values, chunks=(10, 36, 40))
+        file.create_dataset("small", data=values[:10])
+    costs = {}
+    for storage in ("disk", "s3"):
+        target = tmp_path / f"{storage}.h5"
+        tamis.repack(source, target, {"*": filters}, storage=storage)
+        assert tamis.verify(source, target, bounds={"*": 0.0101}).ok
+        costs[storage] = reading_cost(target, ["v"]).accesses
+    stored = tamis.inspect(tmp_path / "s3.h5")
+    steps = zip((160, 180, 240), stored["v"].chunks, strict=True)
+    count = np.prod([-(-extent // step) for extent, step in steps])
+    assert (4 << 20) * 0.8 <= stored["v"].stored_nbytes / count <= 16 << 20
+    assert stored["small"].chunks == (10, 180, 240)
+    for before, after in zip(costs["disk"], costs["s3"], strict=True):
+        assert after.requests <= before.requests
+
+
+def test_chunks_that_are_given_or_lossy_stay(tmp_path: Path) -> None:
+    source, values = tmp_path / "source.h5", np.random.default_rng(2).random((64, 128, 128), np.float32)
+    with h5py.File(source, "w") as file:
+        tamis.hdf5.write(file, "lossy", values, chunks=(8, 64, 64), filters="zfp(rate=8)")
+        file.create_dataset("given", data=values, chunks=(8, 64, 64))
+    recipe = {"lossy": "zfp(rate=8)", "given": "deflate(1)"}
+    tamis.repack(source, tmp_path / "a.h5", recipe, chunks={"given": (4, 64, 64)}, storage="s3", checksum=False)
+    tamis.repack(source, tmp_path / "a.zarr", {"given": "deflate(1)"}, storage="s3")  # no such metadata in Zarr
+    stored = tamis.inspect(tmp_path / "a.h5")
+    assert stored["lossy"].chunks == (8, 64, 64)
+    assert stored["given"].chunks == (4, 64, 64)
+    assert tamis.inspect(tmp_path / "a.zarr")["given"].chunks == (64, 128, 128)
+    with pytest.raises(tamis.ParameterError, match="expected storage to be disk or s3, got 'tape'"):
+        tamis.repack(source, tmp_path / "b.h5", {}, storage="tape")  # type: ignore[arg-type]
+
+
+def test_a_plan_for_an_object_store_has_such_chunks(tmp_path: Path) -> None:
+    values = np.random.default_rng(2).standard_normal((100, 128, 256)).cumsum(axis=0).astype("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=values, chunks=(10, 32, 32))
+    plan = tamis.plan(tmp_path / "a.h5", {"v": "abs=0.1"}, access="series=0.5,map=0.5", storage="s3", readers="netcdf")
+    planned = plan.datasets[0]
+    assert planned.chosen is not None
+    nbytes = 4 * np.prod(planned.chunks) / planned.chosen.ratio
+    assert min(4 << 20, values.nbytes / planned.chosen.ratio) * 0.5 <= nbytes <= 16 << 20
 
 
 def test_only_hdf5_has_such_metadata(tmp_path: Path, make_file: Callable[..., Path]) -> None:

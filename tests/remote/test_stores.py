@@ -128,6 +128,14 @@ def test_stores_of_obstore_and_fsspec(values: np.ndarray) -> None:
     memory.rm("/test_stores", recursive=True)
 
 
+def test_a_web_server_through_fsspec(server: Server, tmp_path: Path, values: np.ndarray) -> None:
+    (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
+    url, system = server.url("a.nc"), fsspec.filesystem("http")
+    for place in (tamis.Address(url, system), system.open(url), fsspec.open(url)):
+        with tamis.open(place) as file:
+            np.testing.assert_array_equal(file["TS"][:, 7], values[:, 7])
+
+
 def test_an_object_of_fsspec_that_changes_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     path.write_bytes(SAMPLE.read_bytes())
@@ -203,18 +211,20 @@ def test_threads_with_garbage_collection_do_not_wait_for_each_other(
     """The deadlock of h5py's issue 2019: a collection in a thread of the network, while h5py's lock is held."""
     script = tmp_path / "threads.py"
     script.write_text(
-        "import gc, sys, threading, time, faulthandler, h5py, tamis, fsspec\n"
+        "import gc, itertools, sys, threading, time, faulthandler, h5py, tamis, fsspec\n"
         "faulthandler.dump_traceback_later(110, exit=True)\n"
         "gc.set_threshold(5)\n"
         "url, end = sys.argv[1], time.monotonic() + 60\n"
-        "http = fsspec.filesystem('http')\n"
+        "http, names, done = fsspec.filesystem('http'), itertools.count(), [0] * 100\n"
         "def work(number):\n"
         "    while time.monotonic() < end:\n"
-        "        loop = [h5py.File('x', 'w', driver='core', backing_store=False)]; loop.append(loop); del loop\n"
+        "        loop = [h5py.File(f'{number}-{next(names)}', 'w', driver='core', backing_store=False)]\n"
+        "        loop.append(loop); del loop\n"
         "        with tamis.open(tamis.Address(url, http) if number % 4 == 0 else url) as file:\n"
         "            file['TS'][number % 50, 3]; file['group/x'][...]\n"
+        "    done[number] = 1\n"
         "threads = [threading.Thread(target=work, args=(n,)) for n in range(100)]\n"
         "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
-        "print('done')\n"
+        "print(sum(done), 'done')\n"
     )
-    assert "done" in run_script(script, server.url(make_file().name))
+    assert "100 done" in run_script(script, server.url(make_file().name))

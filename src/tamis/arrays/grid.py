@@ -130,6 +130,44 @@ def large_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(chunks)
 
 
+OBJECT_NBYTES = 4 << 20, 16 << 20
+"""Stored bytes of a chunk that suit object stores, where each request takes long: least and most."""
+
+MOST_OBJECT_VALUES_NBYTES = 64 << 20
+"""Most bytes of values of such a chunk, which readers hold in memory."""
+
+
+def chunks_for_objects(
+    shape: tuple[int, ...], chunk_shape: tuple[int, ...], itemsize: int, ratio: float
+) -> tuple[int, ...]:
+    """Return a chunk shape whose stored bytes suit object stores, where values are so many times the stored bytes.
+
+    There are half as many chunks along the axis that has the most, or twice as many along the axis of the longest
+    steps, until they fit. Those of a small array become all of it; chunks have at most 64 MiB of values.
+    """
+    chunks, (least, most) = [*chunk_shape], OBJECT_NBYTES
+    shape = tuple(map(max, shape, chunk_shape))  # an axis that grows may have more in a chunk than it has now
+
+    def divide(axis: int, count: int) -> list[int]:
+        step = -(-shape[axis] // count)
+        step = min(whole_blocks(step), shape[axis]) if step > BLOCK_SIDE else step
+        return [step if other == axis else extent for other, extent in enumerate(chunks)]
+
+    while math.prod(chunks) * itemsize > most * ratio and max(chunks) > BLOCK_SIDE:
+        axis = max(range(len(chunks)), key=chunks.__getitem__)
+        chunks = divide(axis, 2 * -(-shape[axis] // chunks[axis]))
+    while math.prod(chunks) * itemsize < least * ratio:
+        counts = [-(-extent // step) for extent, step in zip(shape, chunks, strict=True)]
+        if max(counts) < 2:
+            break
+        axis = counts.index(max(counts))
+        larger = divide(axis, -(-counts[axis] // 2))
+        if math.prod(larger) * itemsize > MOST_OBJECT_VALUES_NBYTES:
+            break
+        chunks = larger
+    return tuple(chunks)
+
+
 def whole_blocks(extent: int) -> int:
     """Return an extent rounded up to whole blocks of zfp."""
     return -(-extent // BLOCK_SIDE) * BLOCK_SIDE

@@ -139,7 +139,8 @@ def _open_references(path: str) -> GroupedStore:
 def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     from tamis.formats.zarr.stored.store import check_installed
 
-    if "cloud" in options:
+    options = dict(options)
+    if options.pop("cloud", None) is True:
         raise ParameterError(f"{target}: expected the name of an HDF5 or netCDF-4 file for cloud, got a Zarr store")
     check_installed(target)
     from tamis.formats.zarr.writing.writer import ZarrForm  # after the check: it imports zarr

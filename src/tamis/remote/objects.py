@@ -109,7 +109,10 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     check_not_forked(address)
     _watch_forks()
     if address.store is not None:
-        objects, key = _given(address), address.url.split("://")[-1]
+        objects = _given(address)
+        if isinstance(objects, FsspecObjects):
+            return objects, str(objects.store._strip_protocol(address.url))  # some keep the protocol, as http
+        key = address.url.split("://")[-1]
         return objects, key.lstrip("/") if isinstance(objects, ObstoreObjects) else key
     parts = urlsplit(address.url)
     root = f"{parts.scheme}://{parts.netloc}"

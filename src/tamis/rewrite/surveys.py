@@ -182,3 +182,21 @@ def survey(
             count, total = count + size, total.plus(values)
             progress(done, len(parts))
     return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.missing))
+
+
+_SAMPLED = 5
+
+
+def stored_ratio(plan: Rewrite, source: StoredArray, threads: int) -> float:
+    """Return the bytes of values for each stored byte, of a few chunks spread over an array."""
+    from tamis.rewrite.write import encode_parts  # late: other surveys write nothing
+
+    parts = source.parts(plan.grid(source))
+    rows = sorted({(2 * place + 1) * len(parts) // (2 * _SAMPLED) for place in range(_SAMPLED)}) if len(parts) else []
+    sample = Parts(parts.grid, np.array([parts.numbers[row] for row in rows], np.int64))
+    stored = values = 0
+    with closing(encode_parts(plan, source, sample, threads)) as chunks:
+        for chunk in chunks:
+            stored += len(chunk.data)
+            values += math.prod(plan.chunk_shape) * plan.dtype.itemsize
+    return max(values / stored, 1.0) if stored else 1.0

@@ -116,6 +116,13 @@ POLICIES = ("exact", "companion", "refuse")
     help="Store the metadata of an HDF5 or netCDF-4 OUT together: opening it over a network takes few requests.",
 )
 @click.option(
+    "--storage",
+    type=click.Choice(("disk", "s3")),
+    default="disk",
+    show_default=True,
+    help="Where OUT is read from. For s3, chunks without a shape get 4 to 16 MiB of stored bytes; implies --cloud.",
+)
+@click.option(
     "--history/--no-history",
     default=True,
     show_default=True,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from tamis.arrays.grid import LARGE_AXES, whole_blocks
+from tamis.arrays.grid import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
 from tamis.jobs.recipes.names import as_chunks
@@ -34,12 +34,13 @@ class Storage(NamedTuple):
     latency: float  # Seconds until the first byte of a chunk
     bandwidth: float
     parallel: int  # Chunks that are requested at a time
+    stored_nbytes: tuple[int, int] | None = None  # Least and most of a chunk; None if its values alone matter
 
 
 MODELS: Mapping[str, Storage] = {
     "disk": Storage(0.3e-3, 500e6, 1),
     "lustre": Storage(1e-3, 1e9, 4),
-    "s3": Storage(30e-3, 200e6, 16),
+    "s3": Storage(30e-3, 200e6, 16, OBJECT_NBYTES),
 }
 
 
@@ -170,7 +171,8 @@ def _touched(selected: int, extent: int, step: int) -> float:
 
 Shape = tuple[int, ...]
 
-_LEAST_NBYTES, _MOST_NBYTES = 16 << 10, 4 << 20
+_MOST_NBYTES = 4 << 20
+_LIMITS = 16 << 10, _MOST_NBYTES
 _COLUMN_NBYTES, _BOX_NBYTES = 128 << 10, 1 << 20
 _MEASURED = 4
 """Shapes that are measured, beside that of the source."""
@@ -222,8 +224,14 @@ def with_best_shape(
         candidate = _Measured(shape, planned, {})
         return candidate._replace(seconds=reads.seconds(extents, shape, itemsize, _ratio(candidate), mbs))
 
-    own, *others = map(measured, dict.fromkeys((variable.chunk_shape, *_best(extents, itemsize, reads))))
-    best = _chosen(own, [other for other in others if other.planned.chosen is not None], reads)
+    own = measured(variable.chunk_shape)
+    limits = _LIMITS
+    if (stored := reads.storage.stored_nbytes) is not None:
+        least, most = (min(int(nbytes * _ratio(own)), MOST_OBJECT_VALUES_NBYTES) for nbytes in stored)
+        limits = least // 2 if least == most else least, most
+    others = [measured(shape) for shape in _best(extents, itemsize, reads, limits) if shape != own.shape]
+    own_fits = stored is None or limits[0] <= math.prod(own.shape) * itemsize <= limits[1]
+    best = _chosen(own, [other for other in others if other.planned.chosen is not None], reads, own_fits=own_fits)
     whole = measured(best.shape, little=False)
     return whole.planned if best is own else whole.planned.with_note(_note(whole, own))
 
@@ -257,9 +265,9 @@ def _share(extent: int, parts: int) -> int:
     return blocks if extent % blocks == 0 else step
 
 
-def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measured:
+def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads, *, own_fits: bool) -> _Measured:
     """Return the shape with the best ratio among those with fast reads; that of the source, if it is as good."""
-    measured = (own, *others)
+    measured = (own, *others) if own_fits or not others else others
     fastest = min(reads.mean(shape.seconds) for shape in measured)
     near = [shape for shape in measured if reads.mean(shape.seconds) <= _NEAR * fastest]
     best = max(near, key=_ratio)
@@ -286,15 +294,15 @@ def _time(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
-def _best(extents: Shape, itemsize: int, reads: Reads) -> list[Shape]:
-    """Return the best shapes according to the model, all sufficiently different."""
+def _best(extents: Shape, itemsize: int, reads: Reads, limits: tuple[int, int] = _LIMITS) -> list[Shape]:
+    """Return the best shapes between two sizes according to the model, all sufficiently different."""
 
     def cost(shape: Shape) -> float:
         padded = math.prod(-(-step // BLOCK_SIDE) * BLOCK_SIDE / step for step in shape if step > 1)
         return reads.mean(reads.seconds(extents, shape, itemsize, _USUAL_RATIO / padded, _USUAL_MBS))
 
     best: list[Shape] = []
-    for shape in sorted(_shapes(extents, itemsize), key=cost):
+    for shape in sorted(_shapes(extents, itemsize, limits), key=cost):
         if not any(_alike(shape, other) for other in best):
             best.append(shape)
         if len(best) == _MEASURED:
@@ -306,11 +314,11 @@ def _alike(shape: Shape, other: Shape) -> bool:
     return all(step < 2 * other_step and other_step < 2 * step for step, other_step in zip(shape, other, strict=True))
 
 
-def _shapes(extents: Shape, itemsize: int) -> Iterator[Shape]:
-    """Yield shapes of a sensible size, of whole blocks of zfp where extents allow that."""
-    least = min(_LEAST_NBYTES, math.prod(extents) * itemsize)
+def _shapes(extents: Shape, itemsize: int, limits: tuple[int, int] = _LIMITS) -> Iterator[Shape]:
+    """Yield shapes between two sizes, of whole blocks of zfp where extents allow that."""
+    least, most = min(limits[0], math.prod(extents) * itemsize), limits[1]
     for shape in itertools.product(*map(_steps, extents)):
-        if least <= math.prod(shape) * itemsize <= _MOST_NBYTES:
+        if least <= math.prod(shape) * itemsize <= most:
             yield shape
 
 

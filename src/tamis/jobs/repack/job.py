@@ -25,7 +25,7 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
 from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
@@ -71,6 +71,7 @@ def repack(
     shards: int | None = None,
     consolidated: bool | None = None,
     cloud: bool = False,
+    storage: StorageName = "disk",
     history: bool = True,
     drop: Iterable[str] = (),
     workers: int | None = None,
@@ -148,6 +149,9 @@ def repack(
     cloud
         Whether an HDF5 or netCDF-4 target has its metadata together, in blocks of 1 MiB, so that opening it over a
         network takes few requests.
+    storage
+        Where the target is read from. For ``"s3"``, an object store, datasets that get filters and no chunk shape get
+        chunks of 4 to 16 MiB of stored bytes, as a sample shows, and an HDF5 or netCDF-4 target is as by `cloud`.
     history
         Whether a target that follows the netCDF conventions, that is, has the attribute ``history`` or ``Conventions``,
         gets a line in its history that says what was done. It has no time, so the same call makes the same bytes.
@@ -199,6 +203,7 @@ def repack(
         shards=shards,
         consolidated=consolidated,
         cloud=cloud,
+        storage=storage,
         history=history,
         drop=drop,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
+from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
@@ -35,9 +36,12 @@ class RepackKeywords(TypedDict, total=False):
     shards: int | None
     consolidated: bool | None
     cloud: bool
+    storage: StorageName
     history: bool
     drop: Iterable[str]
 
+
+StorageName = Literal["disk", "s3"]
 
 _FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "cloud", "history", "overwrite")
 _KINDS = {
@@ -65,6 +69,7 @@ class RepackOptions:
     threads: int = 1
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
+    storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
@@ -92,10 +97,13 @@ class RepackOptions:
         shards: int | None = None,
         consolidated: bool | None = None,
         cloud: bool = False,
+        storage: StorageName = "disk",
         history: bool = True,
         drop: Iterable[str] = (),
     ) -> Self:
         """Return the checked options of a command's call."""
+        if storage not in get_args(StorageName):
+            raise ParameterError(f"expected storage to be disk or s3, got {storage!r}")
         return cls(
             asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
             checksum=checksum,
@@ -107,7 +115,13 @@ class RepackOptions:
             overwrite=overwrite,
             resume=resume,
             threads=checked_threads(threads),
-            form={"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated, "cloud": cloud or None},
+            form={
+                "zarr_format": zarr_format,
+                "shards": shards,
+                "consolidated": consolidated,
+                "cloud": True if cloud else "if HDF5" if storage == "s3" else None,
+            },
+            storage=storage,
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,11 +16,11 @@ from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
 from tamis.accuracy.measured import Measured
 from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, padding_note
-from tamis.arrays.grid import default_chunks, grid_of
+from tamis.arrays.grid import chunks_for_objects, default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
 from tamis.filters._plugin_client import hdf5plugin_version
-from tamis.formatting import shape_text
+from tamis.formatting import shape_text, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
 from tamis.pipeline import Pipeline
@@ -29,7 +29,7 @@ from tamis.rewrite.growth import compresses
 from tamis.rewrite.packed_array import pack_array, packing_range_of, unpacked_type
 from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
-from tamis.rewrite.surveys import survey
+from tamis.rewrite.surveys import stored_ratio, survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
@@ -224,7 +224,8 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
         by_rule = filters is None and recipe.path in options.rule_chunks and not named
         likeness: object = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
-        likeness = None if isinstance(asked, DimensionChunks) or recipe.path in required else likeness
+        depends = isinstance(asked, DimensionChunks) or recipe.path in required or options.storage == "s3"
+        likeness = None if depends else likeness
         if likeness is not None and filters is not None and filters.error_bound != 0 and not recipe.exact:
             likeness = (likeness, store.roles.get(recipe.path, meaning.DATA).is_exact)
         if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
@@ -244,9 +245,13 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
             with reading(store.path, dataset=path):
                 chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
                 if filters is not None and packs(filters) and not is_kept(recipe):
-                    plan = _plan_packed(path, dataset, filters, chunks, options, required.get(recipe.path), survey)
+                    requirement = required.get(recipe.path)
+                    make = partial(_plan_packed, path, dataset, filters, options, requirement, survey)
                 else:
-                    plan = _plan_dataset(path, dataset, filters, chunks, options)
+                    make = partial(_plan_dataset, path, dataset, filters, options)
+                plan = make(chunks)
+                if options.storage == "s3" and chunks is None and filters is not None:
+                    plan = _for_objects(plan, dataset, options.threads, make)
             if plan.changes_values and is_kept(recipe):
                 kept[path] = f"{store.roles[recipe.path].reason}; name it to store it lossily"
                 continue
@@ -386,10 +391,10 @@ def _plan_packed(
     path: str,
     dataset: StoredArray,
     requested: Pipeline,
-    chunks: tuple[int, ...] | None,
     options: RepackOptions,
     required: Requirement | None,
     survey: Survey,
+    chunks: tuple[int, ...] | None,
 ) -> Rewrite:
     """Return the plan of a dataset that is packed, whose values are read for that."""
     pack, dtype = cast("Pack", requested.rounding), unpacked_type(dataset)
@@ -403,7 +408,7 @@ def _plan_packed(
     absolute = None if required is None else _absolute(model, dataset, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
     packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
-    plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, shape, options)
+    plan = _plan_dataset(path, cast("StoredArray", packed), requested.without_rounding, options, shape)
     notes = list(plan.notes)
     notes.append(f"packed to {packed.codes.dtype}, {packed.codes.used_bits} bits of which are used")
     if packed.codes.dtype.itemsize == packed.codes.unpacked.itemsize:
@@ -417,8 +422,25 @@ def _plan_packed(
     return replace(plan, notes=tuple(notes), codes=packed.codes)
 
 
+def _for_objects(
+    plan: Rewrite, dataset: StoredArray, threads: int, make: Callable[[tuple[int, ...]], Rewrite]
+) -> Rewrite:
+    """Return the plan of a dataset in chunks that suit an object store; lossy chunks that are copied stay."""
+    if plan.copied and plan.pipeline.error_bound != 0:
+        return plan
+    trial = plan if plan.pipeline.bound is None else with_loosest_tolerance(plan, dataset)
+    own = dataset.nbytes / max(dataset.stored_nbytes, 1)
+    ratio = own if plan.copied else stored_ratio(trial, plan.packed(dataset), threads)
+    shape = chunks_for_objects(dataset.shape, plan.chunk_shape, plan.dtype.itemsize, ratio)
+    if shape == plan.chunk_shape:
+        return plan
+    nbytes = math.prod(shape) * plan.dtype.itemsize / ratio
+    note = f"its chunks are {shape_text(shape)}, about {size_text(int(nbytes))} each, for an object store"
+    return replace(new := make(shape), notes=(*new.notes, note))
+
+
 def _plan_dataset(
-    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, options: RepackOptions
+    path: str, dataset: StoredArray, requested: Pipeline | None, options: RepackOptions, chunks: tuple[int, ...] | None
 ) -> Rewrite:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
