@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tamis.accuracy.error_profile import QUANTILES, ErrorProfile, Scale
+from tamis.accuracy.error_profile import ERROR_BINS, QUANTILES, ErrorProfile
 from tamis.accuracy.field_profile import FieldProfile, Lags, period_of
 
 SHAPE = (6, 40, 64)
@@ -21,10 +23,10 @@ def pair() -> tuple[Any, Any]:
 
 def profile(valid: Any = None) -> tuple[Any, Any, ErrorProfile]:
     before, after = pair()
-    error = float(np.abs(after - before).max())
-    scale = Scale(error, before.min() - error, before.max() + error, SHAPE[0])
     blocks = [slice(0, 4), slice(4, 6)]
-    parts = [ErrorProfile.of(scale, before[b], after[b], None if valid is None else valid[b], b.start) for b in blocks]
+    parts = [
+        ErrorProfile.of(before[b], after[b], None if valid is None else valid[b], b.start, SHAPE[0]) for b in blocks
+    ]
     return before, after, parts[0].plus(parts[1])
 
 
@@ -44,24 +46,55 @@ def test_errors_as_numpy_and_xarray_have_them(holes: bool) -> None:
     assert totals / counts == pytest.approx(array.mean(("lat", "lon")).values)
     assert np.sqrt(squares / counts) == pytest.approx(np.sqrt((array**2).mean(("lat", "lon"))).values)
     assert largest == pytest.approx(np.abs(array).max(("lat", "lon")).values)
-    assert found.errors.tolist() == np.histogram(errors, 101, (-found.scale.reach, found.scale.reach))[0].tolist()
-    width = (found.scale.high - found.scale.low) / len(found.before)
-    expected = np.quantile(before[kept], QUANTILES, method="inverted_cdf")
-    assert found.quantiles(found.before) == pytest.approx(expected.tolist(), abs=width)
+    reach = float(np.abs(errors).max())
+    centres, numbers = found.histogram(reach)
+    expected = np.histogram(errors, ERROR_BINS, (-reach, reach))[0]
+    assert numbers.sum() == errors.size
+    assert np.abs(np.cumsum(numbers) - np.cumsum(expected)).max() <= 0.001 * errors.size  # fine bins over edges
+    assert centres[ERROR_BINS // 2] == 0
+    assert found.values is not None
+    width = found.values.window.width
+    assert width < (before.max() - before.min()) / 10_000
+    for row, values in zip(found.quantiles(), (before, after), strict=True):
+        quantiles = np.quantile(values[kept], QUANTILES, method="inverted_cdf")
+        assert row.tolist() == pytest.approx(quantiles.tolist(), abs=width)
+    assert found.levels is not None
+    low, high = (found.levels.window.centres[0] - found.levels.window.width / 2, found.levels.window.width)
+    level = np.floor((before[kept] - low) / high).astype(int)
+    assert found.levels.table[0].tolist() == np.bincount(level).tolist()
+    assert found.levels.table[1] == pytest.approx(np.bincount(level, errors))
     assert found.highs == ((before[kept].max(), 1), (after[kept].max(), 1))
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1.0, 1e300])
+def test_profile_does_not_depend_on_the_blocks(factor: float) -> None:
+    rng = np.random.default_rng(7)
+    before = np.concatenate([np.zeros(500), rng.normal(size=500), 1e4 + rng.normal(size=500)]) * factor
+    after = before + rng.normal(size=1500) * 1e-3 * factor
+    for cuts in ([500, 1000], [1, 700], [1499]):
+        ends = pairwise([0, *cuts, 1500])
+        parts = [ErrorProfile.of(before[one:end], after[one:end], None, one, 1500) for one, end in ends]
+        found = functools.reduce(ErrorProfile.plus, parts)
+        whole = ErrorProfile.of(before, after, None, 0, 1500)
+        for one, other in ((found.errors, whole.errors), (found.values, whole.values), (found.levels, whole.levels)):
+            assert one is not None
+            assert other is not None
+            assert one.window == other.window
+            assert one.table[0].tolist() == other.table[0].tolist()
+        assert found.steps[[0, 3]].tolist() == whole.steps[[0, 3]].tolist()  # others are sums, which round
 
 
 def test_signs_and_zeros_are_counted() -> None:
     before = np.array([0.0, 0.0, 1.0, -1.0, 2.0, -3.0])
     after = np.array([0.0, 0.5, 0.0, 1.0, -2.0, -3.0])
-    found = ErrorProfile.of(Scale(4, -3, 3, 6), before, after, None, 0)
+    found = ErrorProfile.of(before, after, None, 0, 6)
     assert (found.sign_changes, found.zeros_lost, found.zeros_new) == (2, 1, 1)
 
 
 def test_spectra_as_scipy_s_periodogram() -> None:
     signal = pytest.importorskip("scipy.signal")
     before, after = pair()
-    found = FieldProfile.of(before, after, None, 1.0, whole=True)
+    found = FieldProfile.of(before, after, None, whole=True)
     for row, values in zip(found.mean_power, (before, after, after - before), strict=True):
         power = signal.periodogram(values, scaling="spectrum")[1].mean(axis=(0, 1))[1:]
         assert row == pytest.approx(power, rel=1e-9, abs=1e-15)
@@ -95,20 +128,26 @@ def test_autocorrelation_leaves_out_pairs_with_holes() -> None:
 
 def test_gradients_as_numpy_has_them() -> None:
     before, after = pair()
-    found = FieldProfile.of(before, after, None, 10.0, whole=False).gradients
+    found = FieldProfile.of(before, after, None, whole=False).gradients
     for gradients, axis in zip(found, (2, 1), strict=True):
         one, two = np.diff(before, axis=axis), np.diff(after, axis=axis)
         expected = [float(np.sqrt((values**2).mean())) for values in (one, two, two - one)]
         assert gradients.roots == pytest.approx(expected)
         assert gradients.largest == pytest.approx(float(np.abs(two - one).max()))
-        assert gradients.sizes.sum(axis=1).tolist() == [one.size, two.size]
+        middles, counts = gradients.octaves()
+        exponents = np.floor(np.log2(np.abs(np.stack([one, two]))))
+        last = exponents.max()
+        assert middles[-1] == pytest.approx(2 ** (last + 0.5))
+        assert middles[1:] / middles[:-1] == pytest.approx(2)
+        assert counts.sum(axis=1).tolist() == [one.size, two.size]
+        assert counts[:, -1].tolist() == (exponents == last).reshape(2, -1).sum(axis=1).tolist()
 
 
 def test_similarity_as_ldcpy_defines_it() -> None:
     """As `tests/accuracy` has it for `tamis.accuracy.fields.dssim`: Gaussian windows of 11 values, 256 levels."""
     ndimage = pytest.importorskip("scipy.ndimage")
     before, after = pair()
-    found = FieldProfile.of(before, after, None, 1.0, whole=True).similarities
+    found = FieldProfile.of(before, after, None, whole=True).similarities
     for one, two, value in zip(before, after, found, strict=True):
         low, high = min(one.min(), two.min()), max(one.max(), two.max())
         first, second = (np.round((values - low) / (high - low) * 255) / 255 for values in (one, two))

@@ -173,7 +173,8 @@ def test_compare_first_of_equal_errors_is_the_worst() -> None:
     found = tally([1.0, 2.0, 3.0], [1.0, 2.5, 3.5])
     assert found.worst is not None
     assert found.worst.index == (1,)
-    assert found.plus(tally([7.0], [7.5])).worst == found.worst
+    other = compare(np.array([7.0]), np.array([7.5]), (5,))
+    assert found.plus(other).worst == other.plus(found).worst == found.worst
 
 
 @settings(max_examples=100, deadline=None)

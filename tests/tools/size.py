@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 280
+MOST_FILES = 282
 MOST_LINES = 61_750
 MOST_CODE_LINES = 42_100
 MOST_MODULES = {
@@ -30,8 +30,8 @@ MOST_MODULES = {
     "inspect": 84,
     "plan": 126,
     "repack": 134,
-    "verify": 112,
-    "report": 133,
+    "verify": 113,
+    "report": 134,
     "copy": 142,
     "export": 103,
 }

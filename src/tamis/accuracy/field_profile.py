@@ -18,7 +18,9 @@ MOST_LAG = 32
 """Longest lag of the autocorrelation, in values."""
 
 _OCTAVES = 40
-"""Bins of gradients, each twice as wide as the one before, up to the range of the values."""
+"""Bins of gradients that are shown, each twice as wide as the one before; smaller ones are in the first."""
+
+_MANTISSA_NBITS, _EXPONENTS, _BIAS = 52, 2048, 1023
 
 _LEAST_PEAK = 0.15
 """By how much the autocorrelation at multiples of a period exceeds that at other lags."""
@@ -98,22 +100,18 @@ class Gradients(NamedTuple):
     sizes: NDArray[np.int64]  # Number of differences in each octave, before and after
 
     @classmethod
-    def of(
-        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int, span: float
-    ) -> Gradients:
-        """Return the gradients along one of the last two of three axes, with sizes relative to a range of values."""
+    def of(cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) -> Gradients:
+        """Return the gradients along one of the last two of three axes."""
         # In bands along the other axis, so that temporary arrays stay small.
         other = 3 - axis
         step = max(1, _PIECE_COUNT * before.shape[other] // max(before.size, 1))
         cuts = ((slice(None),) * other + (slice(start, start + step),) for start in range(0, before.shape[other], step))
-        bands = (
-            cls._of_band(before[cut], after[cut], None if valid is None else valid[cut], axis, span) for cut in cuts
-        )
+        bands = (cls._of_band(before[cut], after[cut], None if valid is None else valid[cut], axis) for cut in cuts)
         return reduce(cls.plus, bands)
 
     @classmethod
     def _of_band(
-        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int, span: float
+        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int
     ) -> Gradients:
         """Return the gradients of a part with all values along the axis."""
         before, after = (values.astype(np.float64) for values in (before, after))
@@ -126,7 +124,7 @@ class Gradients(NamedTuple):
         signed = np.abs(np.diff(after - before, axis=axis))
         signed = (signed if valid is None else signed[pairs]).reshape(-1)
         squares = tuple(float(np.einsum("i,i", values, values)) for values in (first, second, signed))
-        sizes = np.stack([_octaves(values, span) for values in (first, second)])
+        sizes = np.stack([_octaves(values) for values in (first, second)])
         flat = first.size - np.count_nonzero(first), second.size - np.count_nonzero(second)
         return cls(first.size, squares, float(signed.max(initial=0.0)), flat, sizes)  # type: ignore[arg-type]
 
@@ -140,6 +138,17 @@ class Gradients(NamedTuple):
             self.sizes + other.sizes,
         )
 
+    def octaves(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the geometric middles of octaves, and how many differences are in each, before and after."""
+        used = np.flatnonzero(self.sizes.any(axis=0))
+        if not used.size:
+            return np.empty(0), self.sizes[:, :0]
+        first = max(used[0], used[-1] + 1 - _OCTAVES)
+        counts = self.sizes[:, first : used[-1] + 1].copy()
+        counts[:, 0] += self.sizes[:, :first].sum(axis=1)
+        exponents = np.arange(first, used[-1] + 1) - (_BIAS - 0.5)
+        return np.exp2(exponents), counts
+
     @property
     def roots(self) -> tuple[float, float, float]:
         """Roots of the mean squares: before, after, and of the difference of both."""
@@ -147,18 +156,11 @@ class Gradients(NamedTuple):
         return one, two, three
 
 
-def _octaves(sizes: Floats, span: float) -> NDArray[np.int64]:
-    """Return how many sizes, relative to a range, are in each octave; zeros are left out."""
-    there = sizes[sizes > 0]
-    if not there.size or not span > 0:
-        return np.zeros(_OCTAVES, np.int64)
-    exponents = np.frexp(there / span)[1] + _OCTAVES - 1
-    return np.bincount(np.clip(exponents, 0, _OCTAVES - 1), minlength=_OCTAVES).astype(np.int64)
-
-
-def octave_centres(span: float) -> Floats:
-    """Return the geometric middle of each octave, in units of the variable."""
-    return np.asarray(span * 2.0 ** (np.arange(_OCTAVES) - _OCTAVES + 1) / math.sqrt(2), np.float64)
+def _octaves(sizes: Floats) -> NDArray[np.int64]:
+    """Return how many sizes have each exponent; zeros are left out."""
+    counts = np.bincount(sizes.view(np.int64) >> _MANTISSA_NBITS, minlength=_EXPONENTS).astype(np.int64)
+    counts[0] -= sizes.size - np.count_nonzero(sizes)
+    return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +177,7 @@ class FieldProfile:
 
     @classmethod
     def of(
-        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, span: float, *, whole: bool
+        cls, before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None, *, whole: bool
     ) -> FieldProfile:
         """Return the profile of a block of fields, or of parts of them that have whole rows."""
         shape = (1, 1, *before.shape)[-2:] if before.ndim < 2 else before.shape[-2:]
@@ -188,7 +190,7 @@ class FieldProfile:
             errors[~flags] = 0.0
         power, rows = _power(one, two, errors, flags)
         lags = Lags.of(errors, flags, 2), Lags.of(errors, flags, 1)
-        gradients = Gradients.of(one, two, flags, 2, span), Gradients.of(one, two, flags, 1, span)
+        gradients = Gradients.of(one, two, flags, 2), Gradients.of(one, two, flags, 1)
         return cls(len(one), power, rows, lags, gradients, similarities)
 
     def plus(self, other: FieldProfile) -> FieldProfile:

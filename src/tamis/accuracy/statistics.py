@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
-from tamis.arrays.gather import block_shape, cut, several_chunks, whole, within
+from tamis.arrays.gather import block_shape, cut, read_chunk_by_chunk, several_chunks, whole, within
 from tamis.arrays.grid import Grid, Region, origin_of
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.threads import ordered_map
@@ -137,11 +138,11 @@ class Tally:
     # target
     lost: int = 0
     gained: int = 0
-    # The first of each
+    # The first of each by index
     first_different: Place | None = None
     first_lost: Place | None = None
     first_gained: Place | None = None
-    worst: Place | None = None  # The value with the largest error; None if there is no error
+    worst: Place | None = None  # The first value with the largest error; None if there is no error
     error: Number = 0  # The largest error: exact for integers, rounded to double precision for floats
     relative: float = 0.0  # The largest error relative to the source's value, for values that are not 0
     # Number of zeros of the source that are not 0 in the target, for which there is no relative error
@@ -159,8 +160,10 @@ class Tally:
     stored_relative: float = 0.0
 
     def plus(self, other: Tally) -> Tally:
-        """Return the tally of these values and of the values after them; the order affects the rounding of sums."""
-        worse = other if other.error > self.error else self
+        """Return the tally of these values and of others; the order affects the rounding of sums, and nothing else."""
+        worse = other.worst if other.error > self.error else self.worst
+        if other.error == self.error:
+            worse = _first_of(self.worst, other.worst)
         lows = [tally.low for tally in (self, other) if tally.low is not None]
         highs = [tally.high for tally in (self, other) if tally.high is not None]
         return Tally(
@@ -169,11 +172,11 @@ class Tally:
             missing=self.missing + other.missing,
             lost=self.lost + other.lost,
             gained=self.gained + other.gained,
-            first_different=self.first_different or other.first_different,
-            first_lost=self.first_lost or other.first_lost,
-            first_gained=self.first_gained or other.first_gained,
-            worst=worse.worst,
-            error=worse.error,
+            first_different=_first_of(self.first_different, other.first_different),
+            first_lost=_first_of(self.first_lost, other.first_lost),
+            first_gained=_first_of(self.first_gained, other.first_gained),
+            worst=worse,
+            error=max(self.error, other.error),
             relative=max(self.relative, other.relative),
             zeros_changed=self.zeros_changed + other.zeros_changed,
             squares=self.squares.plus(other.squares),
@@ -181,7 +184,7 @@ class Tally:
             high=max(highs, default=None),
             compared=self.compared + other.compared,
             crossed=self.crossed + other.crossed,
-            first_crossed=self.first_crossed or other.first_crossed,
+            first_crossed=_first_of(self.first_crossed, other.first_crossed),
             stored_relative=max(self.stored_relative, other.stored_relative),
         )
 
@@ -202,6 +205,11 @@ class Tally:
         half = self.high / 2 - self.low / 2
         mean = math.log10(self.squares.mantissa / self.compared) / 2 + self.squares.exponent * math.log10(2)
         return 20 * (math.log10(half) + math.log10(2) - mean) if half else None
+
+
+def _first_of(one: Place | None, other: Place | None) -> Place | None:
+    """Return the place with the lower index, slowest axis first."""
+    return min((place for place in (one, other) if place), key=lambda place: place.index, default=None)
 
 
 def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE_MISSING, zero: float = 0.0) -> Tally:
@@ -341,6 +349,19 @@ _BLOCK_NBYTES = 32 << 20
 _SLAB_NBYTES = 1 << 20
 
 
+class Observer(Protocol):
+    """Sees the values of both arrays while they are compared."""
+
+    block: Shape  # Extents of the blocks in which both are read
+    threads: int
+
+    def look(self, part: Region, source: Array, target: Array, tally: Tally) -> Any:
+        """Return what is known of a block, from its values and its tally; called in threads."""
+
+    def add(self, part: Region, tally: Tally, known: Any) -> None:
+        """Add what is known of a block; called in order."""
+
+
 def compared(
     source: ArrayReader,
     target: ArrayReader,
@@ -349,11 +370,13 @@ def compared(
     progress: Callable[[int, int], None],
     zero: float = 0.0,
     stored: Callable[[Grid], Parts] = Parts,
+    observer: Observer | None = None,
 ) -> Tally:
     """Compare all values of two arrays of one shape, in threads; the result does not depend on their number.
 
     Chunks of the same shape are compared pair by pair. If the shapes differ, a block of the source of at most 32 MiB,
-    or one chunk, is assembled first, and then compared with each part of the target.
+    or one chunk, is assembled first, and then compared with each part of the target. An observer sees all values that
+    are stored, in its own blocks, in which both are read.
     """
     shape, total = source.shape, math.prod(source.shape)
     progress(0, total)
@@ -375,6 +398,20 @@ def compared(
     def pair(part: Region) -> Tally:
         return compare(source.read(part), target.read(part), origin_of(part), missing, zero)
 
+    if observer is not None:
+        parts, tally = divided(observer.block)
+
+        def observed(part: Region) -> tuple[Tally, Any]:
+            before, after = (read_chunk_by_chunk(values, part) for values in (source, target))
+            found = compare(before, after, origin_of(part), missing, zero)
+            return found, observer.look(part, before, after, found)
+
+        with closing(ordered_map(observed, parts, observer.threads)) as results:
+            for part, (part_tally, known) in zip(parts, results, strict=True):
+                tally = tally.plus(part_tally)
+                observer.add(part, part_tally, known)
+                progress(tally.count, total)
+        return tally
     if total * source.dtype.itemsize <= _SLAB_NBYTES and {source.chunk_shape, target.chunk_shape} <= {None, shape}:
         tally = pair(whole(shape))
         progress(total, total)

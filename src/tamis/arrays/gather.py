@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.grid import Region
+from tamis.arrays.grid import Region, shape_of
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.read_many import SMALL_NBYTES
 from tamis.arrays.threads import ordered_map
@@ -80,6 +80,16 @@ def cut(part: Region, step: Sequence[int]) -> Iterator[Region]:
         return [slice(max(start, span.start), min(start + n, span.stop)) for start in starts]
 
     return itertools.product(*map(pieces, part, step))
+
+
+def read_chunk_by_chunk(reader: ArrayReader, part: Region) -> NDArray[Any]:
+    """Read a part so that no more than one chunk is decoded at a time."""
+    if not reader.chunk_shape:
+        return reader.read(part)
+    values = np.empty(shape_of(part), reader.dtype)
+    for piece in cut(part, reader.chunk_shape):
+        values[within(piece, part)] = reader.read(piece)
+    return values
 
 
 def whole(shape: Sequence[int]) -> Region:

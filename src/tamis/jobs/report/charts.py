@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES
-from tamis.accuracy.field_profile import octave_centres, period_of
+from tamis.accuracy.field_profile import period_of
 from tamis.formatting import plural, shape_text
 from tamis.jobs.report.result import Chart, Facts, Series
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_POINTS = 400
 _ZFP_SIDE = 4
+_FAR = 4  # times the largest error
 
 
 def short(values: Iterable[Any]) -> tuple[float | None, ...]:
@@ -35,23 +36,22 @@ def places(values: Iterable[Any]) -> tuple[float, ...]:
     return tuple(float(f"{float(value):.6g}") for value in values)
 
 
-def histogram(profile: ErrorProfile, bound: float | None, units: str) -> Chart:
-    """Return the histogram of the errors, with the bound."""
-    share = 100 * profile.errors / max(profile.count, 1)
-    beyond = "" if bound is None or not bound else f" The lines mark the bound, ±{bound:g}."
-    middle = profile.errors[len(share) // 2]
-    marks = () if not bound else ((-bound, "bound"), (bound, "bound"))
-    width = 2 * profile.scale.reach / len(share)
-    central = 100 * middle / max(profile.count, 1)
+def histogram(profile: ErrorProfile, error: float, bound: float, units: str) -> Chart:
+    """Return the histogram of the errors, with the bound unless this is far beyond them."""
+    reach = max(error, bound) if bound <= _FAR * error else error
+    centres, counts = profile.histogram(reach)
+    share = 100 * counts / max(profile.count, 1)
+    beyond = f" The lines mark the bound, ±{bound:g}." if bound else ""
+    marks = ((-bound, "bound"), (bound, "bound")) if bound else ()
+    width = 2 * reach / len(share)
+    central = share[len(share) // 2]
     words = (
         f"{plural(profile.count, 'error')} in {len(share)} bins of {width:.3g}; {central:.1f} % are in the middle one."
         f"{beyond}"
     )
     series = (Series("values, %", short(share), "bars"),)
     label = _with_units("error, target − source", units)
-    return Chart(
-        "histogram", "Errors", words, label, places(profile.error_centres), series, "%", log_y=True, marks=marks
-    )
+    return Chart("histogram", "Errors", words, label, places(centres), series, "%", log_y=True, marks=marks)
 
 
 def spectrum(fields: FieldProfile, extent: int, axis: str, difference: float | None) -> Chart | None:
@@ -116,24 +116,22 @@ def correlation_words(axis: str, values: list[float], lossy: str) -> str:
     return f"Along {axis}, errors are correlated (r = {first:.2f} of neighbours), over about {plural(length, 'value')}."
 
 
-def gradients(fields: FieldProfile, axes: Sequence[str], span: float, units: str) -> Iterator[Chart | Facts]:
+def gradients(fields: FieldProfile, axes: Sequence[str], units: str) -> Iterator[Chart | Facts]:
     """Yield the sizes of differences of neighbours, and their table."""
     present = [(axis, found) for axis, found in zip(axes, fields.gradients, strict=False) if found.pair_count]
     if not present:
         return
     axis, first = present[0]
-    sizes = 100 * first.sizes / max(first.pair_count, 1)
-    used = np.flatnonzero(sizes.any(axis=0))
-    if used.size:
-        kept = slice(used[0], used[-1] + 1)
+    middles, counts = first.octaves()
+    if middles.size:
+        sizes = 100 * counts / first.pair_count
         series = tuple(
-            Series(name, short(row[kept]), style)
+            Series(name, short(row), style)
             for (name, style), row in zip((("source", "line"), ("target", "dashes")), sizes, strict=True)
         )
         words = f"Sizes of differences between neighbours along {axis}. {_flat(first.flat, first.pair_count)}"
         label = _with_units("size of the difference", units)
-        x = places(octave_centres(span)[kept])
-        yield Chart("gradients", "Gradients", words, label, x, series, "%", log_x=True)
+        yield Chart("gradients", "Gradients", words, label, places(middles), series, "%", log_x=True)
     rows = []
     for axis, found in present:
         before, after, error = found.roots
@@ -163,7 +161,7 @@ def over_steps(profile: ErrorProfile, axis: str, units: str) -> Chart | None:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
         root, mean = np.sqrt(squares / counts), totals / counts
-    extent = profile.scale.extent
+    extent = profile.extent
     x = (np.arange(len(counts)) + 0.5) * extent / len(counts) - 0.5 if extent > MOST_STEPS else np.arange(extent)
     series = (
         Series("largest", short(np.where(counts > 0, largest, np.nan)), "line"),
@@ -180,16 +178,16 @@ def over_steps(profile: ErrorProfile, axis: str, units: str) -> Chart | None:
 
 def levels(profile: ErrorProfile, units: str) -> Chart | None:
     """Return the error by the source's value; None where values have no range."""
-    counts, totals, squares = profile.levels
-    if not profile.scale.high > profile.scale.low:
+    if profile.levels is None or profile.levels.window.bin_count < 2:
         return None
+    counts, totals, squares = profile.levels.table
     with np.errstate(invalid="ignore", divide="ignore"):
         mean, root = totals / counts, np.sqrt(squares / counts)
     words = (
         "Mean error and RMSE of values by size: a mean that leaves zero at an end shows tails that are cut or moved."
     )
     series = Series("RMSE", short(root), "dashes"), Series("mean error", short(mean), "line")
-    x = places(profile.level_centres)
+    x = places(profile.levels.window.centres)
     return Chart(
         "levels",
         "Errors by value",
@@ -203,7 +201,7 @@ def levels(profile: ErrorProfile, units: str) -> Chart | None:
 
 def tails(profile: ErrorProfile, tally: Tally) -> Facts:
     """Return quantiles, extremes, signs, zeros and limits."""
-    before, after = profile.quantiles(profile.before), profile.quantiles(profile.after)
+    before, after = profile.quantiles()
     rows = [("smallest", *_ends(profile.lows))]
     for share, one, two in zip(QUANTILES, before, after, strict=True):
         rows.append((f"{100 * share:g} %", f"{one:.6g}", f"{two:.6g}", f"{two - one:.3g}"))
@@ -216,8 +214,8 @@ def tails(profile: ErrorProfile, tally: Tally) -> Facts:
         ("new zeros", "", f"{profile.zeros_new}", ""),
         ("values that crossed a limit", "", f"{tally.crossed}", ""),
     ]
-    width = (profile.scale.high - profile.scale.low) / len(profile.before)
-    words = f"Quantiles are accurate to {width:.2g}."
+    assert profile.values is not None
+    words = f"Quantiles are accurate to {profile.values.window.width:.2g}."
     return Facts("tails", "Tails and extremes", words, ("", "source", "target", "difference"), tuple(rows))
 
 

@@ -79,7 +79,7 @@ def missing(path: str, tally: Tally) -> Iterator[Finding]:
 def shifted(path: str, pair: Pair, profile: ErrorProfile, axis: str) -> Iterator[Finding]:
     """Yield whether steps along the first axis have the values of a neighbour."""
     counts, _, squares, _ = profile.steps
-    extent = profile.scale.extent
+    extent = profile.extent
     if len(pair.shape) < 2 or extent < 2 or extent != len(counts):
         return
     with np.errstate(invalid="ignore", divide="ignore"):

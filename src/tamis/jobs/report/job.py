@@ -1,4 +1,4 @@
-"""Report on a file and its source: statistics of each variable that changed, in one pass, then maps of some fields."""
+"""Report on a file and its source: statistics of each variable in one pass, then maps of some fields."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names, assigned
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.report.findings import verdict_of
+from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.provenance import provenance_of
 from tamis.jobs.report.result import Report
-from tamis.jobs.report.variable import VariableReport, Wishes
+from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import run_verify
+from tamis.jobs.verify.job import Comparison
 from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
 from tamis.pipeline import as_pipeline
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
-    from tamis.jobs.verify.result import Compared, Finding, Verification
-    from tamis.stores.protocols import Store
+    from tamis.jobs.report.result import Reported
+    from tamis.jobs.verify.result import Compared, Finding
+    from tamis.stores.protocols import Store, StoredArray
 
 USUAL_BUDGET = 2_000_000
 """Bytes of the page."""
@@ -68,8 +70,8 @@ def report(
 ) -> Report:
     """Report what compression did to the variables of a file, as one page to show.
 
-    The values of both files are compared as by `tamis.verify`; those of variables that changed are then read a second
-    time, in blocks of bounded memory, for all other statistics, and fields of interest once more for maps.
+    The values of both files are compared as by `tamis.verify`, in blocks of bounded memory, which give all other
+    statistics, too; fields of interest are then read once more for maps.
 
     Parameters
     ----------
@@ -119,28 +121,37 @@ def report(
     wishes = Wishes(time, more, threads, progress or (lambda *_: None))
     drop = own.drop if own else ()
     names = [variables] if isinstance(variables, str) else [*variables]
-    verification = run_verify(source, target, _all_bounds(bounds), names, drop, threads, progress)
     with open_store(source) as before, open_store(target) as after, reading(source, target):
         required = _required(own, before)
-        reported = []
-        measured = _measured(verification)
-        for number, compared in enumerate(verification.datasets, 1):
-            found = _own_violations(verification, compared, before, required.get(compared.path))
-            own_wishes = wishes._replace(rates=compared.path in measured)
-            step = Step(f"reporting {compared.path}", number, len(verification.datasets))
-            variable = VariableReport(before, after, compared, required.get(compared.path), found, own_wishes, step)
+        profilers: dict[str, Profiler] = {}
+
+        def observe(compared: Compared, one: StoredArray, other: StoredArray) -> Profiler | None:
+            if not one.size:
+                return None
+            profilers[compared.path] = Profiler(one, other, required.get(compared.path), threads)
+            return profilers[compared.path]
+
+        comparison = Comparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
+        reported: list[Reported] = []
+        for compared in comparison.run():
+            found = _own_violations(comparison.violations, compared, before, required.get(compared.path))
+            step = Step(f"reporting {compared.path}", len(reported) + 1, len(comparison.paths))
+            profiler = profilers.pop(compared.path, None)
+            variable = VariableReport(
+                before, after, compared, required.get(compared.path), found, wishes, step, profiler
+            )
             reported.append(variable.result())
+        datasets = _with_rates(before, after, reported, wishes)
         provenance = provenance_of(before, after, own, wishes.progress)
+    verification = comparison.result(source, target)
     absent = [finding for finding in verification.violations if finding.code == "missing-dataset"]
     others = tuple(finding for finding in verification.violations if finding.code not in _VALUES)
-    ok = not (absent or verification.problems or any(dataset.missed for dataset in reported))
-    datasets = tuple(reported)
     return Report(
-        os.fsdecode(source),
-        os.fsdecode(target),
+        verification.source,
+        verification.target,
         datasets,
-        verdict_of(os.fsdecode(target), datasets, absent, verification.problems, provenance),
-        ok,
+        verdict_of(verification.target, datasets, absent, verification.problems, provenance),
+        not (absent or verification.problems or any(dataset.missed for dataset in datasets)),
         (*absent, *others),
         verification.problems,
         provenance,
@@ -148,11 +159,19 @@ def report(
     )
 
 
-def _measured(verification: Verification) -> set[str]:
-    """Return the paths of the largest variables that changed, for which alternatives are measured."""
-    changed = [compared for compared in verification.datasets if compared.tally and not compared.equal]
-    largest = sorted(changed, key=lambda compared: -compared.tally.count if compared.tally else 0)
-    return {compared.path for compared in largest[:_MOST_MEASURED]}
+def _with_rates(before: Store, after: Store, reported: Sequence[Reported], wishes: Wishes) -> tuple[Reported, ...]:
+    """Return the reports, with alternatives for the largest variables that changed."""
+    changed = [dataset for dataset in reported if dataset.charts]
+    largest = sorted(changed, key=lambda dataset: -dataset.nbytes)[:_MOST_MEASURED]
+    numbers = {dataset.path: number for number, dataset in enumerate(largest)}
+    datasets = []
+    for dataset in reported:
+        if dataset.path in numbers:
+            wishes.progress("measuring alternatives", numbers[dataset.path], len(numbers))
+            datasets.append(with_rates(before, after, dataset, wishes.also))
+        else:
+            datasets.append(dataset)
+    return tuple(datasets)
 
 
 def _all_bounds(bounds: Bounds | None) -> Bounds:
@@ -174,10 +193,10 @@ def _required(recipe: Recipe | None, store: Store) -> dict[str, Requirement]:
 
 
 def _own_violations(
-    verification: Verification, compared: Compared, store: Store, required: Requirement | None
+    violations: Iterable[Finding], compared: Compared, store: Store, required: Requirement | None
 ) -> list[Finding]:
     """Return the violations of a dataset's values, without changes of values of which nothing was asked."""
-    own = [finding for finding in verification.violations if finding.path == compared.path and finding.code in _VALUES]
+    own = [finding for finding in violations if finding.path == compared.path and finding.code in _VALUES]
     role = store.roles.get(compared.path)
     is_free = compared.recorded and not compared.bound and (required is not None or role is None or not role.is_exact)
     return [finding for finding in own if not (finding.code == "bits" and is_free)]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import block_shape, cut, whole, within
-from tamis.arrays.grid import Region, shape_of
-from tamis.arrays.threads import ordered_map
+from tamis.arrays.gather import block_shape, read_chunk_by_chunk
 from tamis.rewrite.packed_array import in_units
 
 if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
     from tamis.stores.protocols import StoredArray
 
@@ -99,51 +98,25 @@ class Pair:
         """Extents of both."""
         return self.before.shape
 
-    @property
-    def blocks(self) -> Blocks:
-        """How both are divided."""
-        return blocks_of(self.shape, [grid for grid in (self.before.chunk_shape, self.after.chunk_shape) if grid])
-
     def read(self, region: Region) -> Values:
         """Read a part of both."""
-        arrays, masks = [], []
-        for array, reader in ((self.source, self.before), (self.target, self.after)):
-            stored = _read(reader, region)
-            masks.append(array.missing.find(stored))
-            arrays.append(np.asarray(in_units(array, stored)))
-        single = all(values.dtype == np.float32 for values in arrays)
-        arrays = [values.astype(np.float32 if single else np.float64, copy=False) for values in arrays]
-        absent = None
-        for values, mask in zip(arrays, masks, strict=True):
-            finite = np.isfinite(values)
-            if not finite.all():  # also after unpacking, and for types that have no markers
-                absent = ~finite if absent is None else absent | ~finite
+        stored = [read_chunk_by_chunk(reader, region) for reader in (self.before, self.after)]
+        return values_of(region, (self.source, self.target), stored)
+
+
+def values_of(region: Region, arrays: Sequence[StoredArray], stored: Sequence[NDArray[Any]]) -> Values:
+    """Return stored values of two arrays in units."""
+    pair, absent = [], None
+    for array, own in zip(arrays, stored, strict=True):
+        values = np.asarray(in_units(array, own))
+        # Also after unpacking, and for types that have no markers, what is not finite is missing.
+        finite = np.isfinite(values)
+        for mask in (array.missing.find(own), None if finite.all() else ~finite):
             if mask is not None:
                 absent = mask if absent is None else absent | mask
-        if absent is not None:
-            arrays = [np.where(absent, values.dtype.type(0), values) for values in arrays]
-        return Values(region, arrays[0], arrays[1], None if absent is None else ~absent)
-
-    def regions(self) -> list[Region]:
-        """Return the regions of all blocks, in order."""
-        return [*cut(whole(self.shape), self.blocks.shape)]
-
-
-def _read(reader: ArrayReader, region: Region) -> NDArray[Any]:
-    """Read a part, chunk by chunk, so that no more than one chunk is decoded at a time."""
-    if not reader.chunk_shape:
-        return reader.read(region)
-    values = np.empty(shape_of(region), reader.dtype)
-    for part in cut(region, reader.chunk_shape):
-        values[within(part, region)] = reader.read(part)
-    return values
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def mapped(function: Callable[[T], R], regions: Sequence[T], threads: int) -> Iterator[R]:
-    """Call a function on regions in threads, and yield the results in order."""
-    with closing(ordered_map(function, regions, threads)) as results:
-        yield from results
+        pair.append(values)
+    single = all(values.dtype == np.float32 for values in pair)
+    pair = [values.astype(np.float32 if single else np.float64, copy=False) for values in pair]
+    if absent is not None:
+        pair = [np.where(absent, values.dtype.type(0), values) for values in pair]
+    return Values(region, pair[0], pair[1], None if absent is None else ~absent)

@@ -5,44 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.error_profile import ErrorProfile, Scale
-from tamis.accuracy.field_profile import FieldProfile
 from tamis.accuracy.fields import Spectra
-from tamis.accuracy.measured import Measured, is_missed
+from tamis.accuracy.measured import is_missed
 from tamis.accuracy.requirement import WHOLE
 from tamis.errors import TamisError
 from tamis.jobs.report import charts, findings
 from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
-from tamis.jobs.report.pair import Pair, Values, mapped
+from tamis.jobs.report.pair import Pair
+from tamis.jobs.report.profiler import Found, Profiler
 from tamis.jobs.report.provenance import rounding_text
 from tamis.jobs.report.result import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
-from tamis.meaning.missing import NONE_MISSING
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
+    from tamis.accuracy.field_profile import FieldProfile
     from tamis.accuracy.requirement import Requirement
-    from tamis.arrays.grid import Region
     from tamis.jobs.progress import Progress, Step
     from tamis.jobs.verify.result import Compared
     from tamis.stores.protocols import Store, StoredArray
 
-_MOST_FIELD_VALUES = 1 << 25
-"""Values whose fields are all examined; of larger variables some are."""
-
-_SHARED_COUNT = 1 << 19
-"""Values of blocks that several threads have in work: memory is bounded for any number of threads."""
-
-_SAMPLE_COUNT = 1 << 20
-_SAMPLES = 8
 _MAP_NBYTES = 48_000
 """Bytes of the pictures of one field."""
 
@@ -57,20 +47,6 @@ class Wishes(NamedTuple):
     also: tuple[str, ...]
     threads: int
     progress: Progress
-    rates: bool = True  # Whether alternatives are measured
-
-
-class Found(NamedTuple):
-    """The statistics of some blocks."""
-
-    profile: ErrorProfile
-    measured: Measured
-    fields: FieldProfile | None
-
-    def plus(self, other: Found) -> Found:
-        """Return the statistics of these blocks and of others."""
-        both = self.fields.plus(other.fields) if self.fields and other.fields else self.fields or other.fields
-        return Found(self.profile.plus(other.profile), self.measured.plus(other.measured), both)
 
 
 @dataclass(slots=True)
@@ -84,7 +60,7 @@ class VariableReport:
     violations: Sequence[Finding]
     wishes: Wishes
     step: Step
-    notes: list[str] = field(default_factory=list)
+    profiler: Profiler | None  # What is known from the comparison
 
     def result(self) -> Reported:
         """Return the report of the variable; an error is a problem of it."""
@@ -141,7 +117,8 @@ class VariableReport:
     def _changed(self, reported: Reported, pair: Pair) -> Reported:
         """Return the report with all that follows from values."""
         axes = axes_of(self.before, self.compared.path, pair.shape)
-        found = self._pass(pair)
+        profiler = self.profiler or Profiler(pair.source, pair.target, self.required, self.wishes.threads)
+        found = profiler.finish(pair, self._worst(), partial(self.wishes.progress, self.step))
         tally, profile, fields = self.compared.tally, found.profile, found.fields
         assert tally is not None
         difference = None if fields is None else _spectral_difference(fields)
@@ -166,83 +143,8 @@ class VariableReport:
             charts=tuple(part for part in sections if isinstance(part, Chart)),
             tables=(*(part for part in sections if isinstance(part, Facts)), charts.missing(tally)),
             maps=tuple(self._maps(pair, axes)),
-            notes=tuple(self.notes),
+            notes=tuple(profiler.notes),
         )
-
-    def _pass(self, pair: Pair) -> Found:
-        """Read all blocks once, and where these have no whole rows some fields or parts of them."""
-        tally = self.compared.tally
-        assert tally is not None
-        low, high, error = (_finite(value) for value in (tally.low, tally.high, tally.error))
-        bound = self.compared.bound or 0.0
-        reach = max(error, bound) if bound <= 4 * error else error
-        scale = Scale(reach, low - error, high + error, pair.shape[0] if pair.shape else 1)
-        words = {"corr"} | ({"ks"} if self.required is not None and self.required.ks is not None else set())
-        blocks, regions = pair.blocks, pair.regions()
-        chosen = self._chosen(regions, blocks.shape) if blocks.has_rows and pair.shape else set()
-        total = math.prod(pair.shape)
-        count = 0
-
-        threads = self.wishes.threads if math.prod(blocks.shape) <= _SHARED_COUNT else 1
-        lock = Lock()  # fields need more memory than anything else
-
-        def work(item: tuple[int, Region]) -> Found:
-            number, region = item
-            values = pair.read(region)
-            fields = None
-            if number in chosen:
-                with lock:
-                    fields = self._fields(values, scale, whole=blocks.has_fields)
-            return Found(_profile(scale, values), _measured(values, words), fields)
-
-        self.wishes.progress(self.step, 0, total)
-        result: Found | None = None
-        for number, part in enumerate(mapped(work, [*enumerate(regions)], threads)):
-            result = part if result is None else result.plus(part)
-            count += math.prod(axis.stop - axis.start for axis in regions[number])
-            self.wishes.progress(self.step, count, total)
-        assert result is not None
-        if blocks.has_rows or not pair.shape:
-            return result
-        for region, whole in self._samples(pair.shape):
-            fields = self._fields(pair.read(region), scale, whole=whole)
-            result = result._replace(fields=fields if result.fields is None else result.fields.plus(fields))
-        self.notes.append(f"Spectra, autocorrelation, gradients and DSSIM are from {_SAMPLES} parts of some fields.")
-        return result
-
-    def _chosen(self, regions: Sequence[Region], shape: Sequence[int]) -> set[int]:
-        """Return the numbers of the blocks whose fields are examined: all, or some with the worst value's."""
-        most = max(1, _MOST_FIELD_VALUES // max(math.prod(shape), 1))
-        needs_all = self.required is not None and (
-            self.required.dssim is not None or self.required.spectrum is not None
-        )
-        if len(regions) <= most or needs_all:
-            return {*range(len(regions))}
-        chosen = {int(number) for number in np.linspace(0, len(regions) - 1, most)}
-        worst = self._worst()
-        chosen |= {
-            number
-            for number, region in enumerate(regions)
-            if worst is not None and all(axis.start <= at < axis.stop for axis, at in zip(region, worst, strict=True))
-        }
-        self.notes.append(
-            f"Spectra, autocorrelation, gradients and DSSIM are from {len(chosen)} of {len(regions)} blocks of fields."
-        )
-        return chosen
-
-    def _samples(self, shape: tuple[int, ...]) -> Iterator[tuple[Region, bool]]:
-        """Yield parts of fields of one shape, spread evenly, and whether each is a whole field."""
-        width = min(shape[-1], _SAMPLE_COUNT)
-        rows = min(shape[-2], max(1, _SAMPLE_COUNT // width)) if len(shape) > 1 else 1
-        extents = (*(1 for _ in shape[:-2]), *((rows,) if len(shape) > 1 else ()), width)
-        for number in range(_SAMPLES):
-            share = (number + 0.5) / _SAMPLES
-            starts = [int((extent - step) * share) for extent, step in zip(shape, extents, strict=True)]
-            region = tuple(slice(start, start + step) for start, step in zip(starts, extents, strict=True))
-            yield region, extents[-2:] == shape[-2:]
-
-    def _fields(self, values: Values, scale: Scale, *, whole: bool) -> FieldProfile:
-        return FieldProfile.of(values.before, values.after, values.valid, scale.high - scale.low, whole=whole)
 
     def _worst(self) -> tuple[int, ...] | None:
         tally = self.compared.tally
@@ -316,32 +218,19 @@ class VariableReport:
         profile, fields, tally = found.profile, found.fields, self.compared.tally
         assert tally is not None
         target = self.after.array(self.compared.path)
-        span = profile.scale.high - profile.scale.low
-        yield charts.histogram(profile, self.compared.bound, units)
+        yield charts.histogram(profile, _finite(tally.error), self.compared.bound or 0.0, units)
         several: list[Chart | Facts | None] = []
         if fields is not None and axes.names:
             several += [charts.spectrum(fields, axes.extents[-1], axes.names[-1], difference)]
             several += [charts.autocorrelation(lags, lossy)]
         several += [charts.levels(profile, units), charts.tails(profile, tally)]
         if fields is not None and axes.names:
-            several += [*charts.gradients(fields, axes.names[::-1], span, units)]
+            several += [*charts.gradients(fields, axes.names[::-1], units)]
         if axes.names:
             several += [charts.over_steps(profile, axes.names[0], units)]
-        several += [*self._rates(target)]
         with suppress(TamisError):
             several += [charts.chunks(target)]
         yield from (part for part in several if part is not None)
-
-    def _rates(self, target: StoredArray) -> Iterator[Chart | Facts]:
-        """Yield what alternatives would need, if the variable is among those for which they are measured."""
-        tally, source = self.compared.tally, self.before.array(self.compared.path)
-        if not self.wishes.rates or tally is None or not target.stored_nbytes or not source.size:
-            return
-        from tamis.jobs.report.rates import Point, rates  # late: it needs most of the job plan
-
-        bits = 8 * target.stored_nbytes / source.size
-        file = Point("this file", str(target.pipeline), bits, tally.rmse or 0.0, float(tally.error))
-        yield from rates(self.before, source, target, file, self.wishes.also)
 
     def _near(self, pair: Pair, axes: Axes, units: str) -> Iterator[Chart]:
         """Yield the values around the worst one of an array without fields."""
@@ -380,24 +269,30 @@ class VariableReport:
             yield field_map(pictures, words + named, most, box=axes.box, flip=axes.flip, axes=axes.names[-2:])  # type: ignore[arg-type]
 
 
+def with_rates(before: Store, after: Store, reported: Reported, also: Sequence[str]) -> Reported:
+    """Return the report of a variable with what alternatives would need, if they can be measured."""
+    tally, source, target = reported.compared.tally, before.array(reported.path), after.array(reported.path)
+    if not reported.charts or tally is None or not target.stored_nbytes:
+        return reported
+    from tamis.jobs.report.rates import Point, rates  # late: it needs most of the job plan
+
+    bits = 8 * target.stored_nbytes / source.size
+    file = Point("this file", str(target.pipeline), bits, tally.rmse or 0.0, float(tally.error))
+    parts = [*rates(before, source, target, file, also)]
+    shown = tuple(part for part in parts if isinstance(part, Chart))
+    rest = tuple(part for part in parts if isinstance(part, Facts))
+    at = next((at for at, chart in enumerate(reported.charts) if chart.key == "chunks"), len(reported.charts))
+    charts_before, charts_after = reported.charts[:at], reported.charts[at:]
+    *tables, missing = reported.tables
+    return replace(reported, charts=(*charts_before, *shown, *charts_after), tables=(*tables, *rest, missing))
+
+
 def _attributes(store: Store, path: str, array: StoredArray) -> Any:
     """Return the attributes of a variable, also those without a meaning for tamis."""
     group, _, name = path.rpartition("/")
     with suppress(TamisError, KeyError):
         return store.model.group(group or "/").variables[name].attributes
     return array.attributes
-
-
-def _profile(scale: Scale, values: Values) -> ErrorProfile:
-    start = values.region[0].start if values.region else 0
-    return ErrorProfile.of(scale, values.before, values.after, values.valid, start)
-
-
-def _measured(values: Values, words: set[str]) -> Measured:
-    before, after = values.before, values.after
-    if values.valid is not None:
-        before, after = before[values.valid], after[values.valid]
-    return Measured.of(before.reshape(-1), after.reshape(-1), NONE_MISSING, words)
 
 
 def _correlations(found: Found, axes: Axes) -> list[tuple[str, list[float]]]:

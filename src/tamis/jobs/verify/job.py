@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tamis.accuracy.statistics import Tally, compare, compared, unchanged
+from tamis.accuracy.statistics import Observer, Tally, compare, compared, unchanged
 from tamis.arrays.index import Parts, joined
 from tamis.arrays.threads import checked_threads
 from tamis.errors import TamisError
@@ -122,9 +122,54 @@ def run_verify(
     optional_names: bool = False,
 ) -> Verification:
     """Do as `verify` does; names of bounds may be absent from a file if they are optional."""
-    threads = checked_threads(threads)
-    selection = [variables] if isinstance(variables, str) else variables
     with open_store(source) as first, open_store(target) as second, reading(source, target):
+        comparison = Comparison.of(
+            first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
+        )
+        for _ in comparison.run():
+            pass
+    return comparison.result(source, target)
+
+
+Observe = Callable[[Compared, "StoredArray", "StoredArray"], Observer | None]
+"""Return who sees the values of a dataset while they are compared, if anybody."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """A comparison of two files, with its results so far."""
+
+    before: Store
+    after: Store
+    stores: StoreComparison
+    bounds: Mapping[str, Bound]
+    threads: int
+    progress: Progress
+    observe: Observe
+    paths: Mapping[str, str]  # The datasets to compare: the path of each in the result
+    are_all: bool  # Whether also everything else is compared
+    compared: list[Compared] = field(default_factory=list)
+    violations: list[Finding] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+    dropped: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        first: Store,
+        second: Store,
+        bounds: Bounds,
+        variables: Sequence[str] = (),
+        drop: Iterable[str] = (),
+        threads: int | None = None,
+        progress: Progress | None = None,
+        observe: Observe = lambda *_: None,
+        *,
+        optional_names: bool = False,
+    ) -> Self:
+        """Prepare the comparison of two open files; see `verify`."""
+        selection = [variables] if isinstance(variables, str) else variables
         if not selection:
             first.read_ahead()
             second.read_ahead()
@@ -134,41 +179,35 @@ def run_verify(
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         labels = {path: label for path, label in labels.items() if path not in dropped}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
-        comparison = _Comparison(first, second, stores, limits, threads, progress or (lambda *_: None), len(labels))
-        comparison.leave_out(dropped)
-        for path in datasets:
-            if (variable := stores.companions.get(path)) in labels and path in labels:
-                comparison.add(companion_note(path, variable))
-            elif path in labels:
-                comparison.dataset(path, labels[path] if selection else named.get(path, path))
-        if not selection:
-            comparison.rest()
-    return Verification(
-        os.fsdecode(source),
-        os.fsdecode(target),
-        tuple(comparison.compared),
-        tuple(comparison.violations),
-        tuple(comparison.notes),
-        tuple(comparison.problems),
-    )
+        paths = {path: labels[path] if selection else named.get(path, path) for path in datasets if path in labels}
+        shown = progress or (lambda *_: None)
+        own = cls(first, second, stores, limits, checked_threads(threads), shown, observe, paths, not selection)
+        own.leave_out(dropped)
+        return own
 
+    def run(self) -> Iterator[Compared]:
+        """Compare all, and yield each dataset when its values have been compared."""
+        for own, path in self.paths.items():
+            variable = self.stores.companions.get(own)
+            if variable is not None and variable in self.paths:
+                self.add(companion_note(own, variable))
+                continue
+            count = len(self.compared)
+            self.dataset(own, path)
+            yield from self.compared[count:]
+        if self.are_all:
+            self.rest()
 
-@dataclass(slots=True)
-class _Comparison:
-    """A comparison of two files, with its results so far."""
-
-    before: Store
-    after: Store
-    stores: StoreComparison
-    bounds: Mapping[str, Bound]
-    threads: int
-    progress: Progress
-    count: int
-    compared: list[Compared] = field(default_factory=list)
-    violations: list[Finding] = field(default_factory=list)
-    notes: list[Finding] = field(default_factory=list)
-    problems: list[Finding] = field(default_factory=list)
-    dropped: frozenset[str] = frozenset()
+    def result(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verification:
+        """Return the result of the files with these paths."""
+        return Verification(
+            os.fsdecode(source),
+            os.fsdecode(target),
+            tuple(self.compared),
+            tuple(self.violations),
+            tuple(self.notes),
+            tuple(self.problems),
+        )
 
     def leave_out(self, dropped: Collection[str]) -> None:
         """Ignore that some datasets of the source, and links to them, are absent in the target."""
@@ -243,7 +282,9 @@ class _Comparison:
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
         """Return a function that takes the number of compared values, and that of all values."""
         nbytes = source.nbytes // max(source.size, 1)
-        return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count, item_nbytes=nbytes))
+        return partial(
+            self.progress, Step(f"comparing {path}", len(self.compared) + 1, len(self.paths), item_nbytes=nbytes)
+        )
 
     def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
         """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""
@@ -365,7 +406,8 @@ class _Comparison:
             def stored(grid: Grid) -> Parts:
                 return Parts(grid) if grid.chunk_count == 1 else joined(source.parts(grid), target.parts(grid))
 
-            tally = compared(before, after, source.missing, self.threads, report, _zero_of(packing), stored)
+            zero, observer = _zero_of(packing), self.observe(result, source, target)
+            tally = compared(before, after, source.missing, self.threads, report, zero, stored, observer)
             tally = in_units(tally, packing)
         self._judge(result, source, target, tally)
         same_type = self._type_words(source) == self._type_words(target)
