@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 282
-MOST_LINES = 61_750
-MOST_CODE_LINES = 42_100
+MOST_LINES = 62_000
+MOST_CODE_LINES = 42_300
 MOST_MODULES = {
     "import tamis": 29,
     "--help": 29,
