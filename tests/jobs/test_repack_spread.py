@@ -16,6 +16,7 @@ import pytest
 import tamis
 from tamis.jobs.repack import spread
 from tamis.jobs.workers import LocalWorkers
+from tamis.rewrite.segments import Segment, SegmentReader
 
 RECIPES = {
     "x": "zfp(accuracy=0.01)|shuffle|deflate(4)",
@@ -70,6 +71,10 @@ def facts_of(result: tamis.RepackResult) -> list[Any]:
         ("target.nc", {}),
         ("target.nc", {"missing": "companion", "require": {"x": "rmse=1,limits"}}),
         ("target.zarr", {}),
+        ("target.zarr", {"zarr_format": 2, "missing": "companion"}),
+        ("target.zarr", {"shards": 1}),
+        ("target.zarr", {"shards": 6, "missing": "companion"}),
+        ("target.zarr", {"shards": 1000}),
     ],
 )
 def test_target_has_the_bytes_of_one_process(name: str, options: dict[str, Any], source: Path, tmp_path: Path) -> None:
@@ -94,20 +99,39 @@ class Killed(LocalWorkers):
             worker._process.kill()
 
 
+def test_workers_write_the_files_of_a_folder_themselves(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    load = SegmentReader._loaded
+
+    def noted(self: SegmentReader, segment: Segment, name: str, chunks: Any) -> Any:
+        loaded.append(self._path)
+        return load(self, segment, name, chunks)
+
+    monkeypatch.setattr(SegmentReader, "_loaded", noted)
+    repack(source, tmp_path / "target.zarr", workers=2, shards=4)
+    assert set(loaded) <= {"/x"}  # whose first chunk is unlike others: tasks that began before it was known
+    assert len(loaded) <= 4
+
+
 @pytest.mark.check
-def test_killed_workers_change_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repack(source, tmp_path / "alone.nc")
+@pytest.mark.parametrize(("name", "options"), [("target.nc", {}), ("target.zarr", {"shards": 8})])
+def test_killed_workers_change_nothing(
+    name: str, options: dict[str, Any], source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repack(source, tmp_path / f"alone-{name}", **options)
     monkeypatch.setattr(spread, "LocalWorkers", Killed)
-    repack(source, tmp_path / "target.nc", workers=2)
-    assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
+    repack(source, tmp_path / name, workers=2, **options)
+    assert files_of(tmp_path / name) == files_of(tmp_path / f"alone-{name}")
     assert len(os.listdir(tmp_path)) == 3
     monkeypatch.setattr(Killed, "kills", 1000)
-    with pytest.raises(tamis.FileError, match=r"/b: the process that encodes chunks was ended by SIGKILL, 3 times"):
-        repack(source, tmp_path / "other.nc", workers=2)
+    with pytest.raises(tamis.FileError, match=r"/[bp]: the process that encodes chunks was ended by SIGKILL, 3 times"):
+        repack(source, tmp_path / f"other-{name}", workers=2, **options)
     assert len(os.listdir(tmp_path)) == 3
 
 
-def kill_in(folder: Path, dataset: str, done: int) -> None:
+def kill_in(folder: Path, dataset: str, done: int, target: str = "target.nc", **options: Any) -> None:
     """Kill a run, and not its workers, when it has written so many chunks, and all workers wait for it."""
     code = f"""if True:
         import os, signal, time, tamis
@@ -117,7 +141,8 @@ def kill_in(folder: Path, dataset: str, done: int) -> None:
             if step == "writing {dataset}" and done == {done}:
                 time.sleep(0.5)
                 os.kill(os.getpid(), signal.SIGKILL)
-        tamis.repack("source.nc", "target.nc", {RECIPES}, chunks={CHUNKS}, workers=2, resume=True, progress=progress)
+        options = dict({options}, workers=2, resume=True, progress=progress)
+        tamis.repack("source.nc", "{target}", {RECIPES}, chunks={CHUNKS}, **options)
     """
     done_run = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False, capture_output=True, text=True)
     assert done_run.returncode == -signal.SIGKILL, done_run.stderr
@@ -134,6 +159,25 @@ def test_run_that_was_killed_is_continued_from_its_segments(source: Path, tmp_pa
     assert reused["/z"] == 0
     assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["alone.nc", "source.nc", "target.nc"]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("options", "workers"), [({}, 2), ({"shards": 6, "missing": "companion"}, 2), ({"shards": 30}, None)]
+)
+def test_killed_run_for_a_folder_is_continued(
+    options: dict[str, Any], workers: int | None, source: Path, tmp_path: Path
+) -> None:
+    repack(source, tmp_path / "alone.zarr", **options)
+    for done in (11, 37):
+        kill_in(tmp_path, "/x", done, "target.zarr", **options)
+    assert [*tmp_path.glob(".*-chunks")]
+    found = repack(source, tmp_path / "target.zarr", resume=True, workers=workers, **options)
+    reused = {item.path: item.reused_chunks for item in found.datasets}
+    assert reused["/b"] == 16  # all
+    assert reused["/x"] >= 37
+    assert files_of(tmp_path / "target.zarr") == files_of(tmp_path / "alone.zarr")
+    assert sorted(os.listdir(tmp_path)) == ["alone.zarr", "source.nc", "target.zarr"]
 
 
 @pytest.mark.check

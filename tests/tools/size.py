@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
-MOST_FILES = 282
-MOST_LINES = 62_000
-MOST_CODE_LINES = 42_300
+MOST_FILES = 283
+MOST_LINES = 62_300
+MOST_CODE_LINES = 42_500
 MOST_MODULES = {
     "import tamis": 29,
     "--help": 29,

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import deflate
 import numpy as np
 
 from tamis import _native
@@ -106,3 +107,23 @@ def read_into(handle: int, room: memoryview, offset: int) -> int:
     while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
         count += more
     return count
+
+
+def checksum_of(data: bytes) -> int:
+    """Return the checksum of a chunk: libdeflate's CRC-32, which takes less than 2 % of the time of copying it."""
+    return deflate.crc32(data)
+
+
+def seal_of(data: bytes, mask: int) -> int:
+    """Return the checksum of a chunk and its filter mask: a CRC-32 that starts with the mask."""
+    return deflate.crc32(data, mask)
+
+
+class Placed(NamedTuple):
+    """Where another process wrote a chunk, and what is known of its bytes."""
+
+    offset: int  # In its file
+    nbytes: int
+    checksum: int  # See `checksum_of`
+    seal: int  # See `seal_of`
+    is_marked: bool = False  # Whether a mark with its filter mask precedes it

@@ -98,7 +98,7 @@ def collect_within(chunks: Iterable[NewChunk], most_nbytes: int) -> list[NewChun
     collected: list[NewChunk] = []
     nbytes = 0
     for chunk in chunks:
-        nbytes += len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0)
+        nbytes += chunk.nbytes + (len(chunk.flags[0]) if chunk.flags else 0)
         if nbytes > most_nbytes:
             raise LargerError
         collected.append(chunk)

@@ -16,6 +16,7 @@ from tamis.arrays.gather import within
 from tamis.arrays.grid import Origin, Region, origin_of
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.read_many import SMALL_NBYTES, native_pipeline
+from tamis.arrays.source import Placed, checksum_of, seal_of
 from tamis.errors import BoundError, TamisError, located
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -107,6 +108,22 @@ class NewChunk(NamedTuple):
     missed: bool = False
     # Measures of the decoded values; None if the chunk was not decoded and compared, or nothing must be measured
     measured: Measured | None = None
+    placed: Placed | None = None  # Set if the chunk is in its file already; `data` is then empty
+
+    @property
+    def nbytes(self) -> int:
+        """Number of its bytes."""
+        return len(self.data) if self.placed is None else self.placed.nbytes
+
+    @property
+    def checksum(self) -> int:
+        """Checksum of its bytes."""
+        return checksum_of(self.data) if self.placed is None else self.placed.checksum
+
+    @property
+    def seal(self) -> int:
+        """Checksum of its bytes and its filter mask."""
+        return seal_of(self.data, self.mask) if self.placed is None else self.placed.seal
 
 
 def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:

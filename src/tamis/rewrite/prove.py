@@ -18,12 +18,12 @@ from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import chunks_at_once, one_by_one, over_chunks, several_chunks
 from tamis.arrays.grid import Grid, Region, grid_of, origin_of
 from tamis.arrays.index import Parts, as_array, joined
+from tamis.arrays.source import seal_of
 from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError
 from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
 from tamis.rewrite.witness import check_witness
-from tamis.safety.journal import seal_of
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader

@@ -11,7 +11,7 @@ import numpy as np
 from tamis.arrays.index import Parts, as_array
 from tamis.meaning.companions import COMPANION_ENDING
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.safety.journal import Journal, Leftover, checksum_of, companion_key
+from tamis.safety.journal import Journal, Leftover, companion_key
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -36,7 +36,7 @@ class ResumedChunks:
         taken: Callable[[], None],
         file_of: Callable[[str, Grid, int], str],
     ) -> None:
-        self.reused = 0
+        self.reused: list[tuple[int, int]] = []  # Number and mask of each chunk, in the order of writing
         self._plan = plan
         self._grid = grid
         self._size = math.prod(plan.chunk_shape)
@@ -54,12 +54,14 @@ class ResumedChunks:
 
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
         """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its record."""
-        self.reused = 0  # an array that is created anew reuses them again
+        self.reused.clear()  # an array that is created anew reuses them again
         if self._leftover is not None:
-            yield from self.reusable(self._leftover, parts, flags)
+            yield from self.reusable(self._leftover, parts, flags, self._file_of)
             self._taken()
 
-    def reusable(self, leftover: Leftover, parts: Parts, flags: Flags | None) -> Iterator[NewChunk]:
+    def reusable(
+        self, leftover: Leftover, parts: Parts, flags: Flags | None, file_of: Callable[[str, Grid, int], str]
+    ) -> Iterator[NewChunk]:
         """Yield the chunks of a leftover or segment among some parts; see `encoded`."""
         flag_records = leftover.records(companion_key(self._plan.path)) if flags else iter(())
         numbers = as_array(parts.numbers)
@@ -73,7 +75,7 @@ class ResumedChunks:
             left[at] = False
             if record.mask >> len(self._plan.pipeline.stages) or count > self._size:
                 return
-            data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.chunk))
+            data = leftover.read(record, most_nbytes, file_of(self._plan.path, self._grid, record.chunk))
             if data is None:
                 return
             encoded_flags: tuple[bytes, int] | None = None
@@ -82,11 +84,11 @@ class ResumedChunks:
                 if not flag_record or flag_record.chunk != record.chunk:
                     return
                 companion = f"{self._plan.path}{COMPANION_ENDING}"
-                flag_data = leftover.read(flag_record, most_nbytes, self._file_of(companion, self._grid, record.chunk))
+                flag_data = leftover.read(flag_record, most_nbytes, file_of(companion, self._grid, record.chunk))
                 if not flag_data:
                     return
                 encoded_flags = flag_data, flag_record.mask
-            self.reused += 1
+            self.reused.append((record.chunk, record.mask))
             counts = record.missing, record.crossed
             yield NewChunk(record.chunk, data, record.mask, *counts, flags=encoded_flags, missed=bool(record.missed))
 
@@ -107,6 +109,6 @@ class ResumedChunks:
     def _note(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
         for chunk, offset in zip(chunks, offsets, strict=True):
             if offset is not None:
-                place = chunk.number, offset, len(chunk.data), checksum_of(chunk.data)
+                place = chunk.number, offset, chunk.nbytes, chunk.checksum
                 counts = chunk.missing, chunk.crossed, int(chunk.missed)
                 self._journal.add(array, *place, chunk.mask, counts, nbytes)

@@ -15,6 +15,10 @@ from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredA
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tamis.arrays.grid import ChunkNotes, Grid
     from tamis.rewrite.rewrite import Recreate, Rewrite
     from tamis.safety.transaction import Transaction
 
@@ -45,6 +49,30 @@ class Changes:
     dropped: Collection[str] = ()  # First paths of arrays that are left out
 
 
+class ChunkFiles(Protocol):
+    """The files of a target that is a folder, each with one chunk, or several: a shard."""
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether a file has several chunks."""
+        ...
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the folder, by the path of its array and its number."""
+
+    def shards_of(self, grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the file of each chunk."""
+        ...
+
+    def mark_of(self, data: bytes, mask: int, usual: int) -> bytes:
+        """Return the bytes before a chunk: a mark, mostly none, by its mask and that of the array's first chunk."""
+        ...
+
+    def ending_of(self, grid: Grid, places: ChunkNotes) -> bytes:
+        """Return the bytes after the chunks of a file, by the offset and size, with mark, of each."""
+        ...
+
+
 class TargetForm(Protocol):
     """The form of a new file or folder; its text, if any, distinguishes it from others of the format."""
 
@@ -59,6 +87,11 @@ class TargetForm(Protocol):
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if the format cannot hold an array of the source that is not left out."""
+
+    @property
+    def files(self) -> ChunkFiles | None:
+        """The files of chunks, if other processes can write them."""
+        ...
 
     def copies_objects_of(self, source: Store) -> bool:
         """Return whether `copy` copies objects as stored; objects of other formats are written again."""

@@ -23,7 +23,6 @@ from tamis.rewrite.new_chunk import NewChunk, flags_pipeline, is_simple, make_ch
 from tamis.rewrite.recording import KeptChunks, Recording
 from tamis.rewrite.rewrite import CreateAtOnce, Rewrite, Written
 from tamis.rewrite.streams import encode_streams
-from tamis.safety.journal import seal_of
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
@@ -212,7 +211,7 @@ class _CountingWriter:
             self._resumed.add(chunks, offsets)
         self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
         proven = [chunk for chunk in stored if chunk.error is not None]
-        self._proven.extend((number, seal_of(data, mask)) for number, data, mask, *_ in proven)
+        self._proven.extend((chunk.number, chunk.seal) for chunk in proven)
         self._largest = max((self._largest, *(chunk.error or 0.0 for chunk in proven)))
         for chunk in chunks:
             if chunk.mask or chunk.missing or chunk.crossed:
@@ -248,7 +247,7 @@ class _CountingWriter:
     def finish(self, count: int) -> Written:
         """Make the store check its records, and return the counts."""
         self._target.finish()
-        reused = 0 if self._resumed is None else self._resumed.reused
+        reused = 0 if self._resumed is None else len(self._resumed.reused)
         measured = self._measured
         if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
             measured = measured._replace(changes=measured.changes.without_values())

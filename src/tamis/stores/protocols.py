@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Grid
     from tamis.arrays.index import ChunkIndex, Parts
+    from tamis.arrays.source import Placed
     from tamis.filters import ChunkType, Filter
     from tamis.meaning import Packing, Role
     from tamis.meaning.companions import CompanionFlags
@@ -515,6 +516,10 @@ class EncodedChunk(Protocol):
     @property
     def mask(self) -> int:
         """Its filter mask."""
+
+    @property
+    def placed(self) -> Placed | None:
+        """Its place, if it is in its file already; then it has no data."""
 
 
 class ArrayWriter(Protocol):

@@ -375,6 +375,10 @@ class Hdf5Form:
         elif dropped:
             check_scales(source.file, dropped)
 
+    @property
+    def files(self) -> None:
+        """None: one process writes all chunks."""
+
     def copies_objects_of(self, source: Store) -> bool:
         """Return whether the source is also HDF5."""
         return isinstance(source, Hdf5Store)

@@ -1,7 +1,7 @@
 """The chunks of large arrays, encoded and proven by other processes; this one writes them, in the order of one process.
 
-A worker appends the chunks of a slab to a segment, a file in a folder beside the temporary target, and returns what is
-known of each chunk, without its bytes. A journal beside the segment lets a later run reuse them.
+A worker stores the chunks of a slab in a segment in a folder beside the temporary target (`tamis.rewrite.segments`),
+and returns what is known of each chunk, without its bytes. A journal beside the segment lets a later run reuse them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -19,24 +19,35 @@ import numpy as np
 
 from tamis.arrays.gather import slabs
 from tamis.arrays.index import Parts, as_array
-from tamis.arrays.source import close_handle, opened, read_at
-from tamis.errors import FileError, TamisError
+from tamis.errors import FileError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Workers
+from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.packed_array import PackedArray
 from tamis.rewrite.resumed_chunks import ResumedChunks
+from tamis.rewrite.segments import (
+    FLAGS,
+    Segment,
+    SegmentReader,
+    SegmentWriter,
+    by_file,
+    file_in_segment,
+    in_order,
+    remove_segment,
+)
 from tamis.rewrite.write import encode_parts
-from tamis.safety.disk import Identity, write_at
-from tamis.safety.journal import Journal, Leftover, Run, checksum_of, companion_key, segments_in
-from tamis.safety.library_errors import disk_text, reading
+from tamis.safety.disk import Identity, sync_tree
+from tamis.safety.journal import Journal, Leftover, Run, companion_key, segments_in
+from tamis.safety.library_errors import reading
 from tamis.safety.transaction import journal_of, segments_of
 
 if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.planning import Planning
-    from tamis.rewrite.new_chunk import NewChunk
     from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.transfer import ChunkFiles
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
 
@@ -69,23 +80,7 @@ class Pool(NamedTuple):
         """Return the workers of a run."""
         assert planning.form is not None
         by_values = not planning.form.copies_objects_of(store)
-        return Spread(self, store.path, run, segments_of(transaction.path), by_values=by_values)
-
-
-class _Place(NamedTuple):
-    """Bytes of a chunk in a segment: its own, those of its flags, which follow, and the checksum of both."""
-
-    nbytes: int
-    flags_nbytes: int
-    checksum: int
-
-
-class _Encoded(NamedTuple):
-    """The chunks of a slab in a segment, one after the other, without their bytes."""
-
-    segment: Path
-    chunks: list[tuple[NewChunk, _Place]]
-    packing_error: float
+        return Spread(self, store.path, run, transaction.path, planning.form.files, by_values=by_values)
 
 
 class _Slab(NamedTuple):
@@ -99,8 +94,11 @@ class _Slab(NamedTuple):
     parts: Parts
     folder: Path  # Of segments
     threads: int
+    files: ChunkFiles | None
+    usual: int | None  # Mask of the first chunk of the array; None if it is not known yet
+    host: str  # Of the process that writes the target
 
-    def run(self, report: Progress) -> _Encoded | Exception:
+    def run(self, report: Progress) -> Segment | Exception:
         """Encode the chunks, and return what is known of them."""
         segment = self.folder / os.urandom(8).hex()
         try:
@@ -112,48 +110,54 @@ class _Slab(NamedTuple):
             ):
                 array = store.array(self.plan.path)
                 source = self.plan.packed(array.as_values() if self.by_values else array)
-                chunks = [*self._encode(source, segment, report)]
-                return _Encoded(segment, chunks, source.largest_error if isinstance(source, PackedArray) else 0.0)
+                return self._encode(source, segment, report)
         except Exception as error:
-            _remove(segment)
+            remove_segment(segment)
             return error
 
-    def _encode(self, source: StoredArray, segment: Path, report: Progress) -> Iterator[tuple[NewChunk, _Place]]:
-        try:
-            handle = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError as error:
+    def _encode(self, source: StoredArray, path: Path, report: Progress) -> Segment:
+        if not self.folder.is_dir():
             raise FileError(
                 f"{self.folder}: expected the folder of the target on {socket.gethostname()}, too, found none"
-            ).at(path=self.folder) from error
-        journal, offset = Journal(journal_of(segment), self.entry), 0
+            ).at(path=self.folder)
+        journal = Journal(journal_of(path), self.entry)
         notes = ResumedChunks(self.plan, self.parts.grid, journal, (0, 1), None, lambda: None, lambda *_: "")
+        stored = []
         try:
-            with closing(encode_parts(self.plan, source, self.parts, self.threads)) as chunks:
-                for done, chunk in enumerate(chunks, 1):
-                    flags, flags_mask = chunk.flags or (b"", 0)
-                    data = chunk.data + flags
-                    write_at(handle, data, offset)
-                    notes.add([chunk], [offset])
-                    if chunk.flags is not None:
-                        notes.add_flags([chunk._replace(data=flags, mask=flags_mask)], [offset + len(chunk.data)])
-                    offset += len(data)
+            with (
+                closing(encode_parts(self.plan, source, self.by_number(), self.threads)) as encoded,
+                SegmentWriter(path, self.files, self.parts.grid, self.usual) as segment,
+            ):
+                for done, chunk in enumerate(in_order(encoded, as_array(self.parts.numbers)), 1):
+                    without, flags = segment.put(chunk)
+                    stored.append((without, flags))
+                    notes.add([without], [without.placed and without.placed.offset])
+                    if chunk.flags is not None and flags is not None:
+                        notes.add_flags([NewChunk(chunk.number, *chunk.flags)], [flags.offset])
                     report("encoding", done, len(self.parts))
-                    without = chunk._replace(data=b"", flags=None if chunk.flags is None else (b"", flags_mask))
-                    yield without, _Place(len(chunk.data), len(flags), checksum_of(data))
             journal.flush()
         finally:
             journal.close()
-            close_handle(handle)
+        if self.files is not None and self.host != socket.gethostname():
+            sync_tree(path)  # the process that writes the target cannot: the bytes may be in this machine's memory
+        return Segment(path, stored, segment.usual, source.largest_error if isinstance(source, PackedArray) else 0.0)
+
+    def by_number(self) -> Parts:
+        """Return the chunks by their numbers."""
+        return Parts(self.parts.grid, np.sort(as_array(self.parts.numbers)))
 
 
 class Spread:
     """The workers of a run; a call encodes an array, as `tamis.rewrite.write.EncodeElsewhere` says."""
 
-    def __init__(self, pool: Pool, source: str, run: Run, folder: Path, *, by_values: bool) -> None:
-        self._source, self._run, self._folder, self._by_values = source, run, folder, by_values
+    def __init__(
+        self, pool: Pool, source: str, run: Run, target: Path, files: ChunkFiles | None, *, by_values: bool
+    ) -> None:
+        self._source, self._run, self._by_values = source, run, by_values
+        self._target, self._folder, self._files = target, segments_of(target), files
         self._threads, self._workers = pool.threads, pool.start()
         self._most = _AHEAD * max(self._workers.idle, 1)
-        self._done: dict[int, _Encoded | Exception] = {}
+        self._done: dict[int, Segment | Exception] = {}
         self._deaths: Counter[int] = Counter()
         self._count = 0
 
@@ -175,7 +179,8 @@ class Spread:
         self._folder.mkdir(exist_ok=True)
         entry = Run(self._run.source, {plan.path: self._run.datasets[plan.path], companion_key(plan.path): {}})
         earlier = segments_in(self._folder, entry) if resumed is not None and resumed.is_resumed else {}
-        tasks = self._slabs(plan, source, parts, entry)
+        reader = SegmentReader(plan.path, parts.grid, self._target, self._files, resumed)
+        tasks = self._slabs(plan, source, parts, entry, reader)
         waiting: deque[_Slab] = deque()
 
         def feed(seconds: float) -> float:
@@ -196,7 +201,7 @@ class Spread:
                 if resumed is not None and segment is not None:
                     chunks = self._taken_over(first, resumed, segment, source)
                 elif (encoded := self._done.pop(first.number, None)) is not None:
-                    chunks = self._read(first, encoded, source)
+                    chunks = self._read(reader, encoded, source)
                 else:
                     due = feed(_WAIT_SECONDS)
                     continue
@@ -210,17 +215,21 @@ class Spread:
             for segment in earlier.values():
                 segment.close()
 
-    def _slabs(self, plan: Rewrite, source: StoredArray, parts: Parts, entry: Run) -> Iterator[_Slab]:
+    def _slabs(
+        self, plan: Rewrite, source: StoredArray, parts: Parts, entry: Run, segments: SegmentReader
+    ) -> Iterator[_Slab]:
+        at_once = max(1, SLAB_NBYTES // plan.chunk.nbytes)
         if plan.streams_kept:
-            at_once = max(1, SLAB_NBYTES // plan.chunk.nbytes)
             found: Iterator[Parts] = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
         else:
             with closing(source.open_reader()) as reader:
                 found = slabs(reader, parts, plan.dtype.itemsize, SLAB_NBYTES)
+        if self._files is not None and self._files.has_shards:
+            found = by_file(found, self._files, parts.grid, at_once)
         for slab in found:
             self._count += 1
             place = self._source, self._by_values, plan, entry, slab, self._folder, self._threads
-            yield _Slab(self._count, *place)
+            yield _Slab(self._count, *place, self._files, segments.usual, socket.gethostname())
 
     def _take(self, event: Event, waiting: deque[_Slab]) -> None:
         slab: _Slab = event.task
@@ -237,29 +246,13 @@ class Spread:
             else:
                 self._workers.submit(slab)
 
-    def _read(self, slab: _Slab, encoded: _Encoded | Exception, source: StoredArray) -> Iterator[NewChunk]:
+    def _read(self, reader: SegmentReader, encoded: Segment | Exception, source: StoredArray) -> Iterator[NewChunk]:
         """Yield the chunks that a worker encoded, and remove its segment; raise its error instead, if any."""
         if isinstance(encoded, Exception):
             raise encoded
         if isinstance(source, PackedArray):
             source.note(encoded.packing_error)
-        offset = 0
-        try:
-            with opened(encoded.segment) as handle:
-                for chunk, place in encoded.chunks:
-                    data = read_at(handle, place.nbytes + place.flags_nbytes, offset)
-                    if len(data) != place.nbytes + place.flags_nbytes or checksum_of(data) != place.checksum:
-                        raise FileError(f"{encoded.segment}: expected the bytes that a worker wrote, found other ones")
-                    offset += len(data)
-                    flags = None if chunk.flags is None else (data[place.nbytes :], chunk.flags[1])
-                    yield chunk._replace(data=data[: place.nbytes], flags=flags)
-        except OSError as error:
-            if isinstance(error, TamisError):
-                raise
-            raise FileError(f"{encoded.segment}: cannot be read: {disk_text(error)}").at(
-                path=encoded.segment
-            ) from error
-        _remove(encoded.segment)
+        yield from reader.chunks(encoded)
 
     def _taken_over(
         self, slab: _Slab, resumed: ResumedChunks, segment: Leftover, source: StoredArray
@@ -268,20 +261,19 @@ class Spread:
         numbers = as_array(slab.parts.numbers)
         expected = iter(numbers.tolist())
         count = 0
+
+        def file_of(path: str, grid: Grid, number: int) -> str:
+            return file_in_segment(self._files, grid, number) if path == slab.plan.path else FLAGS
+
         with closing(segment):
-            for chunk in resumed.reusable(segment, Parts(slab.parts.grid, np.sort(numbers)), slab.plan.flags):
+            for chunk in resumed.reusable(segment, slab.by_number(), slab.plan.flags, file_of):
                 if chunk.number != next(expected):
                     break
                 count += 1
                 yield chunk
-        rest = Parts(slab.parts.grid, numbers[count:])
+        rest = numbers[count:]
         if len(rest):
-            yield from encode_parts(slab.plan, source, rest, self._threads)
-        _remove(segment.path)
-
-
-def _remove(segment: Path) -> None:
-    """Remove a segment, which nobody needs."""
-    for path in (segment, journal_of(segment)):
-        with suppress(OSError):
-            path.unlink()
+            sorted_rest = Parts(slab.parts.grid, np.sort(rest))
+            with closing(encode_parts(slab.plan, source, sorted_rest, self._threads)) as encoded:
+                yield from in_order(encoded, rest)
+        remove_segment(segment.path)

@@ -15,6 +15,7 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.source import close_handle
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
@@ -28,10 +29,16 @@ from tamis.stores.first_bytes import is_zarr
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
+    from tamis.arrays.source import Placed
     from tamis.meaning.missing import Flags
     from tamis.stores.protocols import EncodedChunk, Store
 
 _VERSIONS = (2, 3)
+
+
+def _index_of(grid: Grid, number: int) -> tuple[int, ...]:
+    """Return the index of a chunk along each axis."""
+    return tuple(start // step for start, step in zip(grid.origin_of(number), grid.chunk_shape, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,11 @@ class ZarrForm:
         from tamis.formats.zarr.writing.target import check_array  # late, as below: these modules need the form
 
         check_storable(source, partial(check_array, self), dropped)
+
+    @property
+    def files(self) -> ZarrForm:
+        """The form, which knows the files of chunks."""
+        return self
 
     def copies_objects_of(self, source: Store) -> bool:
         """Return False: all arrays are written again."""
@@ -95,7 +107,7 @@ class ZarrForm:
 
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk, relative to the hierarchy, by the number of the chunk."""
-        index = tuple(start // step for start, step in zip(grid.origin_of(number), grid.chunk_shape, strict=True))
+        index = _index_of(grid, number)
         if (counts := self.shard_counts(grid)) is not None:
             index = tuple(i // count for i, count in zip(index, counts, strict=True))
         folder = path.strip("/")
@@ -103,16 +115,33 @@ class ZarrForm:
             return f"{folder}/{'.'.join(map(str, index)) or '0'}"
         return "/".join([folder, "c", *map(str, index)])
 
-    def number_in_shard(self, grid: Grid, number: int) -> int:
-        """Return the number of a chunk in its shard."""
-        counts, inner = self.shard_counts(grid) or (), 0
-        for start, step, count in zip(grid.origin_of(number), grid.chunk_shape, counts, strict=True):
-            inner = inner * count + start // step % count
-        return inner
+    @property
+    def has_shards(self) -> bool:
+        """Whether a file has several chunks."""
+        return self.shards is not None
 
-    def shard_size(self, grid: Grid) -> int:
-        """Return the number of chunks of a shard."""
-        return math.prod(self.shard_counts(grid) or ())
+    def shards_of(self, grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the file of each chunk."""
+        if (sizes := self.shard_counts(grid)) is None:
+            return numbers
+        places = np.unravel_index(numbers, grid.counts)
+        counts = [-(-count // size) for count, size in zip(grid.counts, sizes, strict=True)]
+        return np.ravel_multi_index([at // size for at, size in zip(places, sizes, strict=True)], counts)
+
+    def mark_of(self, data: bytes, mask: int, usual: int) -> bytes:
+        """Return the bytes before a chunk."""
+        return mark_of(mask) if mask != usual or data.startswith(MASK_MARK) else b""
+
+    def ending_of(self, grid: Grid, places: ChunkNotes) -> bytes:
+        """Return the index of a shard, with its checksum; nothing for the file of one chunk."""
+        if (sizes := self.shard_counts(grid)) is None:
+            return b""
+        numbers, *own = places.columns()
+        within = [at % size for at, size in zip(np.unravel_index(numbers, grid.counts), sizes, strict=True)]
+        index = np.full((math.prod(sizes), 2), _ABSENT, "<u8")
+        index[np.ravel_multi_index(within, sizes)] = np.stack(own, axis=1)
+        data: bytes = index.tobytes()
+        return data + int(google_crc32c.value(data)).to_bytes(4, "little")
 
 
 _ABSENT = (1 << 64) - 1
@@ -164,7 +193,7 @@ class ZarrWriter:
         self._form: ZarrForm = target.form
         self._usual: int | None = None
         self._is_marked = False
-        self._shards: dict[str, NDArray[np.uint64]] = {}
+        self._shards: dict[str, ChunkNotes] = {}
         self._folder = self.path.strip("/").rpartition("/")[0]
 
     @property
@@ -187,22 +216,24 @@ class ZarrWriter:
         return choose_codecs(self.recorded, self._new.chunk, masks)
 
     def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
-        """Write encoded chunks, and return the offset of each in its file."""
-        return [self._put(chunk.number, chunk.data, chunk.mask) for chunk in chunks]
+        """Write encoded chunks, unless another process has, and return the offset of each in its file."""
+        return [self._put(chunk.number, chunk.data, chunk.mask, chunk.placed) for chunk in chunks]
 
-    def _put(self, number: int, data: bytes, mask: int) -> int:
+    def _put(self, number: int, data: bytes, mask: int, placed: Placed | None = None) -> int:
         self._usual = mask if self._usual is None else self._usual
-        self.stored_nbytes += len(data)
-        mark = mask != self._usual or data.startswith(MASK_MARK)
-        self._is_marked |= mark
-        head = mark_of(mask) if mark else b""
         self._numbers.add(number)
+        if placed is not None:
+            self.stored_nbytes += placed.nbytes
+            self._is_marked |= placed.is_marked
+            return placed.offset
+        mark = self._form.mark_of(data, mask, self._usual)
+        self.stored_nbytes += len(data)
+        self._is_marked |= bool(mark)
         name = self._form.file_of(self.path, self.grid, number)
-        offset = self._write(name, head + data if head else data) + len(head)
-        if self._form.shards is not None and (size := self._form.shard_size(self.grid)) > 1:
-            index = self._shards.setdefault(name, np.full((size, 2), _ABSENT, "<u8"))
-            index[self._form.number_in_shard(self.grid, number)] = offset - len(head), len(head) + len(data)
-        return offset
+        offset = self._write(name, mark + data if mark else data)
+        if self._form.shards is not None:
+            self._shards.setdefault(name, ChunkNotes("QQ")).add(number, offset, len(mark) + len(data))
+        return offset + len(mark)
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of the array."""
@@ -212,9 +243,8 @@ class ZarrWriter:
         """Complete the files with several chunks: an index with a checksum follows the chunks."""
         if self._new.is_full and self.count < self.grid.chunk_count:
             self._fill()
-        for name, index in self._shards.items():
-            data = index.tobytes()
-            self._write(name, data + google_crc32c.value(data).to_bytes(4, "little"))
+        for name, places in self._shards.items():
+            self._write(name, self._form.ending_of(self.grid, places))
 
     def _fill(self) -> None:
         """Write the fill value into all unwritten chunks, without zfp, which might change it."""
