@@ -55,12 +55,6 @@ ALLOWED = (
     Allowed(r"no (?P<name>[\w-]+) here", is_absent, 200),
     # Open MPI is too large for CI.
     Allowed(r"no (?P<name>h5pcc|mpirun) here .*", lambda m: shutil.which(m["name"]) is None, 1),
-    # Chromium takes 113 MB and 25 packages.
-    Allowed(
-        r"no (?P<name>chromium) here with playwright and axe, .*",
-        lambda m: shutil.which(m["name"]) is None or importlib.util.find_spec("playwright") is None,
-        9,
-    ),
     Allowed(r".*shared.*", lambda m: not DATA.is_dir(), 400),
     Allowed(r"(?:no (?:h5repack or H5Z-ZFP|cmake, make or h5fc) here|.* is not installed.*)", lambda m: not IN_CI, 40),
     Allowed(r"netcdf-c before 4\.9\.3|this (?:wheel|netcdf-c) .*|the plugin has no codec .*", lambda m: not IN_CI, 40),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +15,11 @@ import tamis
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 CHROMIUM = shutil.which("chromium")
-PACKAGES = ("playwright", "axe_playwright_python")
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or not all(map(importlib.util.find_spec, PACKAGES)),
-    reason="no chromium here with playwright and axe, which are too large for CI",
-)
+pytestmark = [
+    pytest.mark.check,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here"),
+]
 
 REACHED = """() => [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')]
     .filter(item => item.checkVisibility()).length"""
@@ -47,8 +45,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
+    sync_playwright = pytest.importorskip("playwright.sync_api").sync_playwright
     with sync_playwright() as play:
         chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
@@ -58,8 +55,7 @@ def browser() -> Iterator[Any]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report", "inspect", "folder", "hostile"])
 def test_page_works_offline_for_everyone(name: str, scheme: str, pages: dict[str, Path], browser: Any) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     context = browser.new_context(color_scheme=scheme, offline=True, viewport={"width": 1000, "height": 800})
     page = context.new_page()
     told: list[str] = []
@@ -74,7 +70,7 @@ def test_page_works_offline_for_everyone(name: str, scheme: str, pages: dict[str
     for summary in page.query_selector_all("summary"):
         summary.click()
     assert page.evaluate("document.querySelectorAll('details.numbers:not(:has(td))').length") == 0
-    violations = Axe().run(page).response["violations"]
+    violations = axe.run(page).response["violations"]
     assert [(item["id"], item["nodes"][0]["html"]) for item in violations] == []
     assert told == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 1000
