@@ -57,6 +57,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/ratio.py
 	$(RUN) benchmarks/remote.py
+	$(RUN) benchmarks/report.py
 	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/xarray_engine.py
 	$(RUN) benchmarks/zarr_codecs.py
