@@ -72,6 +72,25 @@ def test_a_complete_target_on_s3_is_left_alone_by_resume(
     assert tamis.verify(SAMPLE, address).ok
 
 
+def test_a_run_that_ends_while_it_cleans_up_is_repeated(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_STAGING", str(tmp_path))
+    address, recipe = "s3://bucket/test_cleaning/a.zarr", {"TS": "zfp(rate=8)"}
+
+    def remove_a_part(path: Path) -> None:
+        if path.exists():
+            (path / "zarr.json").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("tamis.jobs.repack.upload.remove", remove_a_part)
+        tamis.repack(SAMPLE, address, recipe, resume=True)
+    assert tamis.repack(SAMPLE, address, recipe, resume=True).done_already
+    tamis.repack(SAMPLE, address, {"TS": "zfp(rate=4)"}, resume=True)
+    assert not [*tmp_path.rglob("*.zarr"), *tmp_path.rglob("removed")]
+
+
 def test_nothing_looks_whole_before_all_is_there(s3: str, tmp_path: Path) -> None:
     address = "s3://bucket/test_killed/a.zarr"
     environment = os.environ | {"TAMIS_STAGING": str(tmp_path)}
@@ -169,6 +188,44 @@ def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
     assert run("export", url, "--to", "kerchunk", "-o", tmp_path / "refs.json").returncode == 0
     refs = json.loads((tmp_path / "refs.json").read_text())["refs"]
     assert refs["TS/0.0.0"][0] == url
+
+
+def test_many_addresses_are_repacked_into_a_folder(s3: str, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "b.nc").write_bytes(SAMPLE.read_bytes())
+    tamis.repack(SAMPLE, "s3://bucket/test_many/a.nc", {})
+    tamis.repack(SAMPLE, "s3://bucket/test_many/below/c.zarr", {})
+    words = ["-f", "TS:zfp(accuracy=0.1)", "--workers", "2"]
+    sources = ["s3://bucket/test_many/", server.url("b.nc"), SAMPLE]
+    done = run("repack", *sources, tmp_path / "out/", *words)
+    assert done.returncode == 0, done.stderr
+    names = "a.nc", "b.nc", "below/c.zarr", SAMPLE.name
+    for name in names:
+        assert tamis.verify(SAMPLE, tmp_path / "out" / name, bounds={"TS": 0.1}).ok
+    made = (tmp_path / "out" / "a.nc").stat().st_mtime_ns
+    assert run("repack", *sources, tmp_path / "out/", *words).returncode == 0
+    assert (tmp_path / "out" / "a.nc").stat().st_mtime_ns == made
+    alone = run("repack", server.url("b.nc"), f"{tmp_path / 'alone'}/", *words)
+    assert alone.returncode == 0, alone.stderr
+    assert (tmp_path / "alone" / "b.nc").exists()
+    joined = run("repack", server.url("b.nc"), tmp_path / "two.nc", "--combine", "time")
+    assert joined.returncode == 0, joined.stderr
+    shown = run("inspect", server.url("b.nc"), "s3://bucket/test_many/")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("/TS") >= 3
+
+
+def test_what_many_addresses_cannot_be_is_said(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
+    url = server.url("a.nc")
+    for words, text in (
+        ([url, tmp_path / "a.nc", "s3://bucket/out/"], "expected a folder here for several files, got an address"),
+        ([url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"], "expected a target here for files"),
+        ([url, "--replace", "--yes"], "expected files here to be replaced, got an address"),
+        ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "expected a store that lists objects, or the address"),
+    ):
+        done = run("repack", *words, "-f", "TS:deflate(1)")
+        assert done.returncode in (1, 2)
+        assert text in " ".join(done.stderr.split())
 
 
 def test_failing_commands_tell_no_secret(server: Server, tmp_path: Path) -> None:

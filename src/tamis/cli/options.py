@@ -113,9 +113,12 @@ def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether a path leads to a folder that is no Zarr store."""
+    """Return whether a path leads to a folder that is no Zarr store; an address that ends with a slash does."""
+    from tamis.remote.address import is_address
     from tamis.stores.first_bytes import is_zarr
 
+    if is_address(path):
+        return path.endswith("/") and not is_zarr(path)
     return os.path.isdir(path) and not is_zarr(path)
 
 

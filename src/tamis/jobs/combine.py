@@ -14,6 +14,7 @@ from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
+from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity
 from tamis.stores.joined import JoinedStore
 
@@ -73,6 +74,10 @@ def combine(
         if options.pop(name, False):  # type: ignore[misc]
             raise ParameterError(f"expected no {name} for files that are combined, got it")
     asked = RepackOptions.asked(recipe, **options, overwrite=overwrite)
+    if is_address(target):
+        raise ParameterError(
+            f"{located_path(target)}: expected a target here for files that are combined, got an address"
+        )
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     listing = list_files(paths, Choice.of(include, exclude), [] if _is_named(target, paths) else [target])
     for _, message in listing.failed.values():
@@ -80,7 +85,8 @@ def combine(
     files = [file.source for file in listing.files.values()]
     if not files:
         raise ParameterError("expected files to combine, found none")
-    if os.path.exists(target) and any(os.path.samefile(target, file) for file in files):
+    here = [file for file in files if not is_address(file)]
+    if os.path.exists(target) and any(os.path.samefile(target, file) for file in here):
         raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
     identities = {file: Identity.of(file) for file in files}
 

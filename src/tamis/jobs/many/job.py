@@ -21,6 +21,7 @@ from tamis.jobs.many.task import FileTask, FolderOptions, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
+from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity, nbytes_of
 from tamis.stores.first_bytes import format_of, is_zarr
 
@@ -273,6 +274,11 @@ def _prepared(
     if (out is None) != replaces:
         got = "both" if replaces else "none"
         raise ParameterError(f"expected either a folder for the targets or replace, got {got}")
+    if out is not None and is_address(out):
+        raise ParameterError(
+            f"{located_path(out)}: expected a folder here for several files, got an address: make each by itself,"
+            " or copy the folder of targets when it is complete"
+        )
     if keep_originals is not None and not replaces:
         raise ParameterError("expected replace with keep_originals, got keep_originals alone")
     if replaces and choice.to is not None:
@@ -312,6 +318,8 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
     """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
     listing, found, folders = Listing(), list[SourceFile](), list[str]()
     for place in map(os.fsdecode, (*paths, *files_from)):
+        if is_address(place):
+            raise ParameterError(f"{located_path(place)}: expected files here to be replaced, got an address")
         is_folder = os.path.isdir(place) and not is_zarr(place)
         listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_folder else ())])
         listing.skipped += listed.skipped

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
+from tamis.remote.address import Address, is_address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.first_bytes import FORMATS as READ
@@ -110,6 +111,9 @@ def list_files(
     """
     listing, unlisted = Listing(), {os.path.realpath(out) for out in outs}
     for source in map(os.fsdecode, sources):
+        if is_address(source):
+            _add_elsewhere(listing, choice, Address(source))
+            continue
         for path in _expanded(source):
             if os.path.realpath(path) in unlisted:
                 continue
@@ -120,6 +124,9 @@ def list_files(
                 folder, name = os.path.split(path.rstrip(os.sep))
                 _add(listing, choice, folder, name, required=True)
     for path in relative:
+        if is_address(path):
+            _add_elsewhere(listing, choice, Address(path))
+            continue
         folder, name = os.path.split(path) if os.path.isabs(path) else ("", os.path.normpath(path))
         if name.split(os.sep)[0] == os.pardir:
             raise ParameterError(f"{path}: expected a path below the working folder, or an absolute one, in the list")
@@ -159,14 +166,39 @@ def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing)
                 yield path
 
 
+def _add_elsewhere(listing: Listing, choice: Choice, source: Address) -> None:
+    """Add a file or Zarr store that is elsewhere, or those of a folder, whose address ends with a slash."""
+    from tamis.remote.file import can_list, list_below  # late: most files are here
+
+    if not source.endswith("/") or is_zarr(source):
+        _add_source(listing, choice, source, source.name, required=True)
+        return
+    if not can_list(source):
+        raise FileError(f"{source}: expected a store that lists objects, or the address of each file").at(path=source)
+    names = dict.fromkeys(_IN_STORE.sub(r"\1", entry.key) for entry in list_below(source))
+    for name in names:
+        if choice.takes(name) and not is_ours(name):
+            _add_source(listing, choice, source / name, name, required=False)
+    if not names:
+        raise FileError(f"{source}: expected files, found none below this address").at(path=source)
+
+
+_IN_STORE = re.compile(r"(.*?\.zarr)/.*")
+
+
 def _add(listing: Listing, choice: Choice, folder: str, path: str, *, required: bool) -> None:
     """Add a file by its path below a folder; one that tamis does not read may be skipped unless it is required."""
-    source = os.path.abspath(os.path.join(folder, path))
+    _add_source(listing, choice, os.path.abspath(os.path.join(folder, path)), path, required=required)
+
+
+def _add_source(listing: Listing, choice: Choice, source: str, path: str, *, required: bool) -> None:
     try:
-        read = is_read(source)
+        is_store = is_zarr(source)
+        read = is_store or is_read(source)
         nbytes = nbytes_of(source)
     except OSError as error:
-        listing.failed[Path(path).as_posix()] = source, f"{source}: cannot be read: {disk_text(error)}"
+        text = str(error) if isinstance(error, FileError) else f"{source}: cannot be read: {disk_text(error)}"
+        listing.failed[Path(path).as_posix()] = source, text
         return
     if not read and (choice.other == "fail" or (required and choice.other == "skip")):
         raise FileError(
@@ -176,7 +208,7 @@ def _add(listing: Listing, choice: Choice, folder: str, path: str, *, required: 
     if not read and choice.other == "skip":
         listing.skipped.append(source)
         return
-    target = choice.target_of(path, os.path.isdir(source)) if read else path
+    target = choice.target_of(path, is_store) if read else path
     listing.add(SourceFile(source, Path(target).as_posix(), nbytes, read))
 
 

@@ -21,6 +21,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
 from tamis.jobs.many.state import FileRecord, State, claim, write_record
 from tamis.jobs.result import error_dict, json_value
+from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
@@ -146,15 +147,19 @@ def _original(file: SourceFile, options: FolderOptions) -> Path | None:
 
 def _done(task: FileTask, report: Progress) -> FileRecord:
     file, options = task.file, task.options
-    source, target = Path(file.source), Path(options.folder, file.target)
+    source, target = place_of(file.source), Path(options.folder, file.target)
     if options.replace:
         return _replaced(task, report)
     identity = Identity.of(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    record = _repacked(task, source, target, report) if file.is_read else _copied(task, source, target)
+    record = _repacked(task, source, target, report) if file.is_read else _copied(task, Path(source), target)
     if record.action == "changed":
         return record
-    return replace(record, identity=identity, **_checksums(target, source if options.checksums else None))
+    return replace(
+        record,
+        identity=identity,
+        **_checksums(target, source if options.checksums and isinstance(source, Path) else None),
+    )
 
 
 def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
@@ -165,7 +170,7 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
     }
 
 
-def _repacked(task: FileTask, source: Path, target: Path, report: Progress) -> FileRecord:
+def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress) -> FileRecord:
     from tamis.jobs.repack.job import run_repack
 
     options = task.options.repack
@@ -179,7 +184,7 @@ def _repacked(task: FileTask, source: Path, target: Path, report: Progress) -> F
     return replace(record, notes=_notes_of(result), unmatched=result.unmatched)
 
 
-def _is_recorded(task: FileTask, source: Path) -> bool:
+def _is_recorded(task: FileTask, source: Path | Address) -> bool:
     """Return whether another run has just made and recorded a file."""
     state = State(task.options.folder)
     state.refresh()

@@ -73,15 +73,17 @@ def repack_to_address(
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise FileError(f"{folder}: cannot be made: {disk_text(error)}: set {STAGING}").at(path=folder) from error
-    staged = folder / (target.name or "target")
+    staged, removed = folder / (target.name or "target"), folder / "removed"
+    remove(removed)
     with ExitStack() as stack:
         if not options.resume:
             stack.callback(remove, folder)
         result = run(staged, replace(options, overwrite=True))
         upload.send(staged, report)
         if options.resume:
-            remove(staged)
+            staged.replace(removed)  # a part of a target would be in the way of the next run
             upload.keep(made)
+            remove(removed)
     return replace(result, target=str(target))
 
 
