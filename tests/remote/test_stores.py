@@ -87,8 +87,20 @@ def test_a_run_that_ends_while_it_cleans_up_is_repeated(
         patched.setattr("tamis.jobs.repack.upload.remove", remove_a_part)
         tamis.repack(SAMPLE, address, recipe, resume=True)
     assert tamis.repack(SAMPLE, address, recipe, resume=True).done_already
-    tamis.repack(SAMPLE, address, {"TS": "zfp(rate=4)"}, resume=True)
     assert not [*tmp_path.rglob("*.zarr"), *tmp_path.rglob("removed")]
+
+
+def test_targets_that_nobody_continued_are_removed(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_STAGING", str(tmp_path))
+    for days, name in ((15, "0123456789abcdef"), (13, "123456789abcdef0"), (15, "of_others")):
+        (tmp_path / name / "a.zarr").mkdir(parents=True)
+        (tmp_path / name / "sent.json").write_text("{}")
+        for path in (tmp_path / name, *(tmp_path / name).iterdir()):
+            os.utime(path, (time.time() - 86400 * days,) * 2)
+    tamis.repack(SAMPLE, "s3://bucket/test_swept/a.nc", {"TS": "zfp(rate=8)"})
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")}
+    records = {f"{name}/sent.json" for name in ("0123456789abcdef", "123456789abcdef0", "of_others")}
+    assert left == records | {"123456789abcdef0/a.zarr", "of_others/a.zarr"}
 
 
 def test_nothing_looks_whole_before_all_is_there(s3: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,11 @@ _ROOT_METADATA = (".zattrs", ".zgroup", ".zmetadata", "zarr.json")
 
 _SENT, _MADE = "sent.json", "made.json"
 
+_REMOVED = "removed"
+
+_MOST_DAYS = 14
+"""Age of targets of interrupted runs that nobody continued: then they are removed."""
+
 
 def repack_to_address(
     source: Path | Address,
@@ -53,6 +58,9 @@ def repack_to_address(
     objects, key = objects_of(target)
     folder = _staging_of(target)
     upload = _Upload(target, objects, key.rstrip("/"), folder / _SENT)
+    removed = folder / _REMOVED
+    remove(removed if options.resume else folder)
+    _sweep(folder)
     made = {"source": [*Identity.of(source)], "recipe": repr(replace(options, threads=1, resume=True))}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
@@ -73,8 +81,7 @@ def repack_to_address(
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise FileError(f"{folder}: cannot be made: {disk_text(error)}: set {STAGING}").at(path=folder) from error
-    staged, removed = folder / (target.name or "target"), folder / "removed"
-    remove(removed)
+    staged = folder / (target.name or "target")
     with ExitStack() as stack:
         if not options.resume:
             stack.callback(remove, folder)
@@ -91,6 +98,20 @@ def _staging_of(target: Address) -> Path:
     """Return the folder for a target, the same in each run."""
     root = os.environ.get(STAGING) or os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}")
     return Path(root, hashlib.sha256(target.url.partition("?")[0].encode()).hexdigest()[:16])
+
+
+def _sweep(own: Path) -> None:
+    """Remove what old interrupted runs for other targets left here; their records, which are small, stay."""
+    oldest = time.time() - _MOST_DAYS * 86400
+    for path in own.parent.glob(f"{'[0-9a-f]' * 16}/*"):
+        with suppress(OSError):
+            if path.parent != own and path.suffix != ".json" and _newest(path.parent) < oldest:
+                remove(path)
+
+
+def _newest(folder: Path) -> float:
+    """Return when something in a folder was changed last, to the depth of the records and targets."""
+    return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
 
 
 class _Upload:
