@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tamis.jobs.result import json_fields
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
     from tamis.jobs.report.pair import Pair
 
 Floats = NDArray[np.float64]
+Starts = NDArray[np.int64]
 
 CIVIDIS = (
     "00224e 002e6a 1a386f 32436d 434e6c 535a6d 61656f 6f7073 7d7c78 8b8778 9a9376 aaa073 bbad6d ccba64 ddc858 efd748"
@@ -30,6 +30,7 @@ RED_BLUE = "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182
 
 _SIDE = 512
 _LEAST_SIDE = 96
+_THIN = 4  # rows or columns that a picture has at least, if the field has them
 _MISSING = 255
 _VALUE_LEVELS, _ERROR_LEVELS = 127, 15
 _BAND_COUNT = 1 << 17
@@ -105,15 +106,17 @@ class Reduced(NamedTuple):
 def reduced(pair: Pair, lead: Sequence[int], side: int = _SIDE) -> Reduced:
     """Read a field in bands of rows, and make it small enough."""
     rows, columns = pair.shape[-2:]
-    steps = -(-rows // side), -(-columns // side)
-    band = max(1, _BAND_COUNT // max(columns, 1) // steps[0]) * steps[0]
+    height, width = _extents((rows, columns), side)
+    starts, across = _starts(rows, height), _starts(columns, width)
+    band = max(1, _BAND_COUNT // max(columns, 1) * height // rows)
     first: tuple[slice, ...] = tuple(slice(at, at + 1) for at in lead)
     parts: list[list[Floats]] = []
     worst, index = 0.0, None
-    for start in range(0, rows, band):
-        region: Region = (*first, slice(start, min(start + band, rows)), slice(0, columns))
-        values = pair.read(region)
-        shape = region[-2].stop - start, columns
+    for number in range(0, height, band):
+        own = starts[number : number + band]
+        start, stop = int(own[0]), int(starts[number + band]) if number + band < height else rows
+        values = pair.read((*first, slice(start, stop), slice(0, columns)))
+        shape = stop - start, columns
         before, after = (part.reshape(shape).astype(np.float64) for part in (values.before, values.after))
         error = after - before
         largest = np.abs(error)
@@ -124,35 +127,43 @@ def reduced(pair: Pair, lead: Sequence[int], side: int = _SIDE) -> Reduced:
         if values.valid is not None:
             absent = ~values.valid.reshape(shape)
             before[absent] = after[absent] = error[absent] = np.nan
-        parts.append(
-            [_small(table, steps, how) for table, how in ((before, _mean), (after, _mean), (error, _farthest))]
-        )
+        parts.append([how(table, own - start, across) for table, how in zip((before, after, error), _HOW, strict=True)])
     tables = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Reduced(tables[0], tables[1], tables[2], index, (rows, columns))
 
 
-def _small(table: Floats, steps: tuple[int, int], how: Callable[[Floats], Floats]) -> Floats:
-    """Return a table with one value for each block of so many rows and columns."""
-    if steps == (1, 1):
-        return table
-    rows, columns = (-(-extent // step) for extent, step in zip(table.shape, steps, strict=True))
-    padded = np.full((rows * steps[0], columns * steps[1]), np.nan)
-    padded[: table.shape[0], : table.shape[1]] = table
-    blocks = padded.reshape(rows, steps[0], columns, steps[1]).transpose(0, 2, 1, 3)
-    return how(blocks.reshape(rows, columns, -1))
+def _extents(shape: tuple[int, int], side: int) -> tuple[int, int]:
+    """Return the size of a picture whose longer side is limited."""
+    share = min(1.0, side / max(shape))
+    height, width = (min(extent, max(round(extent * share), _THIN)) for extent in shape)
+    return height, width
 
 
-def _mean(blocks: Floats) -> Floats:
-    valid = np.isfinite(blocks)
-    count = valid.sum(axis=-1)
-    total = np.where(valid, blocks, 0.0).sum(axis=-1)
+def _starts(extent: int, count: int) -> Starts:
+    """Return where so many parts of an axis begin, as even as whole numbers can be."""
+    return np.arange(count) * extent // count
+
+
+def _mean(table: Floats, rows: Starts, columns: Starts) -> Floats:
+    """Return the means of the valid values in each part of a table."""
+    valid = np.isfinite(table)
+    count = _in_parts(np.add, valid.astype(np.float64), rows, columns)
+    total = _in_parts(np.add, np.where(valid, table, 0.0), rows, columns)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
-def _farthest(blocks: Floats) -> Floats:
-    at = np.abs(np.where(np.isfinite(blocks), blocks, -0.0)).argmax(axis=-1)
-    farthest = np.take_along_axis(blocks, at[..., None], -1)[..., 0]
-    return np.asarray(np.where(np.isfinite(blocks).any(axis=-1), np.where(np.isfinite(farthest), farthest, 0), np.nan))
+def _farthest(table: Floats, rows: Starts, columns: Starts) -> Floats:
+    """Return the valid value with the largest magnitude in each part of a table."""
+    low, high = (_in_parts(extreme, table, rows, columns) for extreme in (np.fmin, np.fmax))
+    return np.asarray(np.where(-low > high, low, high))
+
+
+def _in_parts(function: np.ufunc, table: Floats, rows: Starts, columns: Starts) -> Floats:
+    return np.asarray(function.reduceat(function.reduceat(table, rows, axis=0), columns, axis=1))
+
+
+_HOW = _mean, _mean, _farthest
+"""How source, target and error become smaller."""
 
 
 def field_map(
@@ -167,15 +178,19 @@ def field_map(
     if field_of.worst is not None and reach:
         y, x = ((at + 0.5) / extent for at, extent in zip(field_of.worst, field_of.extents, strict=True))
         worst = x, 1 - y if flip else y
+    drawn, side = tables, max(tables[0].shape)
     while True:
-        before, after = (_levels(table, low, high, _VALUE_LEVELS) for table in tables[:2])
-        errors = _levels(tables[2], -reach, reach, _ERROR_LEVELS)
+        before, after = (_levels(table, low, high, _VALUE_LEVELS) for table in drawn[:2])
+        errors = _levels(drawn[2], -reach, reach, _ERROR_LEVELS)
         pictures = png(np.hstack([before, after]), CIVIDIS, _VALUE_LEVELS), png(errors, RED_BLUE, _ERROR_LEVELS)
-        if sum(map(len, pictures)) <= most_nbytes or max(tables[0].shape) <= _LEAST_SIDE:
+        nbytes = sum(map(len, pictures))
+        if nbytes <= most_nbytes or side <= _LEAST_SIDE:
             break
-        how = _mean, _mean, _farthest
-        tables = [_small(table, (2, 2), one) for table, one in zip(tables, how, strict=True)]
-    height, width = tables[0].shape
+        side = max(_LEAST_SIDE, int(side * math.sqrt(most_nbytes / nbytes) * 0.97))
+        shape = tables[0].shape
+        parts = [_starts(*both) for both in zip(shape, _extents((shape[0], shape[1]), side), strict=True)]
+        drawn = [how(table, *parts) for table, how in zip(tables, _HOW, strict=True)]
+    height, width = drawn[0].shape
     directions = f"{axes[0]} goes {'up' if flip else 'down'}, {axes[1]} to the right"
     return FieldMap(title, width, height, *pictures, low, high, reach, worst, box, directions)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tamis.jobs.verify.result import Compared
     from tamis.stores.protocols import Store, StoredArray
 
-_MAP_NBYTES = 48_000
+_MAP_NBYTES = 36_000
 """Bytes of the pictures of one field."""
 
 _LEAST_SIDE = 4
