@@ -1,9 +1,8 @@
 // Floats as integers in equal steps, CF's packing, with the error of each value in one pass: what readers unpack, in
 // the type of the source and in doubles, is compared with what was there.
 //
-// Values are taken some at a time, few enough for the processor's nearest cache, by loops that compilers turn into
-// vectors. Where a value is at a limit, is a tie that division put on the wrong side, or cannot keep the bound, they
-// are then looked at one by one.
+// Values are taken some at a time, few enough for the processor's nearest cache, without branches. Where a value is at
+// a limit, is a tie that division put on the wrong side, or cannot keep the bound, they are then looked at one by one.
 #pragma once
 
 #include <algorithm>
@@ -73,51 +72,61 @@ bool is_code_of(const Packing<Scalar>& packing, Scalar value, std::int32_t code)
            !(packing.zeros && value != 0 && static_cast<double>(code) == packing.origin);
 }
 
-// Codes of a block, by loops without branches; whether all values have one. Without `Missing`, no value may be missing;
-// with it, those are NaN or the first mark.
+// Codes of a block without branches; whether all values have one. Without `Missing`, no value may be missing; with it,
+// those are NaN or the first mark. In the compilers' own vectors of two: one source for SSE2, NEON and others.
 template <bool Missing, class Scalar, class Code>
 [[gnu::noinline]] bool pack_block(const Packing<Scalar>& packing, std::span<const Scalar> in, Code* out,
                                   Packed& packed) {
-    std::array<std::int32_t, block_size> codes;
-    const auto step = static_cast<double>(packing.step);
-    const auto low = static_cast<double>(packing.low), high = static_cast<double>(packing.high);
-    for (std::size_t i = 0; i < in.size(); ++i) {
-        double code = nearest(static_cast<double>(in[i]) / step) + packing.origin;
+    using Values [[gnu::vector_size(2 * sizeof(Scalar))]] = Scalar;
+    using Doubles [[gnu::vector_size(16)]] = double;
+    using Masks [[gnu::vector_size(16)]] = std::int64_t;
+    const bool has_mark = !packing.missing.empty();
+    const Doubles mark = Doubles{} + (has_mark ? static_cast<double>(packing.missing[0].mark) : NAN);
+    const Doubles mark_code = Doubles{} + (has_mark ? packing.missing[0].code : 0),
+                  nan_code = Doubles{} + packing.nan_code;
+    const Masks takes_nan = Masks{} - (packing.nan_code <= packing.high);
+    const Doubles step = Doubles{} + static_cast<double>(packing.step),
+                  offset = Doubles{} + static_cast<double>(packing.offset);
+    const Doubles low = Doubles{} + packing.low, high = Doubles{} + packing.high, origin = Doubles{} + packing.origin;
+    constexpr double shift = 6755399441055744.0;  // as in nearest
+    const Masks no_sign = Masks{} + std::numeric_limits<std::int64_t>::max();
+    Doubles largest{};
+    Masks plain = ~Masks{}, missing{};
+    const auto take = [&](std::size_t i, std::size_t j) {
+        const Values values{in[i], in[j]};
+        const Doubles exact = __builtin_convertvector(values, Doubles);
+        Doubles code = ((exact / step + shift) - shift) + origin;
         code = code > low ? code : low;  // NaN, too
         code = code < high ? code : high;
-        codes[i] = static_cast<std::int32_t>(code);
-    }
-    const bool takes_nan = packing.nan_code <= packing.high;
-    const Scalar mark = packing.missing.empty() ? std::numeric_limits<Scalar>::quiet_NaN() : packing.missing[0].mark;
-    const std::int32_t mark_code = packing.missing.empty() ? 0 : packing.missing[0].code;
-    std::array<double, 8> largest{};
-    std::array<std::int32_t, 8> plain, missing{};
-    plain.fill(1);
-    const auto check = [&](std::size_t lane, std::size_t i) {
-        double larger = error_of_code(packing, in[i], codes[i]);
+        // What readers unpack in the type of the source, and in doubles.
+        const Values own = __builtin_convertvector(code, Values) * packing.step + packing.offset;
+        const Doubles wide_error =
+            reinterpret_cast<Doubles>(reinterpret_cast<Masks>(exact - (code * step + offset)) & no_sign);
+        const Doubles own_error =
+            reinterpret_cast<Doubles>(reinterpret_cast<Masks>(exact - __builtin_convertvector(own, Doubles)) & no_sign);
+        Doubles error = own_error > wide_error ? own_error : wide_error;
         if constexpr (Missing) {
-            const bool is_missing = (takes_nan & (in[i] != in[i])) | (in[i] == mark);
-            larger = is_missing ? 0.0 : larger;
-            missing[lane] += is_missing;
+            const Masks is_nan = exact != exact, is_mark = exact == mark, is_missing = (is_nan & takes_nan) | is_mark;
+            error = reinterpret_cast<Doubles>(reinterpret_cast<Masks>(error) & ~is_missing);
+            code = is_mark ? mark_code : code;
+            code = is_nan ? nan_code : code;
+            missing -= is_missing;
         }
-        plain[lane] &= larger <= packing.bound;  // NaN is not
-        largest[lane] = larger > largest[lane] ? larger : largest[lane];
+        plain &= error <= packing.bound;  // NaN is not
+        largest = error > largest ? error : largest;
+        out[i] = static_cast<Code>(static_cast<std::int32_t>(code[0]));
+        out[j] = static_cast<Code>(static_cast<std::int32_t>(code[1]));
     };
     std::size_t at = 0;
-    for (; at + 8 <= in.size(); at += 8)
-        for (std::size_t lane = 0; lane < 8; ++lane) check(lane, at + lane);
-    for (; at < in.size(); ++at) check(0, at);
-    if (std::find(plain.begin(), plain.end(), 0) != plain.end()) return false;
-    packed.error = std::max(packed.error, *std::max_element(largest.begin(), largest.end()));
-    for (const std::int32_t count : missing) packed.missing += static_cast<std::size_t>(count);
-    for (std::size_t i = 0; i < in.size(); ++i) {
-        if constexpr (Missing) {
-            const std::int32_t code = in[i] == mark ? mark_code : codes[i];
-            out[i] = static_cast<Code>(in[i] != in[i] ? packing.nan_code : code);
-        } else {
-            out[i] = static_cast<Code>(codes[i]);
-        }
+    for (; at + 2 <= in.size(); at += 2) take(at, at + 1);
+    if (at < in.size()) {
+        const std::int64_t counted = missing[1];
+        take(at, at);
+        missing[1] = counted;
     }
+    if ((plain[0] & plain[1]) == 0) return false;
+    packed.error = std::max({packed.error, largest[0], largest[1]});
+    packed.missing += static_cast<std::size_t>(missing[0] + missing[1]);
     return true;
 }
 
