@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
-from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, _plugin_client, from_values
+from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, plugin_client
 from tamis.pipeline import Pipeline
 
 FLOATS = ChunkType(np.dtype("f4"), (20, 30))
@@ -45,7 +45,7 @@ def stored(foreign_file: Path) -> list[Stored]:
 
 
 def worker_pid() -> int:
-    (worker,) = _plugin_client._WORKERS._idle[-1:]
+    (worker,) = plugin_client._WORKERS._idle[-1:]
     assert worker._process is not None
     return worker._process.pid
 
@@ -104,7 +104,7 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
 def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeypatch: pytest.MonkeyPatch) -> None:
     one, words, chunk, data, plain = stored[0]
     assert one.decode(data, chunk, words) == plain
-    monkeypatch.setattr(_plugin_client, "_SECONDS", 0.2)
+    monkeypatch.setattr(plugin_client, "_SECONDS", 0.2)
     before = worker_pid()
     os.kill(before, signal.SIGSTOP)
     with pytest.raises(StreamError, match=r"did not answer within 0 s"):
@@ -207,7 +207,7 @@ def test_foreign_threads_are_answered_by_several_processes() -> None:
         encoded = list(pool.map(lambda _: one.encode(values, chunk, one.stored(chunk)), range(8)))
     assert len(set(encoded)) == 1
     most = os.cpu_count() or 1
-    assert min(2, most) <= len(_plugin_client._WORKERS._idle) <= most
+    assert min(2, most) <= len(plugin_client._WORKERS._idle) <= most
 
 
 @pytest.mark.parametrize("bound", [-1.0, float("nan"), float("inf"), "foo", True, None, np.float32("nan")])
@@ -302,8 +302,8 @@ def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
     foreign_file: Path, tmp_path: Path
 ) -> None:
     before = (
-        "from tamis.filters import _plugin_client\n"
-        f"_plugin_client.hdf5plugin_folder = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
+        "from tamis.filters import plugin_client\n"
+        f"plugin_client.hdf5plugin_folder = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
     )
     code = DECODE.format(path=str(foreign_file), before=before)
     assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")

@@ -1,6 +1,6 @@
 """A process that runs HDF5 filters of other packages on chunks, which may end it: ``python _plugin_worker.py``.
 
-`tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis for chunks. It calls the
+`tamis.filters.plugin_client` runs this file as a script, which imports nothing of tamis for chunks. It calls the
 plugins directly, so they get the parameters exactly as in a file.
 
 ::

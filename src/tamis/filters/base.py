@@ -257,8 +257,8 @@ class Filter(Parameterized, ABC):
         Whether it encodes values, not bytes, and must therefore be the first filter.
     decode_only
         Whether tamis can only read it.
-    may_crash
-        Whether its library may end the process, so that a separate process also runs it for HDF5.
+    is_foreign
+        Whether hdf5plugin runs it, in a separate process, because its library may end the process.
     bounds_errors
         Whether it encodes values with an absolute error that its parameters can bound.
     stable
@@ -279,7 +279,7 @@ class Filter(Parameterized, ABC):
     group_safe: ClassVar[bool] = False
     needs_values: ClassVar[bool] = False
     decode_only: ClassVar[bool] = False
-    may_crash: ClassVar[bool] = False
+    is_foreign: ClassVar[bool] = False
     bounds_errors: ClassVar[bool] = False
     stable: ClassVar[bool] = True
     zarr_only: ClassVar[bool] = False

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
-from tamis.filters import _plugin_client
+from tamis.filters import plugin_client
 from tamis.filters.base import ChunkType, Data, Filter, choice, positive, real
 
 _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
@@ -27,7 +27,7 @@ class Foreign(Filter):
     __slots__ = ()
 
     needs_values: ClassVar[bool] = True
-    may_crash: ClassVar[bool] = True
+    is_foreign: ClassVar[bool] = True
     bounds_errors: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
     install: ClassVar[str] = "pip install 'tamis[hdf5plugin]'"
@@ -50,7 +50,7 @@ class Foreign(Filter):
         if len(data) != chunk.nbytes:
             raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
         self._check_values(np.frombuffer(data, chunk.dtype))
-        return _plugin_client.encode(self.plugin, stored, data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
+        return plugin_client.encode(self.plugin, stored, data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if the filter cannot encode such chunks."""
@@ -68,7 +68,7 @@ class Foreign(Filter):
     def _decoded(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> bytes:
         if absent := self.missing():
             raise MissingFilterError(absent)
-        return _plugin_client.decode(self.plugin, stored, data, chunk.nbytes)
+        return plugin_client.decode(self.plugin, stored, data, chunk.nbytes)
 
 
 def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:

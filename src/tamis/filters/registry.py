@@ -98,7 +98,7 @@ def _kind(code: int) -> type[Filter] | None:
 def is_safe(code: int) -> bool:
     """Return whether tamis, or an installed package, has a class for a filter that does not end the process."""
     kind = _kind(code)
-    return kind is not None and not kind.may_crash
+    return kind is not None and not kind.is_foreign
 
 
 @explained(request=_REQUEST)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tamis.errors import FileError, ParameterError
-from tamis.filters._plugin_client import plugin_path
+from tamis.filters.plugin_client import plugin_path
 from tamis.safety.disk import sync_file
 from tamis.safety.library_errors import disk_text
 from tamis.zfp.configuration import config

@@ -14,7 +14,7 @@ from tamis.accuracy.fields import FieldMeasures
 from tamis.accuracy.measured import Measured, reached
 from tamis.arrays.grid import ChunkNotes, Grid, grid_of
 from tamis.filters import ChunkType, Sz3
-from tamis.filters._plugin_client import hdf5plugin_version
+from tamis.filters.plugin_client import hdf5plugin_version
 from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline

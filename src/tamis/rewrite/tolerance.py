@@ -260,7 +260,7 @@ def within_bound(plan: Rewrite, bound: float) -> Rewrite:
 def _tightened(pipeline: Pipeline, bound: float) -> Pipeline:
     """Return a pipeline whose filter of hdf5plugin, if it bounds errors, has a lower error; zfp keeps its accuracy."""
     first = pipeline.bounded
-    if first is None or not first.may_crash or not first.error_bound or bound == 0:
+    if first is None or not first.is_foreign or not first.error_bound or bound == 0:
         return pipeline
     lower = first.with_error(bound * _LOWER)  # most values are then rounded within the bound
     return Pipeline(replace(stage, filter=lower) if stage.filter is first else stage for stage in pipeline.stages)

@@ -231,7 +231,7 @@ def _counts(extent: int, most: int) -> range:
 def suitable_chunks(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the chunk shape of an array, or if it has none or the filters cannot encode it, one that suits them."""
     first, own = pipeline.bounded, array.chunk_shape
-    if first is None or not first.may_crash:
+    if first is None or not first.is_foreign:
         return own or default_chunks(array.shape or (), dtype.itemsize, zfp=first is not None)
     if own is not None:
         with suppress(ParameterError):
@@ -251,7 +251,7 @@ def growing_chunks(
         whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
         for extent, end in zip(shape, most, strict=False)
     ]
-    if pipeline.bounded is not None and pipeline.bounded.may_crash:
+    if pipeline.bounded is not None and pipeline.bounded.is_foreign:
         return large_chunks(tuple(ends), itemsize)
     growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
     if growing is not None:

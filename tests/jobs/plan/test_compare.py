@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import tamis
 from tamis.cli.main import main
 from tamis.errors import MissingFilterError, ParameterError
-from tamis.filters import _plugin_client
+from tamis.filters import plugin_client
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.result import Compared
 
@@ -121,9 +121,9 @@ def test_worker_encodes_what_hdf5plugin_reads_and_gives_up_on_too_many_bytes() -
     sz3 = tamis.Sz3("absolute", 0.01)
     data = sz3.encode(field().tobytes(), chunk, sz3.stored(chunk))
     # SZ3 writes bytes of memory that it never set, so two runs differ in some bytes, and by them in length.
-    again = _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), 2 * len(data))
+    again = plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), 2 * len(data))
     for encoded in data, again:
         after = np.frombuffer(sz3.decode(encoded, chunk, sz3.stored(chunk)), "f4")
         assert np.abs(after - field().reshape(-1)).max() <= 0.01 * 1.001
     with pytest.raises(tamis.DataError, match=r"libh5sz3\.so refused the values of a chunk"):
-        _plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), len(data) // 2)
+        plugin_client.encode(sz3.plugin, sz3.stored(chunk), field().tobytes(), len(data) // 2)

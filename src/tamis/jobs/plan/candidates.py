@@ -173,7 +173,7 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
 
 def _is_foreign(filters: Pipeline) -> bool:
     """Return whether hdf5plugin runs a filter, in a separate process."""
-    return filters.bounded is not None and filters.bounded.may_crash
+    return filters.bounded is not None and filters.bounded.is_foreign
 
 
 _CHAINS = tuple(

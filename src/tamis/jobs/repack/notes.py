@@ -16,7 +16,7 @@ from tamis import _native
 from tamis.accuracy.requirement import Requirement, text_of
 from tamis.arrays.gather import whole
 from tamis.filters import Stage
-from tamis.filters._plugin_client import hdf5plugin_version
+from tamis.filters.plugin_client import hdf5plugin_version
 from tamis.formatting import percent_text, plural, printable, shape_text, size_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
@@ -286,7 +286,7 @@ def history_line(
 
 def _other_versions(plans: Iterable[Rewrite]) -> str:
     """Return the version of hdf5plugin if it encodes; chunks of sz3 are read only by versions with the same SZ3."""
-    if not any(item.may_crash for plan in plans for item in plan.pipeline.filters[:1]):
+    if not any(item.is_foreign for plan in plans for item in plan.pipeline.filters[:1]):
         return ""
     return f" with hdf5plugin {hdf5plugin_version()}"
 

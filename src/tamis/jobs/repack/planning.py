@@ -19,7 +19,7 @@ from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import chunks_for_objects, default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
-from tamis.filters._plugin_client import hdf5plugin_version
+from tamis.filters.plugin_client import hdf5plugin_version
 from tamis.formatting import shape_text, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned

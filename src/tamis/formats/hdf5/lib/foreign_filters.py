@@ -21,8 +21,8 @@ import h5py
 from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 
 from tamis.errors import StreamError
-from tamis.filters._plugin_client import Plugin, hdf5plugin_folder
 from tamis.filters._plugin_worker import CLASS_VERSION, DECODE, LIBC, Callback, FilterClass
+from tamis.filters.plugin_client import Plugin, hdf5plugin_folder
 from tamis.filters.registry import is_safe
 from tamis.formats.hdf5.lib import calls
 from tamis.safety.library_errors import INTERRUPTED
