@@ -50,9 +50,14 @@ def dataset(blocks: tuple[int, ...] = (10, 40, 60)) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("blocks", [(10, 40, 60), (60, 7, 9), (1, 50, 70)])
-@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+@pytest.mark.parametrize(("name", "options"), [("a.nc", {}), ("a.zarr", {}), ("a.zarr", {"shards": 6})])
 def test_chunks_of_workers_are_those_of_one_process(
-    client: Any, blocks: tuple[int, ...], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any,
+    blocks: tuple[int, ...],
+    name: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dask_workers, "_SLAB_NBYTES", 100_000)
     (tmp_path / "own").mkdir()
@@ -60,12 +65,13 @@ def test_chunks_of_workers_are_those_of_one_process(
     counts: list[tuple[str, int, int]] = []
     method = "to_zarr" if name.endswith("zarr") else "to_netcdf"
     save, save_here = (getattr(dataset(blocks).tamis, method) for _ in range(2))
-    result = save(tmp_path / name, RECIPES, chunks=chunks, progress=lambda *step: counts.append(step))
+    result = save(tmp_path / name, RECIPES, chunks=chunks, progress=lambda *step: counts.append(step), **options)
     with dask.config.set(scheduler="threads"):
-        expected = save_here(tmp_path / "own" / name, RECIPES, chunks=chunks)
+        expected = save_here(tmp_path / "own" / name, RECIPES, chunks=chunks, **options)
     assert contents(tmp_path / name) == contents(tmp_path / "own" / name)
     assert [entry.largest_error for entry in result.datasets] == [entry.largest_error for entry in expected.datasets]
     assert any(step.startswith("writing /A") and done == total for step, done, total in counts)
+    assert sorted(os.listdir(tmp_path)) == [name, "own"]
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -90,6 +96,30 @@ def test_values_do_not_come_to_this_process(client: Any, tmp_path: Path, monkeyp
     with h5py.File(tmp_path / "a.nc") as file:
         stored = sum(file[name].id.get_storage_size() for name in "ABC")
     assert stored <= sum(received) <= stored + 1000  # with the coordinate
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_chunks_of_a_folder_come_only_from_workers_that_do_not_see_it(
+    is_shared: bool, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: set[str] = set()
+    result = dask_workers._result
+
+    def noted(*arguments: Any) -> Any:
+        chunks, error = result(*arguments)
+        received.add(type(chunks).__name__)
+        return chunks, error
+
+    monkeypatch.setattr(dask_workers, "_result", noted)
+    if not is_shared:
+        slabs, absent = dask_workers._slabs, tmp_path / "seen by one machine"
+        monkeypatch.setattr(
+            dask_workers, "_slabs", lambda *given: (slab._replace(folder=absent) for slab in slabs(*given))
+        )
+    dataset()[["A"]].tamis.to_zarr(tmp_path / "a.zarr", {"A": RECIPES["A"]}, chunks={"A": (4, 16, 32)})
+    assert received == {"Segment" if is_shared else "list"}
+    with xr.open_dataset(tmp_path / "a.zarr", engine="tamis") as ds:
+        assert float(ds["A"].max()) > 299
 
 
 def refuse(*_: Any) -> None:

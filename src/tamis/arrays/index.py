@@ -75,6 +75,10 @@ class Parts(Sequence[Region]):
             return _origins_of_all(self.grid)
         return _origins(self.grid, as_array(self.numbers))
 
+    def by_number(self) -> Parts:
+        """Return the same chunks in the order of their numbers."""
+        return Parts(self.grid, np.sort(as_array(self.numbers)))
+
     def boxes(self) -> Iterator[Parts]:
         """Yield runs of parts that fill a box of the array without gaps, so that each run can be read at once."""
         counts, numbers = self.grid.counts, as_array(self.numbers)

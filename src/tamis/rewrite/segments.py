@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from tamis.arrays.index import Parts, as_array
 from tamis.arrays.source import Placed, checksum_of, close_handle, opened, read_at
 from tamis.errors import FileError, TamisError
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.safety.disk import write_at
+from tamis.safety.disk import sync_tree, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import journal_of, remove
 
@@ -51,8 +52,8 @@ def file_in_segment(files: ChunkFiles | None, grid: Grid, number: int) -> str:
 class SegmentWriter:
     """Stores the chunks of a segment, those of a file of the target one after the other. Use it in a ``with``."""
 
-    def __init__(self, path: Path, files: ChunkFiles | None, grid: Grid, usual: int | None) -> None:
-        self.path, self.usual = path, usual
+    def __init__(self, path: Path, files: ChunkFiles | None, grid: Grid, usual: int | None, host: str) -> None:
+        self.path, self.usual, self._host = path, usual, host
         self._files, self._grid = files, grid
         self._file: _File | None = None
         self._flags: _File | None = None
@@ -110,6 +111,8 @@ class SegmentWriter:
                     stack.enter_context(file)
             if kind is None:
                 self._end_file()
+        if kind is None and self._files is not None and self._host != socket.gethostname():
+            sync_tree(self.path)  # the process that writes the target cannot: the bytes may be in this machine's memory
 
 
 class _File:

@@ -1,15 +1,19 @@
 """Dask arrays encoded and proven where Dask's workers compute them; only encoded chunks come to this process.
 
 The chunks are those of one process, in its order. Few of them are under way at a time, and they stay with the workers
-until this process writes them.
+until this process writes them. If workers see the folder of a Zarr target, they store its files in segments there
+(`tamis.rewrite.segments`), and this process moves them to their places.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import socket
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -17,11 +21,14 @@ from numpy.typing import NDArray
 
 from tamis.arrays.gather import intersection, slabs, within
 from tamis.arrays.grid import Region, origin_of
+from tamis.arrays.index import as_array
 from tamis.arrays.reader import put
 from tamis.errors import DataError, TamisError
 from tamis.rewrite.packed_array import PackedArray
+from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order
 from tamis.rewrite.write import encode_parts
 from tamis.safety.library_errors import error_text
+from tamis.safety.transaction import segments_of
 from tamis.xarray.dataset_store import VariableArray
 
 if TYPE_CHECKING:
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
     from tamis.rewrite.new_chunk import NewChunk
     from tamis.rewrite.resumed_chunks import ResumedChunks
     from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.transfer import ChunkFiles
+    from tamis.rewrite.write import EncodeElsewhere
     from tamis.stores.protocols import StoredArray
 
 _SLAB_NBYTES = 32 << 20
@@ -40,14 +49,18 @@ _AHEAD = 2
 _Number = tuple[int, ...]
 
 
-def encode_in_workers(
-    plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
-) -> Generator[NewChunk, None, None] | None:
-    """Yield the chunks of a dask array if its scheduler is distributed; see `tamis.rewrite.write.EncodeElsewhere`."""
-    array = cast("VariableArray", source.source if isinstance(source, PackedArray) else source)
-    data = array.variable._data
-    client = _client_of(data) if hasattr(data, "dask") else None
-    return None if client is None else _encoded(client, plan, source, array, parts)
+def encode_in_workers(target: Path, files: ChunkFiles | None) -> EncodeElsewhere:
+    """Return a function that encodes dask arrays for a temporary target if their scheduler is distributed."""
+
+    def encode(
+        plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
+    ) -> Generator[NewChunk, None, None] | None:
+        array = cast("VariableArray", source.source if isinstance(source, PackedArray) else source)
+        data = array.variable._data
+        client = _client_of(data) if hasattr(data, "dask") else None
+        return None if client is None else _encoded(client, plan, source, array, parts, target, files)
+
+    return encode
 
 
 def _client_of(data: Any) -> Any:
@@ -60,11 +73,17 @@ def _client_of(data: Any) -> Any:
 
 
 def _encoded(
-    client: Any, plan: Rewrite, source: StoredArray, array: VariableArray, parts: Parts
+    client: Any,
+    plan: Rewrite,
+    source: StoredArray,
+    array: VariableArray,
+    parts: Parts,
+    target: Path,
+    files: ChunkFiles | None,
 ) -> Generator[NewChunk, None, None]:
-    blocks, sent = _Blocks(client, array.variable._data), array.without_values()
-    found = slabs(array.open_reader(), parts, plan.dtype.itemsize, _SLAB_NBYTES) if len(parts) else iter(())
-    tasks = (_Slab(plan, sent, slab) for slab in found)
+    blocks = _Blocks(client, array.variable._data)
+    segments = SegmentReader(plan.path, parts.grid, target, files, None)
+    tasks = _slabs(plan, array, parts, segments_of(target), files, segments)
     waiting: deque[tuple[_Slab, Any]] = deque()
     try:
         while True:
@@ -80,16 +99,39 @@ def _encoded(
             del future  # so that the worker forgets the bytes
             if isinstance(source, PackedArray):
                 source.note(packing_error)
-            yield from chunks
+            yield from segments.chunks(chunks) if isinstance(chunks, Segment) else chunks
     finally:
         if waiting:
             client.cancel([future for _, future in waiting])
 
 
-def _result(task: _Slab, future: Any) -> tuple[list[NewChunk], float]:
+def _slabs(
+    plan: Rewrite,
+    array: VariableArray,
+    parts: Parts,
+    folder: Path,
+    files: ChunkFiles | None,
+    segments: SegmentReader,
+) -> Iterator[_Slab]:
+    """Yield the tasks of an array."""
+    found = slabs(array.open_reader(), parts, plan.dtype.itemsize, _SLAB_NBYTES) if len(parts) else iter(())
+    if files is not None:
+        folder.mkdir(exist_ok=True)
+        if files.has_shards:
+            found = by_file(found, files, parts.grid, max(1, _SLAB_NBYTES // plan.chunk.nbytes))
+    sent, host = array.without_values(), socket.gethostname()
+    for slab in found:
+        yield _Slab(plan, sent, slab, folder, files, segments.usual, host)
+
+
+_Encoded = tuple["list[NewChunk] | Segment", float]
+"""Chunks, with their bytes or in a segment, and the largest error of packing."""
+
+
+def _result(task: _Slab, future: Any) -> _Encoded:
     """Return what a worker encoded; errors name the variable and the place."""
     try:
-        result: tuple[list[NewChunk], float] | TamisError = future.result()
+        result: _Encoded | TamisError = future.result()
     except Exception as error:  # of any task of the user's graph, or because workers ended
         plan, origin = task.plan, origin_of(task.parts[0])
         raise DataError(
@@ -107,17 +149,30 @@ class _Slab(NamedTuple):
     plan: Rewrite
     array: VariableArray  # Without values
     parts: Parts
+    folder: Path  # Of segments
+    files: ChunkFiles | None
+    usual: int | None  # Mask of the first chunk of the array; None if it is not known yet
+    host: str  # Of the process that writes the target
 
-    def encode(self, places: list[Region], blocks: list[NDArray[Any]]) -> tuple[list[NewChunk], float] | TamisError:
-        """Return the encoded chunks, and the largest error of packing; `blocks` are parts of the array."""
+    def encode(self, places: list[Region], blocks: list[NDArray[Any]]) -> _Encoded | TamisError:
+        """Encode the chunks; `blocks` are parts of the array."""
         values = _BlockReader(self.array, [*zip(places, map(np.asarray, blocks), strict=True)])
         source = self.plan.packed(cast("StoredArray", self.array.read_by(values)))
         try:
-            with closing(encode_parts(self.plan, source, self.parts, 1)) as encoded:
-                chunks = [*encoded]
+            with closing(encode_parts(self.plan, source, self.parts.by_number(), 1)) as encoded:
+                chunks = self._stored(in_order(encoded, as_array(self.parts.numbers)))
         except TamisError as error:
             return error
         return chunks, source.largest_error if isinstance(source, PackedArray) else 0.0
+
+    def _stored(self, chunks: Iterator[NewChunk]) -> list[NewChunk] | Segment:
+        """Store the chunks in a segment, if the target can take its files and is on a shared file system."""
+        if self.files is None or not self.folder.is_dir():
+            return [*chunks]
+        path = self.folder / os.urandom(8).hex()
+        with SegmentWriter(path, self.files, self.parts.grid, self.usual, self.host) as segment:
+            stored = [segment.put(chunk) for chunk in chunks]
+        return Segment(path, stored, segment.usual)
 
 
 class _BlockReader:

@@ -37,7 +37,7 @@ from tamis.safety.library_errors import reading
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack.spread import Pool
-    from tamis.rewrite.transfer import TargetForm
+    from tamis.rewrite.transfer import ChunkFiles, TargetForm
     from tamis.rewrite.write import EncodeElsewhere
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store
@@ -399,7 +399,7 @@ def save_store(
     options: RepackOptions,
     report: Progress,
     check: Callable[[], None] = lambda: None,
-    elsewhere: EncodeElsewhere = lambda *_: None,
+    elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
 ) -> RepackResult:
     """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
@@ -412,7 +412,8 @@ def save_store(
             refuse_missing(planning, report, threads)
         form.check_copy(store)
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
-        written, unread, notes = write_target(store, planning, transaction, Unresumed(), report, options, elsewhere)
+        encode = elsewhere(transaction.path, form.files)
+        written, unread, notes = write_target(store, planning, transaction, Unresumed(), report, options, encode)
         transaction.begin_sync()
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)

@@ -15,8 +15,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
-
 from tamis.arrays.gather import slabs
 from tamis.arrays.index import Parts, as_array
 from tamis.errors import FileError
@@ -37,7 +35,7 @@ from tamis.rewrite.segments import (
     remove_segment,
 )
 from tamis.rewrite.write import encode_parts
-from tamis.safety.disk import Identity, sync_tree
+from tamis.safety.disk import Identity
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, segments_in
 from tamis.safety.library_errors import reading
 from tamis.safety.transaction import journal_of, segments_of
@@ -125,8 +123,8 @@ class _Slab(NamedTuple):
         stored = []
         try:
             with (
-                closing(encode_parts(self.plan, source, self.by_number(), self.threads)) as encoded,
-                SegmentWriter(path, self.files, self.parts.grid, self.usual) as segment,
+                closing(encode_parts(self.plan, source, self.parts.by_number(), self.threads)) as encoded,
+                SegmentWriter(path, self.files, self.parts.grid, self.usual, self.host) as segment,
             ):
                 for done, chunk in enumerate(in_order(encoded, as_array(self.parts.numbers)), 1):
                     without, flags = segment.put(chunk)
@@ -138,13 +136,7 @@ class _Slab(NamedTuple):
             journal.flush()
         finally:
             journal.close()
-        if self.files is not None and self.host != socket.gethostname():
-            sync_tree(path)  # the process that writes the target cannot: the bytes may be in this machine's memory
         return Segment(path, stored, segment.usual, source.largest_error if isinstance(source, PackedArray) else 0.0)
-
-    def by_number(self) -> Parts:
-        """Return the chunks by their numbers."""
-        return Parts(self.parts.grid, np.sort(as_array(self.parts.numbers)))
 
 
 class Spread:
@@ -266,14 +258,14 @@ class Spread:
             return file_in_segment(self._files, grid, number) if path == slab.plan.path else FLAGS
 
         with closing(segment):
-            for chunk in resumed.reusable(segment, slab.by_number(), slab.plan.flags, file_of):
+            for chunk in resumed.reusable(segment, slab.parts.by_number(), slab.plan.flags, file_of):
                 if chunk.number != next(expected):
                     break
                 count += 1
                 yield chunk
         rest = numbers[count:]
         if len(rest):
-            sorted_rest = Parts(slab.parts.grid, np.sort(rest))
-            with closing(encode_parts(slab.plan, source, sorted_rest, self._threads)) as encoded:
+            missing = Parts(slab.parts.grid, rest).by_number()
+            with closing(encode_parts(slab.plan, source, missing, self._threads)) as encoded:
                 yield from in_order(encoded, rest)
         remove_segment(segment.path)
