@@ -1,4 +1,4 @@
-"""What docs/cluster.md shows, run as far as one machine can: the array's script, GNU parallel, Dask."""
+"""What docs/cluster.md shows, as far as one machine can: scripts of arrays, GNU parallel, Dask, also by Slurm and MPI."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def needs(program: str) -> None:
 def test_script_of_an_array_makes_all_parts(folder: Path) -> None:
     for number in range(1, 9):
         variables = {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_COUNT": "8", "SLURM_CPUS_PER_TASK": "1"}
-        run(block("#SBATCH"), folder, DATA="data", SMALL="small/", **variables)
+        run(block("#SBATCH --array"), folder, DATA="data", SMALL="small/", **variables)
     assert_made(folder)
 
 
@@ -103,3 +103,35 @@ def test_scheduler_of_a_file_is_found(folder: Path) -> None:
         folder,
     )
     assert_made(folder)
+
+
+@pytest.mark.check
+def test_slurm_runs_the_array(folder: Path) -> None:
+    needs_slurm()
+    (folder / "array.sh").write_text(block("#SBATCH --array"))
+    run("sbatch --wait array.sh", folder, DATA="data", SMALL="small/")
+    assert_made(folder)
+
+
+@pytest.mark.check
+def test_dask_jobqueue_starts_workers_as_jobs_of_slurm(folder: Path) -> None:
+    needs_slurm()
+    pytest.importorskip("dask_jobqueue")
+    (folder / "make.py").write_text(block("SLURMCluster"))
+    run(f"{sys.executable} make.py", folder)
+    assert_made(folder)
+
+
+@pytest.mark.check
+def test_dask_mpi_starts_scheduler_and_workers(folder: Path) -> None:
+    pytest.importorskip("dask_mpi")
+    if shutil.which("mpirun") is None:
+        pytest.skip("no mpirun here for dask-mpi")
+    script = block("dask-mpi").replace("mpirun", "mpirun --oversubscribe -n 4")
+    run(script, folder, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    assert_made(folder)
+
+
+def needs_slurm() -> None:
+    if shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
+        pytest.skip("no sinfo here, or no Slurm that answers it")

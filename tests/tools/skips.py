@@ -53,8 +53,14 @@ ALLOWED = (
     Allowed(r"the build was told to leave out the kernel (?P<name>\S+)", lambda m: processor.left_out(m["name"]), 3),
     Allowed(r"could not import '(?P<name>[\w.]+)'.*", is_not_installed, 40),
     Allowed(r"no (?P<name>[\w-]+) here", is_absent, 200),
-    # Open MPI is too large for CI.
-    Allowed(r"no (?P<name>h5pcc|mpirun) here .*", lambda m: shutil.which(m["name"]) is None, 1),
+    # Open MPI and Slurm are too large for CI.
+    Allowed(r"no (?P<name>h5pcc|mpirun) here .*", lambda m: shutil.which(m["name"]) is None, 2),
+    Allowed(r"no sinfo here, or no Slurm that answers it", always, 2),
+    Allowed(
+        r"could not import '(?P<name>dask_jobqueue|dask_mpi)'.*",
+        lambda m: importlib.util.find_spec(m["name"]) is None,
+        2,
+    ),
     Allowed(r".*shared.*", lambda m: not DATA.is_dir(), 400),
     Allowed(r"(?:no (?:h5repack or H5Z-ZFP|cmake, make or h5fc) here|.* is not installed.*)", lambda m: not IN_CI, 40),
     Allowed(r"netcdf-c before 4\.9\.3|this (?:wheel|netcdf-c) .*|the plugin has no codec .*", lambda m: not IN_CI, 40),
