@@ -104,6 +104,12 @@ def test_maps_are_those_of_the_field_with_coastlines(result: tamis.Report) -> No
     assert len(pixels) == first.height * (2 * first.width + 1)
 
 
+def test_steps_that_a_variable_has_not_are_told(small: Path) -> None:
+    dataset = tamis.report(SAMPLE, small, time=(-1, 30))["TS"]
+    assert [drawn.title for drawn in dataset.maps] == ["time 29"]
+    assert dataset.notes == ("It has 30 steps, and no map of 30.",)
+
+
 def test_budget_takes_maps_away_and_says_so(small: Path) -> None:
     result = tamis.report(SAMPLE, small, budget=100_000)
     assert "Its maps are left out" in result.html
@@ -229,12 +235,21 @@ def test_command_prints_json_without_a_page(small: Path, tmp_path: Path) -> None
         (["--bound", "TS"], "expected"),
         (["--budget", "many"], "expected"),
         (["--also", "zfpp"], "expected"),
+        (["--each", "2"], "expected --each with two folders"),
     ],
 )
 def test_command_refuses_wrong_options(options: list[str], words: str, small: Path, tmp_path: Path) -> None:
     done = run(SAMPLE, small, "-o", tmp_path / "a.html", *options)
     assert done.returncode == 2
     assert words in done.stderr
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_command_refuses_a_file_and_a_folder(small: Path, tmp_path: Path) -> None:
+    for pair in ((SAMPLE, small.parent), (small.parent, small)):
+        done = run(*pair, "-o", tmp_path / "a.html")
+        assert done.returncode == 2
+        assert f"expected two files or two folders, only {small.parent} is a folder" in done.stderr
     assert not (tmp_path / "a.html").exists()
 
 

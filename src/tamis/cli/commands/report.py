@@ -87,9 +87,12 @@ def command(
     from tamis.jobs.recipes.saved_recipe import check_new
     from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
-    if each and not is_folder(target):
+    folders = [path for path in (source, target) if is_folder(path)]
+    if len(folders) == 1:
+        raise click.UsageError(f"expected two files or two folders, only {folders[0]} is a folder")
+    if each and not folders:
         raise click.UsageError("expected --each with two folders")
-    if is_folder(target) and (bounds or time != "worst" or any(options[name] for name in _SINGLE)):
+    if folders and (bounds or time != "worst" or any(options[name] for name in _SINGLE)):
         raise click.UsageError("expected only -o, --each and --overwrite with two folders: report single files instead")
     share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
@@ -100,8 +103,8 @@ def command(
         name = page or (None if as_json else f"{target.rstrip('/')}.html")
         if name is not None:
             check_new(name, (source, target), overwrite=overwrite, what="the page")
-        if is_folder(target):
-            _report_folder(output, source, target, name, each, overwrite)
+        if folders:
+            _report_folder(output, source, target, name, each, overwrite, as_json=as_json)
             return
         with ended_by_signals() as check, output.progress(check) as progress:
             result = tamis.report(
@@ -128,13 +131,17 @@ _SINGLE = ("recipe", "also", "variables")
 """Options about the variables of a file, besides those that have other types here."""
 
 
-def _report_folder(output: Output, source: str, target: str, name: str | None, each: int, overwrite: bool) -> None:
+def _report_folder(
+    output: Output, source: str, target: str, name: str | None, each: int, overwrite: bool, *, as_json: bool
+) -> None:
     """Write the index of a folder."""
     index = tamis.report_many(target, source)
     if name is not None:
         with ended_by_signals() as check, output.progress(check) as progress:
             index.save(name, each=each, overwrite=overwrite, progress=progress)
     output.result(index)
+    if name is not None and not as_json:
+        output.note(f"{name}: the index")
     if not index.ok:
         sys.exit(FAILED)
 

@@ -16,6 +16,7 @@ from tamis.accuracy.fields import Spectra
 from tamis.accuracy.measured import is_missed
 from tamis.accuracy.requirement import WHOLE
 from tamis.errors import TamisError
+from tamis.formatting import plural
 from tamis.jobs.report import charts, findings
 from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
@@ -143,7 +144,7 @@ class VariableReport:
             charts=tuple(part for part in sections if isinstance(part, Chart)),
             tables=(*(part for part in sections if isinstance(part, Facts)), charts.missing(tally)),
             maps=tuple(self._maps(pair, axes)),
-            notes=tuple(profiler.notes),
+            notes=(*profiler.notes, *self._absent_times(pair.shape)),
         )
 
     def _worst(self) -> tuple[int, ...] | None:
@@ -252,21 +253,32 @@ class VariableReport:
         """Yield maps of the chosen fields."""
         if len(pair.shape) < 2 or min(pair.shape[-2:]) < _LEAST_SIDE:
             return
-        lead = list((self._worst() or tuple(extent // 2 for extent in pair.shape))[:-2])
-        times: list[tuple[int, str]] = []
-        if lead:
-            extent = pair.shape[0]
-            if isinstance(self.wishes.time, str):
-                times = [(lead[0], "the field with the largest error, ")]
-                times += [((lead[0] + extent // 2) % extent, "")] if extent > 1 else []
-            else:
-                times = [(int(at), "") for at in self.wishes.time if -extent <= int(at) < extent]
-        for at, words in times or [(0, "the field")]:
-            place = [at % pair.shape[0], *lead[1:]] if lead else []
+        for place, words in self._fields(pair.shape):
             named = ", ".join(f"{name} {index}" for name, index in zip(axes.names, place, strict=False))
-            pictures = reduced(pair, place)
-            most = _MAP_NBYTES
-            yield field_map(pictures, words + named, most, box=axes.box, flip=axes.flip, axes=axes.names[-2:])  # type: ignore[arg-type]
+            names = axes.names[-2], axes.names[-1]
+            title = f"{named}{words}" or "the field"
+            yield field_map(reduced(pair, place), title, _MAP_NBYTES, box=axes.box, flip=axes.flip, axes=names)
+
+    def _absent_times(self, shape: tuple[int, ...]) -> Iterator[str]:
+        """Yield a note if the variable has not all of the steps that were asked for."""
+        if not isinstance(self.wishes.time, str) and len(shape) > 2:
+            absent = [at for at in self.wishes.time if not -shape[0] <= at < shape[0]]
+            if absent:
+                yield f"It has {plural(shape[0], 'step')}, and no map of {', '.join(map(str, absent))}."
+
+    def _fields(self, shape: tuple[int, ...]) -> Iterator[tuple[list[int], str]]:
+        """Yield the leading indices of the fields to show, and what each is."""
+        if len(shape) == 2:
+            yield [], ""
+            return
+        first = shape[0]
+        worst = list((self._worst() or tuple(extent // 2 for extent in shape))[:-2])
+        if not isinstance(self.wishes.time, str):
+            yield from (([at % first, *worst[1:]], "") for at in self.wishes.time if -first <= at < first)
+            return
+        yield worst, ", with the largest error"
+        if first > 1:
+            yield [(worst[0] + first // 2) % first, *worst[1:]], ""
 
 
 def with_rates(before: Store, after: Store, reported: Reported, also: Sequence[str]) -> Reported:

@@ -3,18 +3,19 @@
   const report = JSON.parse(document.getElementById("tamis-report").textContent);
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const number = value => value === null || value === undefined ? "" :
-    value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6) ? String(+value.toPrecision(6)) : value.toExponential(3);
+    value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6) ? String(+value.toPrecision(6)) : (+value.toPrecision(4)).toExponential();
   const colours = ["--c1", "--c2", "--c3", "--c4", "--c5"];
   const dashes = { line: [], dashes: [8, 4], dots: [2, 4], joined: [] };
 
   function options(chart, place) {
     const ink = css("--ink"), line = css("--line");
-    const axis = (label, log) => ({
-      stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line }, label, labelSize: 20,
+    const decades = (_, splits) => splits.map(tick => Number.isInteger(+Math.log10(tick).toFixed(9)) ? tick : null);
+    const axis = (label, log) => { const only = log ? { filter: decades } : {}; return {
+      stroke: ink, grid: { stroke: line, width: 1, ...only }, ticks: { stroke: line, ...only }, label, labelSize: 20,
       font: "12px system-ui", labelFont: "12px system-ui", size: 58,
       values: (_, ticks) => ticks.map(tick => tick === null ? "" : number(tick)),
-      ...(log ? { filter: (_, splits) => splits.map(tick => Number.isInteger(+Math.log10(tick).toFixed(9)) ? tick : null) } : {}),
-    });
+      ...only,
+    }; };
     const series = chart.series.map((one, k) => {
       const stroke = css(colours[k % 5]);
       const base = { label: one.name, stroke, width: 2, dash: dashes[one.style] || [], spanGaps: one.style === "joined", points: { show: one.style === "points" || one.style === "joined", size: one.style === "points" ? 11 : 6, fill: stroke }, value: (_, v) => number(v) };
