@@ -28,12 +28,16 @@ _MOST_HISTORY = 2000
 def provenance_of(source: Store, target: Store, recipe: Recipe | None, progress: Progress) -> dict[str, str]:
     """Return facts by name."""
     facts: dict[str, str] = {}
+    elsewhere = []
     for number, (name, store) in enumerate((("source", source), ("target", target))):
         progress("checksums", number, 2)
         facts[name] = store.path
         facts[f"size of {name}"] = f"{store.nbytes} bytes ({size_text(store.nbytes)})"
         if checksum := _checksum(store.path):
             facts[f"sha256 of {name}"] = checksum
+        elsewhere += [] if checksum else [name]
+    if elsewhere:
+        facts["sha256"] = f"not computed of what is read in parts over a network: {' and '.join(elsewhere)}"
     progress("checksums", 2, 2)
     if history := _history(target):
         facts["history of target"] = history
@@ -49,7 +53,7 @@ def provenance_of(source: Store, target: Store, recipe: Recipe | None, progress:
 
 
 def _checksum(path: str) -> str:
-    """Return the SHA-256 of a file or folder here; empty for others."""
+    """Return the SHA-256 of a file or folder here; empty for others, which would have to be read whole."""
     if not os.path.exists(path):
         return ""
     with suppress(OSError):

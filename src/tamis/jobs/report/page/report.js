@@ -16,6 +16,7 @@
       values: (_, ticks) => ticks.map(tick => tick === null ? "" : number(tick)),
       ...only,
     }; };
+    const whole = !chart.log_x && chart.x.every(Number.isInteger) ? { incrs: [...Array(30).keys()].map(k => [1, 2, 5][k % 3] * 10 ** Math.floor(k / 3)) } : {};
     const series = chart.series.map((one, k) => {
       const stroke = css(colours[k % 5]);
       const base = { label: one.name, stroke, width: 2, dash: dashes[one.style] || [], spanGaps: one.style === "joined", points: { show: one.style === "points" || one.style === "joined", size: one.style === "points" ? 11 : 6, fill: stroke }, value: (_, v) => number(v) };
@@ -29,7 +30,7 @@
     return {
       width: place.clientWidth, height: 250, cursor: { y: false },
       scales: { x: { time: false, ...scale(chart.log_x), ...range(chart) }, y: bars && !chart.log_y ? { range: (_, low, high) => [Math.min(0, low), high * 1.05 || 1] } : scale(chart.log_y) },
-      axes: [{ ...axis(chart.x_label, chart.log_x), size: 34 }, axis(chart.y_label, chart.log_y)],
+      axes: [{ ...axis(chart.x_label, chart.log_x), size: 34, ...whole }, axis(chart.y_label, chart.log_y)],
       series: [{ label: chart.x_label, value: (_, v) => number(v) }, ...series],
       hooks: { draw: [plot => marks(plot, chart)] },
     };
