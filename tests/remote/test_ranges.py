@@ -102,6 +102,25 @@ def test_a_whole_variable_is_fetched_once(server: Server, make_file: Callable[..
         assert server.nbytes <= stored + 64 * 1024
 
 
+def test_many_small_chunks_are_decoded_together(server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(4).integers(0, 99, (300, 40, 64), np.int32)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        chunked = file.create_dataset("v", values.shape, "i4", chunks=(5, 4, 4), compression=1, fillvalue=-1)
+        chunked[:270] = values[:270]
+    values[270:] = -1
+    with tamis.open(server.url("a.h5")) as file:
+        for key in (..., slice(3, 299), (slice(10, 290), slice(0, 39))):
+            np.testing.assert_array_equal(file["v"][key], values[key])
+        server.reset()
+        file["v"][...]
+        assert server.nbytes < 1.2 * (tmp_path / "a.h5").stat().st_size
+        content = bytearray((tmp_path / "a.h5").read_bytes())
+        content[-5000] ^= 1
+        (tmp_path / "a.h5").write_bytes(content)
+        with pytest.raises(tamis.FileError, match="the file changed while it was read"):
+            file["v"][...]
+
+
 def test_the_next_opening_finds_the_metadata_on_disk(
     server: Server, make_file: Callable[..., Path], own_cache: Path
 ) -> None:

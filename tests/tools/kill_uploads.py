@@ -26,7 +26,6 @@ from moto.server import ThreadedMotoServer
 import tamis
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
-TAMIS = str(Path(sys.executable).parent / "tamis")
 TARGET = "s3://bucket/killed/a.zarr"
 WORDS = ("-q", "-f", "TS:zfp(accuracy=0.01)", "-c", "TS:4x48x48")
 
@@ -41,7 +40,7 @@ def check(kills: int, seed: int, folder: Path) -> list[str]:
     """Return what is wrong; nothing if all is right."""
     chance, problems = random.Random(seed), list[str]()
     whole = "s3://bucket/whole/a.zarr"
-    command = [TAMIS, "repack", str(SAMPLE)]
+    command = [sys.executable, "-m", "tamis", "repack", str(SAMPLE)]
     environment = os.environ | {"TAMIS_STAGING": str(folder)}
     began = time.monotonic()
     subprocess.run([*command, whole, *WORDS], env=environment, check=True)

@@ -163,7 +163,7 @@ def range_server(folder: Path, **options: object) -> Iterator[Server]:
     async def run() -> None:
         nonlocal finish
         finish = asyncio.Event()
-        running = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        running = await asyncio.start_server(server.serve, "127.0.0.1", server.port)
         server.port = running.sockets[0].getsockname()[1]
         started.set()
         await finish.wait()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 
 from tamis import _native
 from tamis.arrays.index import ChunkIndex, Parts
+from tamis.arrays.source import Descriptor, FileSource, SlowSource
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Origin, Region
@@ -29,6 +33,9 @@ _LEAST_COUNT = 8
 
 _CALL_NBYTES = 64 << 20
 """Limit of the decoded bytes of one call, so that Ctrl-C takes effect soon."""
+
+_FETCHED_NBYTES = 8 << 20
+"""Decoded bytes of one call whose bytes are fetched, while the next ones are."""
 
 _THREAD_NBYTES = 128 << 10
 """Decoded bytes for which another thread pays."""
@@ -70,18 +77,36 @@ class ManyChunks:
         self._native, self._chunk, self._fill, self._index = native, chunk, fill, index
         self._partial_filtered = partial_filtered
 
-    def read(self, file: int, part: Region, out: NDArray[Any], threads: int) -> list[Origin]:
-        """Read a part of the array."""
+    def read(self, source: FileSource | SlowSource, part: Region, out: NDArray[Any], threads: int) -> list[Origin]:
+        """Read a part of the array, and return the origins of chunks that are left to the caller."""
         rows = self._rows(part)
         unread: list[int] = []
         if len(rows) < chunk_count(part, self._chunk.shape):
             out[...] = self._fill
         start = np.array([span.start for span in part])
         threads = max(1, min(threads, out.nbytes // _THREAD_NBYTES))
-        at_once = _CALL_NBYTES // self._chunk.nbytes
-        for first in range(0, len(rows), at_once):
-            unread += self._read(file, rows[first : first + at_once], start, out, threads)
+        at_once = (_CALL_NBYTES if isinstance(source, FileSource) else _FETCHED_NBYTES) // self._chunk.nbytes
+        batches = [rows[first : first + at_once] for first in range(0, len(rows), at_once)]
+        for file, batch in self._files(source, batches):
+            unread += self._read(file, batch, start, out, threads)
         return [self._index.grid.origin_of(number) for number in sorted(unread)]
+
+    def _files(
+        self, source: FileSource | SlowSource, batches: Sequence[NDArray[np.int64]]
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield rows with a file that has their bytes; those of a slow source are copied to memory, a batch ahead."""
+        if isinstance(source, FileSource):
+            yield from ((source.descriptor.number, rows) for rows in batches)
+            return
+        ahead: deque[Callable[[int], None]] = deque()
+        for number, rows in enumerate(batches):
+            for following in batches[number + len(ahead) : number + 2]:
+                columns = self._index.offsets[following].tolist(), self._index.sizes[following].tolist()
+                ahead.append(source.copying(zip(*columns, strict=True)))
+            descriptor = Descriptor(os.memfd_create("tamis"))
+            os.ftruncate(descriptor.number, source.nbytes)  # it only takes memory where it is written
+            ahead.popleft()(descriptor.number)
+            yield descriptor.number, rows
 
     def _read(
         self, file: int, rows: NDArray[np.int64], start: NDArray[np.int64], out: NDArray[Any], threads: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -37,6 +37,9 @@ class SlowSource(ByteSource, Protocol):
 
     def ahead(self, ranges: Iterable[tuple[int, int]]) -> AbstractContextManager[None]:
         """Begin to fetch ranges of offset and size; inside, reads find them."""
+
+    def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
+        """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
 
 
 class Descriptor:

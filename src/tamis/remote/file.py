@@ -7,6 +7,7 @@ that the garbage collector makes wait for that lock would never answer (h5py's i
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -201,6 +202,18 @@ class RemoteBytes:
         finally:
             with self._lock:
                 self._windows = [other for other in self._windows if other is not window]
+
+    def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
+        """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
+        check_not_forked(self.address)
+        spans = self._requests([(begin, begin + nbytes) for begin, nbytes in ranges if nbytes], MOST_NBYTES)
+        parts = [_threads().submit(self.fetch, span) for span in spans]
+
+        def copy(file: int) -> None:
+            for (begin, _), part in zip(spans, parts, strict=True):
+                os.pwrite(file, part.result(), begin)
+
+        return copy
 
     def _window(self, spans: Sequence[Range], most: int = MOST_NBYTES, *, is_stream: bool = False) -> Window:
         """Begin to fetch ranges in threads."""
