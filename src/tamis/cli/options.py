@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tamis.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tamis.jobs.verify.bounds import Bounds
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -88,6 +91,30 @@ threads_option = click.option(
     metavar="N",
     help="Number of threads; all cores by default. The result does not depend on it.",
 )
+
+
+def bound_option(words: str) -> Callable[[Command], Command]:
+    """Return the option --bound, with what its help adds."""
+    return click.option(
+        "--bound",
+        "bounds",
+        multiple=True,
+        metavar="NAME:BOUND",
+        help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
+        f"repeatable. {words}",
+    )
+
+
+def bounds_of(texts: Iterable[str]) -> Bounds:
+    """Return the values of --bound."""
+    from tamis.jobs.recipes.names import split_recipe
+    from tamis.jobs.verify.bounds import RECORDED, parse_bound
+
+    # `recorded` comes last, so that it applies to datasets without their own bound.
+    named = [f"*:{text}" if text == RECORDED else text for text in sorted(texts, key=RECORDED.__eq__)]
+    limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in named])
+    return RECORDED if named == [f"*:{RECORDED}"] else {name: parse_bound(text) for name, text in limits.items()}
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, and JSON with --json.")

@@ -9,7 +9,16 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, ended_by_signals, share_freed_memory
-from tamis.cli.options import FILE, by_name, is_folder, output_options, remote_options, threads_option, variables_option
+from tamis.cli.options import (
+    FILE,
+    bound_option,
+    bounds_of,
+    is_folder,
+    output_options,
+    remote_options,
+    threads_option,
+    variables_option,
+)
 from tamis.cli.output import Output, output_of_files
 
 
@@ -20,14 +29,7 @@ from tamis.cli.output import Output, output_of_files
 @click.option(
     "--recipe", metavar="FILE", type=FILE, help="The recipe of DST, a TOML file: its requirements are checked."
 )
-@click.option(
-    "--bound",
-    "bounds",
-    multiple=True,
-    metavar="NAME:BOUND",
-    help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
-    "repeatable. By default the bound that the filters in DST record.",
-)
+@bound_option("By default the bound that the filters in DST record.")
 @click.option(
     "--time",
     default="worst",
@@ -83,9 +85,7 @@ def command(
     Exit codes: 0 all requirements met, 1 something could not be read, 2 wrong usage, 3 a requirement is missed.
     """
     from tamis.jobs.plan.wants import parse_size
-    from tamis.jobs.recipes.names import split_recipe
     from tamis.jobs.recipes.saved_recipe import check_new
-    from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
     folders = [path for path in (source, target) if is_folder(path)]
     if len(folders) == 1:
@@ -96,10 +96,7 @@ def command(
         raise click.UsageError("expected only -o, --each and --overwrite with two folders: report single files instead")
     share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
-        numbers = by_name(
-            "--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds if text != RECORDED]
-        )
-        limits: Bounds = {name: parse_bound(text) for name, text in numbers.items()}
+        limits = bounds_of(bounds)
         name = page or (None if as_json else f"{target.rstrip('/')}.html")
         if name is not None:
             check_new(name, (source, target), overwrite=overwrite, what="the page")

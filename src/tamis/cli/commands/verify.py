@@ -9,21 +9,25 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
-from tamis.cli.options import FILE, by_name, is_folder, output_options, remote_options, threads_option, variables_option
+from tamis.cli.options import (
+    FILE,
+    bound_option,
+    bounds_of,
+    is_folder,
+    output_options,
+    remote_options,
+    threads_option,
+    variables_option,
+)
 from tamis.cli.output import output_of_files
 
 
 @click.command("verify")
 @click.argument("source", metavar="SRC", type=FILE)
 @click.argument("target", metavar="DST", type=FILE)
-@click.option(
-    "--bound",
-    "bounds",
-    multiple=True,
-    metavar="NAME:BOUND",
-    help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
-    "repeatable. 0, like no bound, requires identical bits. NAME:recorded, or recorded for all datasets, takes the "
-    "bound that the filters in DST record.",
+@bound_option(
+    "0, like no bound, requires identical bits. NAME:recorded, or recorded for all datasets, takes the bound that the "
+    "filters in DST record."
 )
 @click.option(
     "--drop",
@@ -59,15 +63,8 @@ def command(
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
-    from tamis.jobs.recipes.names import split_recipe
-    from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
-
     with output_of_files("verify", (source, target), as_json, quiet, log) as output:
-        # `recorded` comes last, so that it applies to datasets without their own bound.
-        texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
-        limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
-        numbers = {name: parse_bound(text) for name, text in limits.items()}
-        requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
+        requested = bounds_of(bounds)
         with output.progress() as progress:
             if is_folder(source):
                 folders = tamis.verify_many(source, target, bounds=requested, progress=progress, **options)

@@ -38,6 +38,22 @@ class Worst(NamedTuple):
     largest_error: float
     bound: float
 
+    @property
+    def share(self) -> float:
+        """The largest error relative to its bound."""
+        return self.largest_error / self.bound
+
+
+def worst_of(record: FileRecord) -> Worst | None:
+    """Return the dataset of a file whose largest error is nearest to its bound; None if none has a bound."""
+    worst = None
+    for dataset in record.datasets:
+        bound, error = dataset.get("bound"), dataset.get("largest_error")
+        if isinstance(bound, int | float) and isinstance(error, int | float) and bound > 0:
+            own = Worst(record.path, str(dataset.get("path")), float(error), float(bound))
+            worst = own if worst is None or own.share > worst.share else worst
+    return worst
+
 
 @dataclass(frozen=True, slots=True)
 class FolderStatus(Result):
@@ -114,8 +130,7 @@ class FolderStatus(Result):
             yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
             worst = self.worst
-            share = f"{100 * worst.largest_error / worst.bound:.1f} %" if worst.bound else "all"
-            text = f"largest error: {worst.largest_error:.3g} of the bound {worst.bound:g} ({share})"
+            text = f"largest error: {worst.largest_error:.3g} of the bound {worst.bound:g} ({100 * worst.share:.1f} %)"
             yield "", printable(f"{text}, in {worst.dataset} of {worst.path}")
         yield ("name" if self.ok else "problem"), self._summary()
 
@@ -213,17 +228,12 @@ class Tally:
         self.source_nbytes += record.identity.nbytes
         self.target_nbytes += record.target_nbytes
         self.seconds += record.seconds
+        own = worst_of(record)
+        if own and (self.worst is None or own.share > self.worst.share):
+            self.worst = own
         for dataset in record.datasets:
-            self._worst(record.path, dataset)
             self._notes.update(map(str, dataset.get("notes", ())))
         self._unmatched.update(record.unmatched)
-
-    def _worst(self, path: str, dataset: Mapping[str, Any]) -> None:
-        bound, error = dataset.get("bound"), dataset.get("largest_error")
-        if not (isinstance(bound, int | float) and isinstance(error, int | float) and bound > 0):
-            return
-        if self.worst is None or error / bound > self.worst.largest_error / self.worst.bound:
-            self.worst = Worst(path, str(dataset.get("path")), float(error), float(bound))
 
     @property
     def unmatched(self) -> tuple[str, ...]:

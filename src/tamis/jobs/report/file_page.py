@@ -15,7 +15,16 @@ from tamis.formatting import percent_text, plural, ratio_text, shape_text, size_
 from tamis.jobs.inspect.result import COLUMNS, DatasetInfo, Inspection, row
 from tamis.jobs.report import charts
 from tamis.jobs.report.maps import CIVIDIS, png
-from tamis.jobs.report.parts import bar_of, chart_figure, items_of, picture_rule, text, whole_page
+from tamis.jobs.report.parts import (
+    MADE_BY,
+    bar_of,
+    chart_figure,
+    items_of,
+    picture_rule,
+    table_of_rows,
+    text,
+    whole_page,
+)
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -61,9 +70,7 @@ def file_page(inspection: Inspection) -> str:
         if detail.chunk_map is not None:
             styles.append(picture_rule(f"k{number}", detail.chunk_map.picture))
         body += _section(number, dataset, detail)
-    body.append(
-        "</main><footer><p class='words'>Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p></footer>"
-    )
+    body.append(f"</main><footer>{MADE_BY}</footer>")
     inspected = inspection.to_dict()
     return whole_page(
         f"tamis inspect: {title}", body, {"datasets": document, "file": inspected}, styles="".join(styles)
@@ -101,14 +108,10 @@ def _bars(inspection: Inspection, largest: Sequence[DatasetInfo]) -> Iterator[st
 
 
 def _table(inspection: Inspection) -> Iterator[str]:
-    yield '<h2 id="all">All datasets</h2><div class="wide" tabindex="0" role="region" aria-label="All datasets"><table>'
-    yield "<thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in COLUMNS) + "</tr></thead><tbody>"
-    for dataset in inspection.datasets[:_MOST_ROWS]:
-        cells = "".join(f"<td>{text(cell.replace(chr(10), ' | '))}</td>" for cell in row(dataset))
-        yield f"<tr>{cells}</tr>"
-    yield "</tbody></table></div>"
-    if len(inspection.datasets) > _MOST_ROWS:
-        yield f'<p class="words">and {len(inspection.datasets) - _MOST_ROWS} more, in the JSON of this page</p>'
+    cells = ([text(cell.replace("\n", " | ")) for cell in row(dataset)] for dataset in inspection.datasets)
+    rows = [f"<tr>{''.join(f'<td>{cell}</td>' for cell in own)}</tr>" for own in cells]
+    yield '<h2 id="all">All datasets</h2>'
+    yield from table_of_rows("All datasets", COLUMNS, rows, _MOST_ROWS)
 
 
 def _details(path: str, datasets: Sequence[DatasetInfo]) -> list[_Detail]:

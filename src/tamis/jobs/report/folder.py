@@ -12,9 +12,10 @@ from urllib.parse import quote
 from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.manifest import state_of
+from tamis.jobs.many.result import worst_of
 from tamis.jobs.progress import Step
 from tamis.jobs.report.job import report
-from tamis.jobs.report.parts import chart_figure, save_page, text, whole_page
+from tamis.jobs.report.parts import MADE_BY, chart_figure, save_page, table_of_rows, text, whole_page
 from tamis.jobs.report.result import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.kinds import CALLBACK, FLAG, PATH, WHOLE, checked
@@ -76,16 +77,13 @@ class FileSummary(Fields):
     @classmethod
     def of(cls, record: FileRecord, source: str) -> FileSummary:
         """Return the summary of a record."""
-        worst, error, bound = "", None, None
-        for dataset in record.datasets:
-            own, limit = dataset.get("largest_error"), dataset.get("bound")
-            if own is not None and limit and (bound is None or own / limit > (error or 0.0) / bound):
-                worst, error, bound = str(dataset.get("path")), float(own), float(limit)
+        worst = worst_of(record)
         counts = (sum(int(dataset.get(name) or 0) for dataset in record.datasets) for name in _COUNTS)
         outcome = "failed" if record.error else record.action
         message = str((record.error or {}).get("message", ""))
         sizes = record.identity.nbytes, record.target_nbytes
-        return cls(record.path, source, outcome, message, worst, error, bound, *sizes, *counts)
+        dataset, error, bound = worst[1:] if worst else ("", None, None)
+        return cls(record.path, source, outcome, message, dataset, error, bound, *sizes, *counts)
 
 
 _COUNTS = ("chunks", "lossless_chunks")
@@ -209,6 +207,8 @@ def report_many(target: str | os.PathLike[str], source: str | os.PathLike[str] |
     state = state_of(target)
     files = []
     for record in state.records():
+        if record.action == "replacing":  # not done yet
+            continue
         own = record.source
         if source is not None and (moved := Path(os.fsdecode(source), record.path)).exists():
             own = str(moved)
@@ -243,13 +243,8 @@ def _page(found: FolderReport, links: Mapping[str, str]) -> str:
         f"<header><h1>{text(name)}: {text(plural(len(found.files), 'file'))}</h1>",
         f'<div class="verdict{"" if found.ok else " bad"}"><p>{text(found.verdict, 2000)}</p></div></header><main>',
         '<h2 id="files">All files, worst first</h2>',
-        '<div class="wide" tabindex="0" role="region" aria-label="All files">',
-        f"<table><thead><tr>{''.join(f'<th scope=col>{cell}</th>' for cell in _HEADER)}</tr></thead><tbody>",
-        *(_row(file, links.get(file.path)) for file in found.files[:_MOST_ROWS]),
-        "</tbody></table></div>",
+        *table_of_rows("All files", _HEADER, [_row(file, links.get(file.path)) for file in found.files], _MOST_ROWS),
     ]
-    if len(found.files) > _MOST_ROWS:
-        body.append(f'<p class="words">and {len(found.files) - _MOST_ROWS} more, in the JSON of this page</p>')
     body.append('<div class="grid">')
     for number, chart in enumerate(charts):
         body += chart_figure(0, number, chart, None, name)
@@ -257,7 +252,7 @@ def _page(found: FolderReport, links: Mapping[str, str]) -> str:
     command = f"tamis report {first.source} {os.path.join(found.folder, first.path)}"
     body += [
         f'</div><p class="words">For the report of a file: <code>{text(command, 600)}</code></p></main>',
-        '<footer><p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p></footer>',
+        f"<footer>{MADE_BY}</footer>",
     ]
     datasets = [{"path": name, "charts": [chart.to_dict() for chart in charts]}]
     return whole_page(f"tamis report: {name}", body, {"datasets": datasets, "folder": found.to_dict()})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tamis.formatting import plural, ratio_text, shape_text
 from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
 from tamis.jobs.report.parts import (
+    MADE_BY,
     bar_of,
     chart_figure,
     items_of,
@@ -16,6 +17,7 @@ from tamis.jobs.report.parts import (
     part,
     picture_rule,
     table_of,
+    table_of_rows,
     text,
     whole_page,
 )
@@ -89,17 +91,18 @@ def _summary(report: Report) -> Iterator[str]:
 def _rows(title: str, entries: Sequence[tuple[int, Reported]]) -> Iterator[str]:
     rows = [row(dataset) for _, dataset in entries]
     kept = [number for number in range(len(COLUMNS)) if number == 0 or any(cells[number] for cells in rows)]
-    yield f'<div class="wide" tabindex="0" role="region" aria-label="{title}"><table><thead><tr>'
-    yield "".join(f'<th scope="col">{COLUMNS[number]}</th>' for number in kept) + "</tr></thead><tbody>"
-    for (number, dataset), cells in zip(entries[:_MOST_ROWS], rows, strict=False):
-        tags = [f"<td>{text(cells[column], 80)}</td>" for column in kept[1:-1]]
-        name = text(cells[0], 80)
-        link = name if dataset.compared.equal else f'<a href="#v{number}">{name}</a>'
-        kind = _KINDS.get(cells[-1], "plain")
-        yield f'<tr><td>{link}</td>{"".join(tags)}<td class="{kind}">{text(cells[-1])}</td></tr>'
-    yield "</tbody></table></div>"
-    if len(rows) > _MOST_ROWS:
-        yield f'<p class="words">and {len(rows) - _MOST_ROWS} more, in the JSON of this page</p>'
+    tags = [
+        _row(number, dataset, [cells[column] for column in kept])
+        for (number, dataset), cells in zip(entries, rows, strict=True)
+    ]
+    yield from table_of_rows(title, [COLUMNS[column] for column in kept], tags, _MOST_ROWS)
+
+
+def _row(number: int, dataset: Reported, cells: Sequence[str]) -> str:
+    name, *others, outcome = (text(cell, 80) for cell in cells)
+    link = name if dataset.compared.equal else f'<a href="#v{number}">{name}</a>'
+    middle = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><td>{link}</td>{middle}<td class="{_KINDS.get(dataset.outcome, "plain")}">{outcome}</td></tr>'
 
 
 def _variable(number: int, dataset: Reported) -> Iterator[str]:
@@ -199,4 +202,4 @@ def _foot(report: Report) -> Iterator[str]:
     yield '<footer><h2 id="provenance">Provenance</h2>'
     yield '<div class="wide" tabindex="0" role="region" aria-label="Provenance"><table class="facts">'
     yield f"<tbody>{rows}</tbody></table></div>"
-    yield '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p></footer>'
+    yield f"{MADE_BY}</footer>"

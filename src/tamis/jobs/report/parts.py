@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -19,6 +19,7 @@ from tamis.safety.library_errors import disk_text
 if TYPE_CHECKING:
     from tamis.jobs.report.result import Chart, Facts
 
+MADE_BY = '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p>'
 _LONGEST = 300
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -86,6 +87,15 @@ def table_of(table: Facts, path: str) -> str:
         f'<div class="wide" tabindex="0" role="region" aria-label="{label}, table"><table><caption>{text(table.words)}'
         f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def table_of_rows(label: str, header: Sequence[str], rows: Sequence[str], most: int) -> Iterator[str]:
+    """Yield a table of rows that are HTML already, and how many there are beyond some number."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in header)
+    yield f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>{head}</tr></thead>'
+    yield f"<tbody>{''.join(rows[:most])}</tbody></table></div>"
+    if len(rows) > most:
+        yield f'<p class="words">and {len(rows) - most} more, in the JSON of this page</p>'
 
 
 def items_of(items: Iterable[str]) -> str:
