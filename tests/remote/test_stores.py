@@ -186,6 +186,29 @@ def test_open_mfdataset_of_addresses(server: Server, tmp_path: Path, values: np.
         np.testing.assert_array_equal(dataset.TS[:, 3, 4].values, np.tile(values[:, 3, 4], 2))
 
 
+def test_workers_of_dask_and_processes_read_addresses(
+    server: Server, tmp_path: Path, run_script: Callable[..., str]
+) -> None:
+    (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
+    script = tmp_path / "workers.py"
+    script.write_text(
+        "import sys, multiprocessing, dask.array, distributed, numpy, tamis\n"
+        "def mean(array): return float(array[3].mean())\n"
+        "if __name__ == '__main__':\n"
+        "    array = tamis.open(sys.argv[1])['TS']\n"
+        "    expected = array[...].mean(axis=0)\n"
+        "    with distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster:\n"
+        "        with distributed.Client(cluster):\n"
+        "            found = dask.array.from_array(array, chunks=(10, -1, -1)).mean(axis=0).compute()\n"
+        "    assert numpy.allclose(found, expected)\n"
+        "    for method in ('spawn', 'forkserver'):\n"
+        "        with multiprocessing.get_context(method).Pool(2) as pool:\n"
+        "            assert pool.map(mean, [array] * 2) == [mean(array)] * 2\n"
+        "    print('done')\n"
+    )
+    assert "done" in run_script(script, server.url("a.nc"))
+
+
 def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
     url = server.url("a.nc")
