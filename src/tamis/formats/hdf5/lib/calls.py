@@ -60,13 +60,22 @@ def has(name: str) -> bool:
     return _function(name) is not None
 
 
-def address_of(item: Any) -> int:
-    """Return the address of an object's header, without what `h5py.h5o.get_info` also reads: its whole chunk index."""
+def place_of(item: Any) -> tuple[int, int]:
+    """Return the number of an object's file, and the address of its header.
+
+    It does not read what `h5py.h5o.get_info` also reads: the whole chunk index of a dataset.
+    """
     if not has("H5Oget_info3"):
-        return int(h5o.get_info(item).addr)
-    info = (ctypes.c_uint8 * 256)()
-    call("H5Oget_info3", item.id, ctypes.byref(info), 1)
-    return int.from_bytes(bytes(info[8:16]), "little")
+        info = h5o.get_info(item)
+        return int(info.fileno), int(info.addr)
+    data = (ctypes.c_uint64 * 32)()
+    call("H5Oget_info3", item.id, ctypes.byref(data), 1)
+    return data[0], data[1]
+
+
+def address_of(item: Any) -> int:
+    """Return the address of an object's header; see `place_of`."""
+    return place_of(item)[1]
 
 
 def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:

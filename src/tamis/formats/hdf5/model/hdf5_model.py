@@ -15,6 +15,7 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib.attributes import is_bare_name
+from tamis.formats.hdf5.lib.calls import place_of
 from tamis.formats.hdf5.lib.files import filename_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
@@ -51,7 +52,7 @@ class LinkedFiles:
 
     def file_of(self, item: h5d.DatasetID | h5g.GroupID) -> h5py.File:
         """Return the file of an object."""
-        number = h5o.get_info(item).fileno
+        number = place_of(item)[0]
         if number == self.number:
             return self.file
         if number not in self._others:
@@ -122,7 +123,7 @@ def scan_group(
     links: dict[str, str] = {}
     filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
-    listed, place = in_order(links_of(group.id)), _place(group.id)
+    listed, place = in_order(links_of(group.id)), place_of(group.id)
     hard = [link for link in listed if link.kind == h5l.TYPE_HARD]
     files.places.update((place[0], link.address) for link in hard)
     looked = _looked(files.file, path, group, hard, datasets) if is_own else {}
@@ -152,7 +153,7 @@ def scan_group(
                 continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
             if isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD or follow:
-                    groups[name] = InnerGroup(_place(item), link.kind != h5l.TYPE_HARD)
+                    groups[name] = InnerGroup(place_of(item), link.kind != h5l.TYPE_HARD)
                     links.pop(name, None)
             elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
                 enums[name] = enum
@@ -214,11 +215,6 @@ def _array(files: LinkedFiles, item: h5d.DatasetID, path: str) -> Hdf5Array:
     return array
 
 
-def _place(item: h5d.DatasetID | h5g.GroupID) -> Place:
-    info = h5o.get_info(item)
-    return int(info.fileno), int(info.addr)
-
-
 def _no_variable(array: Hdf5Array) -> str:
     """Return why a dataset cannot be a variable; empty if it can."""
     if array.shape is None:
@@ -234,7 +230,7 @@ def _no_variable(array: Hdf5Array) -> str:
 
 def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: Attributes | None) -> ScannedArray:
     """Read everything about a dataset while it is open; `known` are its attributes if they were read."""
-    place = (files.number, array.address) if known else _place(array.dataset.id)
+    place = (files.number, array.address) if known else place_of(array.dataset.id)
     attributes = known or listed_attributes(array.dataset)
     values, forms = read_attributes(lambda: array.dataset, attributes)
     is_scale = bool(array.shape) and values.get("CLASS") == "DIMENSION_SCALE"
@@ -281,7 +277,7 @@ def _scales(files: LinkedFiles, array: Hdf5Array, file_number: int, attributes: 
 
 
 def _target(dataset: h5py.Dataset, refs: list[Any]) -> Place | None:
-    return _place(h5r.dereference(refs[-1], dataset.id)) if refs else None
+    return place_of(h5r.dereference(refs[-1], dataset.id)) if refs else None
 
 
 def largest_extent(scale: h5py.Dataset) -> int:
