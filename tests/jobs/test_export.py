@@ -191,8 +191,8 @@ def test_url_of_the_folder_where_readers_find_the_file(tmp_path: Path) -> None:
     tamis.export(source, tmp_path / "a.json", url="s3://bucket/run/")
     refs = json.loads((tmp_path / "a.json").read_text())["refs"]
     assert refs["TS/0.0.0"][0] == "s3://bucket/run/a%20b.nc"
-    with pytest.raises(tamis.FileError, match="expected local files for an Icechunk repository"):
-        tamis.export(source, tmp_path / "ice", "icechunk", url="s3://bucket/run/")
+    with pytest.raises(tamis.FileError, match="or on a web server at its usual port, for an Icechunk repository"):
+        tamis.export(source, tmp_path / "ice", "icechunk", url="http://localhost:8080/run/")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b.nc", "a b.plain", "a.json"]
 
 

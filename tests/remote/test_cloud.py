@@ -15,6 +15,8 @@ import pytest
 import tamis
 from tamis.jobs.inspect.cost import reading_cost
 
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+
 
 @pytest.mark.parametrize("is_classic", [False, True])
 def test_metadata_lie_together(tmp_path: Path, *, is_classic: bool) -> None:
@@ -95,6 +97,37 @@ def test_references_go_to_an_address(make_file: Callable[..., Path]) -> None:
     with pytest.raises(tamis.FileError, match="File exists: use overwrite"):
         tamis.export(path, place, "kerchunk")
     tamis.export(path, place, "kerchunk", overwrite=True)
-    with pytest.raises(tamis.ParameterError, match="expected kind kerchunk for a target that is elsewhere"):
+    with pytest.raises(
+        tamis.ParameterError, match="expected kind kerchunk for a target that is elsewhere, or icechunk on S3"
+    ):
         tamis.export(path, "memory://test_cloud/x", "icechunk")
     fsspec.filesystem("memory").rm("/test_cloud", recursive=True)
+
+
+@pytest.mark.parametrize("target", ["s3://bucket/test_icechunk/repository", "repository"])
+def test_a_repository_of_icechunk_on_s3_has_the_values(s3: str, tmp_path: Path, target: str) -> None:
+    icechunk, zarr = pytest.importorskip("icechunk"), pytest.importorskip("zarr")
+    source = "s3://bucket/test_icechunk/a.nc"
+    tamis.repack(SAMPLE, source, {"TS": "zfp(accuracy=0.1)"}, overwrite=True)
+    place = target if target.startswith("s3") else str(tmp_path / target)
+    tamis.export(source, place, "icechunk")
+    keys, server = {"access_key_id": "key", "secret_access_key": "secret"}, {"endpoint_url": s3, "allow_http": True}
+    storage = (
+        icechunk.s3_storage(
+            bucket="bucket",
+            prefix="test_icechunk/repository",
+            region="us-east-1",
+            force_path_style=True,
+            **keys,
+            **server,
+        )
+        if target.startswith("s3")
+        else icechunk.local_filesystem_storage(place)
+    )
+    allowed = icechunk.containers_credentials({"s3://bucket/test_icechunk/": icechunk.s3_credentials(**keys)})
+    repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access=allowed)
+    group = zarr.open_group(repository.readonly_session("main").store, mode="r")
+    with tamis.open(source) as file:
+        np.testing.assert_array_equal(group["TS"][...], file["TS"][...])
+    with pytest.raises(tamis.FileError, match="File exists: use another name"):
+        tamis.export(source, place, "icechunk")

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlparse
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
-from tamis.formatting import printable
+from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
@@ -173,12 +173,14 @@ def export(
         raise FileError(f"{place}: File exists: {advice}").at(path=place)
     with ExitStack() as stack:
         references = _references(paths, url, concat, drop, stack)
-        if isinstance(place, Address):
+        if isinstance(place, Address) and kind == "icechunk":
+            _send_icechunk(references, place, len(paths))
+        elif isinstance(place, Address):
             _send_kerchunk(references, place)
         elif kind == "kerchunk":
             _write_kerchunk(references, place, overwrite=overwrite)
         else:
-            _write_folder(references, place, kind, f"references to {len(paths)} files by tamis export")
+            _write_folder(references, place, kind, f"references to {plural(len(paths), 'file')} by tamis export")
     arrays = tuple(
         ExportedArray(
             path,
@@ -257,8 +259,12 @@ def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
     """Raise an error unless references of this kind can be written to an address."""
     from tamis.remote.file import exists
 
+    if kind == "icechunk" and place.startswith("s3://") and place.store is None:
+        return
     if kind != "kerchunk":
-        raise ParameterError(f"{place}: expected kind kerchunk for a target that is elsewhere, got {kind!r}")
+        raise ParameterError(
+            f"{place}: expected kind kerchunk for a target that is elsewhere, or icechunk on S3, got {kind!r}"
+        )
     if not overwrite and exists(place):
         raise FileError(f"{place}: File exists: use overwrite, or another name").at(path=place)
 
@@ -272,6 +278,18 @@ def _send_kerchunk(references: References, place: Address) -> None:
         objects.put(key, json.dumps(kerchunk_document(references)).encode())
     except Exception as error:  # obstore and fsspec raise many kinds
         raise failure(error, place, "written") from None
+
+
+def _send_icechunk(references: References, place: Address, count: int) -> None:
+    from icechunk import IcechunkError
+
+    from tamis.formats.references.targets import write_icechunk
+
+    try:
+        write_icechunk(references, place, f"references to {plural(count, 'file')} by tamis export")
+    except IcechunkError as error:
+        reason = str(error).strip().splitlines()[-1].strip(" `->|")
+        raise FileError(f"{place}: cannot be written: {reason[:200]}").at(path=place) from None
 
 
 def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:

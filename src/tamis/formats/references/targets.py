@@ -1,19 +1,22 @@
-"""References as a new Icechunk repository of Zarr 3, in a local folder."""
+"""References as documents of kerchunk, manifests, or a new Icechunk repository of Zarr 3, here or on S3."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+import os
 import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from tamis.errors import FileError
 from tamis.formats.zarr.array_metadata import attributes_2, json_attributes, metadata_2, metadata_3
+from tamis.remote.address import Address
 
 if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import Index, ReferencedArray, References
@@ -134,7 +137,7 @@ def _array(array: ReferencedArray) -> Any:
     return ManifestArray(metadata=ArrayV3Metadata.from_dict(metadata_3(array)), chunkmanifest=manifest)
 
 
-def write_icechunk(references: References, folder: Path, message: str) -> str:
+def write_icechunk(references: References, place: Path | Address, message: str) -> str:
     """Create a repository with one commit, and return the number of its snapshot.
 
     Readers must allow the folders of the referenced files: ``authorize_virtual_chunk_access``.
@@ -145,9 +148,8 @@ def write_icechunk(references: References, folder: Path, message: str) -> str:
     documents = _documents(references)
     config = icechunk.RepositoryConfig.default()
     for container in containers_of(references):
-        store = icechunk.local_filesystem_store(container.removeprefix("file://"))
-        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(container, store))
-    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(container, _container_store(container)))
+    repository = icechunk.Repository.create(_repository_storage(place), config)
     session = repository.writable_session("main")
     asyncio.run(_fill(session.store, references, documents))
     for path, array in references.arrays.items():
@@ -162,12 +164,61 @@ def write_icechunk(references: References, folder: Path, message: str) -> str:
     return str(session.commit(message))
 
 
+def _repository_storage(place: Path | Address) -> Any:
+    """Return where a repository is: a new folder, or a place on S3 that nothing is at."""
+    import icechunk
+
+    if not isinstance(place, Address):
+        return icechunk.local_filesystem_storage(str(place))
+    bucket, _, prefix = place.url.partition("://")[2].partition("/")
+    keys = ("access_key_id", "secret_access_key", "session_token")
+    given = {key: value for key in keys if (value := _setting(place.options, key))}
+    credentials = given or {"from_env": True}
+    storage = icechunk.s3_storage(
+        bucket=bucket, prefix=prefix.rstrip("/"), **credentials, **_s3_settings(place.options)
+    )
+    if icechunk.Repository.exists(storage):
+        raise FileError(f"{place}: File exists: use another name").at(path=place)
+    return storage
+
+
+def _container_store(container: str) -> Any:
+    """Return how Icechunk reads a folder of referenced files."""
+    import icechunk
+
+    if container.startswith("file://"):
+        return icechunk.local_filesystem_store(container.removeprefix("file://"))
+    if container.startswith("s3://"):
+        return icechunk.s3_store(s3_compatible=True, **_s3_settings({}))
+    return icechunk.http_store({"allow_http": "true"} if container.startswith("http://") else None)
+
+
+def _s3_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return region and server as Icechunk takes them, by the options of an address or the environment."""
+    endpoint = _setting(options, "endpoint_url") or _setting(options, "endpoint")
+    settings = {"region": _setting(options, "region") or _setting(options, "default_region") or None}
+    if not endpoint:
+        return settings
+    is_open = endpoint.startswith("http://")
+    return {**settings, "endpoint_url": endpoint, "allow_http": is_open, "force_path_style": True}
+
+
+def _setting(options: Mapping[str, Any], name: str) -> str:
+    """Return a setting of S3; empty if there is none."""
+    known = {key.lower().removeprefix("aws_"): value for key, value in options.items()}
+    return str(known.get(name) or os.environ.get(f"AWS_{name.upper()}", ""))
+
+
 def containers_of(references: References) -> list[str]:
     """Return the addresses of the folders of all referenced files."""
     urls = {place.url for array in references.arrays.values() for place in array.chunks.values()}
     for url in urls:
-        if not url.startswith("file:///"):
-            raise FileError(f"expected local files for an Icechunk repository, got {url}: export to kerchunk instead")
+        address = urlsplit(url)
+        if not (url.startswith(("file:///", "s3://")) or (address.scheme in ("http", "https") and not address.port)):
+            raise FileError(
+                f"expected files here, on S3, or on a web server at its usual port, for an Icechunk repository, got"
+                f" {url.partition('?')[0]}: export to kerchunk instead"
+            )
     return sorted({posixpath.dirname(url) + "/" for url in urls})
 
 
