@@ -19,19 +19,29 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static atomic_long calls;
+enum { NO_KIND = 12 };
+static const char *const kinds[NO_KIND] = {"open", "read", "write", "sync", "truncate", "rename",
+                                           "link", "unlink", "close", "lock", "attribute", "folder"};
+static atomic_long calls[NO_KIND + 1];
 static long number = -1;
-static int error_number;
-static char folder[PATH_MAX], kind[32];
+static int error_number, failing = NO_KIND, counting;
+static char folder[PATH_MAX];
 
-// Let a call fail: `what` is open, read, write, sync, truncate, rename, link, unlink, close, lock, attribute or folder,
-// on files whose paths begin with `where`. The first is number 0; none fails if that is negative. An error of 0 makes it short.
+static int kind_of(const char *name) {
+    int kind = 0;
+    while (kind < NO_KIND && strcmp(kinds[kind], name) != 0) ++kind;
+    return kind;
+}
+
+// Let a call of a kind fail on files whose paths begin with `where`. The first is number 0; none fails if that is
+// negative. An error of 0 makes it short. If `what` is empty, calls of all kinds are counted, and none fails.
 void fault_arm(const char *where, const char *what, long which, int error) {
     snprintf(folder, sizeof folder, "%s", where);
-    snprintf(kind, sizeof kind, "%s", what);
+    counting = !*what;
+    failing = kind_of(what);
     error_number = error;
-    atomic_store(&calls, 0);
-    number = which;
+    for (int kind = 0; kind <= NO_KIND; ++kind) atomic_store(&calls[kind], 0);
+    number = counting ? -1 : which;
 }
 
 __attribute__((constructor)) static void arm_from_environment(void) {
@@ -40,7 +50,7 @@ __attribute__((constructor)) static void arm_from_environment(void) {
     if (where && what && which && error) fault_arm(where, what, atol(which), atoi(error));
 }
 
-long fault_count(void) { return atomic_load(&calls); }
+long fault_count(const char *what) { return atomic_load(&calls[kind_of(what)]); }
 
 static int inside(const char *path) { return strncmp(path, folder, strlen(folder)) == 0; }
 
@@ -62,11 +72,16 @@ static int of_handle(int handle) {
     return inside(path);
 }
 
-static int is(const char *name) { return strcmp(kind, name) == 0; }
+static _Thread_local int asked;  // the kind of the call
+
+static int is(const char *name) {
+    asked = kind_of(name);
+    return counting || asked == failing;
+}
 
 // Whether a call that concerns the folder fails.
 static int fails(int concerned) {
-    if (!concerned || atomic_fetch_add(&calls, 1) != number) return 0;
+    if (!concerned || atomic_fetch_add(&calls[asked], 1) != number) return 0;
     errno = error_number;
     return 1;
 }

@@ -238,7 +238,7 @@ class Sweeper:
     def __init__(self, path: str, folder: Path) -> None:
         self._calls = ctypes.CDLL(path)
         self._calls.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
-        self._calls.fault_count.restype = ctypes.c_long
+        self._calls.fault_count.argtypes, self._calls.fault_count.restype = [ctypes.c_char_p], ctypes.c_long
         self.folder = folder
         make_sources(folder)
         self.sources = self.read_sources()
@@ -252,18 +252,22 @@ class Sweeper:
         """Keep what a run left that failed late, for others to resume."""
         job = next(job for job in JOBS if job.resumed)
         (self.folder / "left").mkdir()
-        outcome, count = self.attempt(job, Fault("write"))
-        assert outcome.code == 0, outcome
-        for number in reversed(range(count)):
-            outcome, _ = self.attempt(job, Fault("write", number, errno.ENOSPC))
+        for number in reversed(range(self.count(job)["write"])):
+            outcome = self.attempt(job, Fault("write", number, errno.ENOSPC))
             if len(leftovers(self.folder)) == 2 and "chunks" in outcome.text:
                 shutil.rmtree(self.folder / "left")
                 shutil.copytree(self.folder / "out", self.folder / "left")
                 return
         raise AssertionError("no run left anything")
 
-    def attempt(self, job: Job, fault: Fault, *, again: bool = False) -> tuple[Outcome, int]:
-        """Do a job in a process; also return how many calls of the kind there were."""
+    def count(self, job: Job) -> dict[str, int]:
+        """Do a job while nothing fails; return the number of its calls of each kind."""
+        outcome = self.attempt(job, Fault(""))
+        assert outcome.code == 0, (job.name, outcome)
+        return dict(zip(ERRORS, map(int, (self.folder / "counted").read_text().split()), strict=True))
+
+    def attempt(self, job: Job, fault: Fault, *, again: bool = False) -> Outcome:
+        """Do a job in a process."""
         if not again:
             self.prepare(job)
         printed, counted = self.folder / "printed", self.folder / "counted"
@@ -276,7 +280,7 @@ class Sweeper:
             try:
                 code = job.run(self.folder)
             finally:
-                counted.write_text(str(self._calls.fault_count()))
+                counted.write_text(" ".join(str(self._calls.fault_count(kind.encode())) for kind in ERRORS))
             raise SystemExit(code)  # and not os._exit: HDF5 closes what is open when Python ends
         status, limit = (0, 0), time.monotonic() + 120
         while status == (0, 0):
@@ -284,9 +288,7 @@ class Sweeper:
             status = os.waitpid(child, os.WNOHANG)
             if status == (0, 0) and time.monotonic() > limit:
                 os.kill(child, signal.SIGKILL)
-        return Outcome(os.waitstatus_to_exitcode(status[1]), printed.read_text(errors="replace")), int(
-            counted.read_text()
-        )
+        return Outcome(os.waitstatus_to_exitcode(status[1]), printed.read_text(errors="replace"))
 
     def prepare(self, job: Job) -> None:
         """Make the folder of the target what a job begins with."""
@@ -305,22 +307,21 @@ class Sweeper:
 
     def check(self, job: Job, fault: Fault) -> tuple[Outcome, str]:
         """Do a job while a call fails; return how it ended, and what is wrong with that."""
-        outcome, _ = self.attempt(job, fault)
+        outcome = self.attempt(job, fault)
         wrong = problem(job, self.folder, outcome, fault)
         if self.read_sources() != self.sources:
             wrong = "a source that changed"
         if not wrong and job.resumed and outcome.code and fault.kind != "unlink":
-            again, _ = self.attempt(job, Fault(""), again=True)
+            again = self.attempt(job, Fault(""), again=True)
             if again.code or not is_complete(self.folder / "out/target.h5") or leftovers(self.folder):
                 wrong = f"what is left cannot be resumed ({again.text[-300:]!r}, {leftovers(self.folder)})"
         return outcome, wrong
 
     def sweep(self, most: int, chosen: random.Random) -> Iterator[tuple[Job, Fault, Outcome, str]]:
         """Yield job, call, how it ended and what is wrong with that, for each call that fails."""
+        counts = {job: self.count(job) for job in JOBS}
         for job, (kind, errors) in itertools.product(JOBS, ERRORS.items()):
-            outcome, count = self.attempt(job, Fault(kind))
-            assert outcome.code == 0, (job.name, outcome)
-            faults = [Fault(kind, number, error) for number in range(count) for error in errors]
+            faults = [Fault(kind, number, error) for number in range(counts[job][kind]) for error in errors]
             if most and len(faults) > most:
                 faults = chosen.sample(faults, most)
             for fault in faults:
