@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +256,53 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
     told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert told.stdout.startswith("target.nc: cannot be written: the file system, or ulimit -f, takes no file"), told
     assert os.listdir(tmp_path) == ["source.nc"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("resume", [False, True])
+def test_signal_ends_all_processes_and_a_run_that_resumes_continues(
+    number: signal.Signals, code: int, resume: bool, source: Path, tmp_path: Path
+) -> None:
+    script = f"""if True:
+        import sys, time, tamis_command
+        from tamis.jobs.repack import spread
+        spread.SLAB_NBYTES = {SLAB_NBYTES}
+        def chunks(self, segment, own=spread.SegmentReader.chunks):
+            time.sleep(0.05)
+            yield from own(self, segment)
+        spread.SegmentReader.chunks = chunks
+        tamis_command.main()
+    """
+    words = [word for item in RECIPES.items() for word in ("-f", ":".join(item))]
+    words += [word for name, shape in CHUNKS.items() for word in ("-c", f"{name}:{'x'.join(map(str, shape))}")]
+    command = [sys.executable, "-c", script, "repack", "source.nc", "target.nc", "--workers", "2", *words]
+    process = subprocess.Popen(
+        [*command, *["--resume"] * resume], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not [*tmp_path.glob(".*-chunks/*-journal")] and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, number)
+    told = process.communicate()[1]
+    assert process.returncode == code, told
+    assert "Traceback" not in told
+    assert not subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, check=False).stdout
+    assert bool([*tmp_path.glob(".*-chunks")]) == resume
+    assert len(os.listdir(tmp_path)) == (4 if resume else 1)  # the source, the target, its journal and segments
+    repack(source, tmp_path / "alone.nc", history=False)
+    repack(source, tmp_path / "target.nc", history=False, workers=2, resume=True)
+    assert (tmp_path / "target.nc").read_bytes() == (tmp_path / "alone.nc").read_bytes()
+
+
+def test_room_for_segments_is_asked_for(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = {"x": "shuffle|deflate(1)"}
+    (stored,) = tamis.repack(source, tmp_path / "alone.nc", recipe).datasets
+    room = source.stat().st_size - stored.source_nbytes + 1.5 * stored.target_nbytes
+    monkeypatch.setattr(
+        "tamis.jobs.repack.new_target.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, room)
+    )
+    tamis.repack(source, tmp_path / "target.nc", recipe)
+    monkeypatch.setattr(spread, "SLAB_NBYTES", 64 << 20)
+    with pytest.raises(tamis.FileError, match="No space left"):
+        tamis.repack(source, tmp_path / "other.nc", recipe, workers=2)
+    tamis.repack(source, tmp_path / "target.zarr", recipe, workers=2)

@@ -1,4 +1,4 @@
-"""What docs/cluster.md shows, as far as one machine can: scripts of arrays, GNU parallel, Dask, also by Slurm and MPI."""
+"""What docs/cluster.md shows, as far as one machine can: arrays of jobs, GNU parallel, Dask, also by Slurm and MPI."""
 
 from __future__ import annotations
 

@@ -358,12 +358,14 @@ def _run(
     """Write, verify and commit the target."""
     source = place_of(store.path)
     with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
-        check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
+        room = transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes
         arguments = store, planning, transaction, resuming, report, options
         if pool is None:
+            check_room(*room)
             written, unread, notes = write_target(*arguments)
         else:
             with pool.spread(store, planning, transaction, resuming.run) as spread:
+                check_room(*room, spread.segments_nbytes)
                 written, unread, notes = write_target(*arguments, spread)
         if growth := growth_of(store, transaction):
             if options.keep_classic:

@@ -88,11 +88,17 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
 
 
 def check_room(
-    folder: Path, source: Store, arrays: Mapping[str, StoredArray], plans: Mapping[str, Rewrite], removable_nbytes: int
+    folder: Path,
+    source: Store,
+    arrays: Mapping[str, StoredArray],
+    plans: Mapping[str, Rewrite],
+    removable_nbytes: int,
+    segments_nbytes: int = 0,
 ) -> None:
     """Check that a folder has space for the target; its size is only estimated by encoding if space could be short.
 
-    `removable_nbytes` are the bytes of interrupted runs that this run removes before it writes.
+    `removable_nbytes` are the bytes of interrupted runs that this run removes before it writes, `segments_nbytes` the
+    decoded bytes of chunks that other processes store beside the target until they are copied to it.
     """
     free = shutil.disk_usage(folder).free + removable_nbytes
     replaced = most = 0
@@ -100,9 +106,11 @@ def check_room(
         with reading(source.path, dataset=path):
             replaced, most = replaced + arrays[path].stored_nbytes, most + most_nbytes(plan, arrays[path])
     others = max(source.nbytes - replaced, 0)
-    if free >= others + most:
+    segments_share = min(1.0, segments_nbytes / max(most, 1))
+    if free >= others + most * (1 + segments_share):
         return
-    likely = others + sum(likely_nbytes(plan, plan.packed(arrays[path])) for path, plan in plans.items())
+    encoded = sum(likely_nbytes(plan, plan.packed(arrays[path])) for path, plan in plans.items())
+    likely = others + round(encoded * (1 + segments_share))
     if free < likely:
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"

@@ -153,6 +153,11 @@ class Spread:
         self._deaths: Counter[int] = Counter()
         self._count = 0
 
+    @property
+    def segments_nbytes(self) -> int:
+        """Decoded bytes of the chunks that are stored twice, in segments and in the target, at the same time."""
+        return self._most * SLAB_NBYTES if self._files is None else 0
+
     def __enter__(self) -> Self:
         return self
 
