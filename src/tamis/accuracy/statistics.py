@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
-from tamis.arrays.gather import block_shape, cut, read_chunk_by_chunk, several_chunks, whole, within
+from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chunks, whole, within
 from tamis.arrays.grid import Grid, Region, origin_of
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.threads import ordered_map
@@ -402,7 +402,7 @@ def compared(
         parts, tally = divided(observer.block)
 
         def observed(part: Region) -> tuple[Tally, Any]:
-            before, after = (read_chunk_by_chunk(values, part) for values in (source, target))
+            before, after = (read_slab_by_slab(values, part) for values in (source, target))
             found = compare(before, after, origin_of(part), missing, zero)
             return found, observer.look(part, before, after, found)
 

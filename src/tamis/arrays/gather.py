@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 _SAME = 1e-9
+_SLAB_NBYTES = 1 << 20
 
 
 def gathered_shape(
@@ -82,12 +83,13 @@ def cut(part: Region, step: Sequence[int]) -> Iterator[Region]:
     return itertools.product(*map(pieces, part, step))
 
 
-def read_chunk_by_chunk(reader: ArrayReader, part: Region) -> NDArray[Any]:
-    """Read a part so that no more than one chunk is decoded at a time."""
+def read_slab_by_slab(reader: ArrayReader, part: Region) -> NDArray[Any]:
+    """Read a part so that no more than one chunk, or several small ones, are decoded at a time."""
     if not reader.chunk_shape:
         return reader.read(part)
     values = np.empty(shape_of(part), reader.dtype)
-    for piece in cut(part, reader.chunk_shape):
+    step = several_chunks(values.shape, reader.chunk_shape, _SLAB_NBYTES // max(reader.dtype.itemsize, 1))
+    for piece in cut(part, step):
         values[within(piece, part)] = reader.read(piece)
     return values
 

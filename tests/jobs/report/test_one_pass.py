@@ -20,14 +20,14 @@ SHAPE = (24, 64, 96)
 def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """Return the parts that are read while values are compared, and later; blocks have one field."""
     found: dict[str, list[Any]] = {"compared": [], "later": []}
-    read = statistics.read_chunk_by_chunk
+    read = statistics.read_slab_by_slab
     for name, module in (("compared", statistics), ("later", pair)):
 
         def spy(reader: Any, part: Any, parts: list[Any] = found[name]) -> Any:
             parts.append(part)
             return read(reader, part)
 
-        monkeypatch.setattr(module, "read_chunk_by_chunk", spy)
+        monkeypatch.setattr(module, "read_slab_by_slab", spy)
     monkeypatch.setattr(pair, "_BLOCK_COUNT", SHAPE[1] * SHAPE[2])
     return found
 
@@ -75,6 +75,21 @@ def test_blocks_before_the_first_change_count_as_all_others(
     assert one.compared.tally is not None
     assert one.compared.tally.worst is not None
     assert one.compared.tally.worst.index == np.unravel_index(np.abs(errors).argmax(), SHAPE)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_chunks_that_fields_share_are_decoded_again_only_after_a_change(
+    changed: bool, tmp_path: Path, reads: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair, "_MOST_COUNT", 6 * SHAPE[1] * SHAPE[2])
+    values = np.random.default_rng(9).normal(size=SHAPE)
+    for name, shift in (("a.nc", 0.0), ("b.nc", 0.01 * changed)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("T", data=values + shift, chunks=(24, 16, 16))
+    result = tamis.report(tmp_path / "a.nc", tmp_path / "b.nc")["T"]
+    assert not reads["compared"]
+    assert bool(reads["later"]) is changed
+    assert result.statistics.get("bias", 0.01) == pytest.approx(0.01)
 
 
 def test_worst_field_is_examined_even_if_it_is_not_among_some(

@@ -128,8 +128,11 @@ def report(
         def observe(compared: Compared, one: StoredArray, other: StoredArray) -> Profiler | None:
             if not one.size:
                 return None
-            profilers[compared.path] = Profiler(one, other, required.get(compared.path), threads)
-            return profilers[compared.path]
+            profiler = Profiler(one, other, required.get(compared.path), threads)
+            if profiler.blocks.repeats > 1 and not (compared.bound or compared.relative_bound):
+                return None  # read in fields only if it changed, which is not expected
+            profilers[compared.path] = profiler
+            return profiler
 
         comparison = Comparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
         reported: list[Reported] = []

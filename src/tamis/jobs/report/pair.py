@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import block_shape, read_chunk_by_chunk
+from tamis.arrays.gather import block_shape, read_slab_by_slab
 from tamis.rewrite.packed_array import in_units
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Blocks(NamedTuple):
     # Whether blocks have whole fields, the last two axes, and whole rows, the last axis
     has_fields: bool
     has_rows: bool
+    repeats: int = 1  # How often a chunk is decoded, about
 
 
 def blocks_of(shape: Shape, grids: Sequence[Shape]) -> Blocks:
@@ -65,7 +66,7 @@ def blocks_of(shape: Shape, grids: Sequence[Shape]) -> Blocks:
             steps[axis] = min(lead[axis], steps[axis] * count)
             if steps[axis] < lead[axis]:
                 break
-        return Blocks((*steps, *field), True, True)
+        return Blocks((*steps, *field), True, True, repeats)
     block = block_shape(shape, list(grids) or [(*(1 for _ in shape[1:]), shape[-1])], _MOST_COUNT)
     return Blocks(block, False, block[-1] == shape[-1])
 
@@ -100,7 +101,7 @@ class Pair:
 
     def read(self, region: Region) -> Values:
         """Read a part of both."""
-        stored = [read_chunk_by_chunk(reader, region) for reader in (self.before, self.after)]
+        stored = [read_slab_by_slab(reader, region) for reader in (self.before, self.after)]
         return values_of(region, (self.source, self.target), stored)
 
 

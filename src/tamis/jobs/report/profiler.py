@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -30,7 +30,7 @@ _MOST_FIELD_VALUES = 1 << 25
 """Values whose fields are all examined; of larger variables some are."""
 
 _SHARED_COUNT = 1 << 19
-"""Values of blocks that several threads have in work: memory is bounded for any number of threads."""
+"""Values of blocks whose statistics several threads make at once; of larger ones, one does, and another reads."""
 
 _SAMPLE_COUNT = 1 << 20
 _SAMPLES = 8
@@ -60,7 +60,9 @@ class Profiler:
         self._shape = source.shape or ()
         self.blocks = blocks_of(self._shape, [array.chunk_shape for array in self._arrays if array.chunk_shape])
         self.block = self.blocks.shape
-        self.threads = threads if math.prod(self.block) <= _SHARED_COUNT else 1
+        is_large = math.prod(self.block) > _SHARED_COUNT
+        self.threads = min(threads, 2) if is_large else threads
+        self._turns: AbstractContextManager[Any] = Lock() if is_large else nullcontext()
         self.notes: list[str] = []
         self._found: Found | None = None
         self._grid = Grid(self._shape, self.block)
@@ -73,7 +75,10 @@ class Profiler:
     def look(self, part: Region, source: NDArray[Any], target: NDArray[Any], tally: Tally) -> Found | None:
         """Return the statistics of a block, if any block in work changed."""
         self._changed = self._changed or tally.different > 0
-        return self._statistics(values_of(part, self._arrays, (source, target))) if self._changed else None
+        if not self._changed:
+            return None
+        with self._turns:
+            return self._statistics(values_of(part, self._arrays, (source, target)))
 
     def add(self, part: Region, tally: Tally, known: Found | None) -> None:
         """Add the statistics of a block, unless it is left for later; so the order does not depend on threads."""
@@ -94,7 +99,8 @@ class Profiler:
         left = [number for number in range(self._grid.chunk_count) if number not in self._done]
 
         def look(number: int) -> Found:
-            return self._statistics(pair.read(self._grid.region_of(number)))
+            with self._turns:
+                return self._statistics(pair.read(self._grid.region_of(number)))
 
         with closing(ordered_map(look, left, self.threads)) as results:
             for count, (number, known) in enumerate(zip(left, results, strict=True)):
