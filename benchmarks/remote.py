@@ -156,7 +156,7 @@ READERS: dict[str, dict[str, Callable[[str, Any, Path], Any]]] = {
         KERCHUNK: by_kerchunk,
         "VirtualiZarr + Icechunk": by_icechunk,
     },
-    ".nc": {"tamis": by_tamis, TAMIS_REFERENCES: by_tamis_references, KERCHUNK: by_kerchunk},
+    ".nc": {"tamis": by_tamis, KERCHUNK: by_kerchunk},
     ".zarr": {"tamis": by_tamis, "zarr + fsspec": by_zarr},
 }
 
@@ -170,7 +170,7 @@ def make_references(path: Path, url: str) -> None:
             from kerchunk.hdf import SingleHdf5ToZarr as Maker
         text = json.dumps(Maker(str(path), inline_threshold=0).translate()).replace(str(path), url)
         path.with_suffix(".json").write_text(text)
-    if path.suffix != ".zarr":
+    with suppress(tamis.TamisError):
         root = url.rpartition("/")[0]
         tamis.export(path, path.with_suffix(".tamis.json"), url=root, overwrite=True)
 

@@ -18,7 +18,7 @@ from tamis import _native, zfp
 from tamis.arrays.gather import intersection, within
 from tamis.arrays.grid import Origin, Region, origin_of
 from tamis.arrays.index import ChunkIndex, ChunkRecord, Parts, as_array
-from tamis.arrays.read_many import ManyChunks, chunk_count, goes_over_many, native_pipeline_of_large
+from tamis.arrays.read_many import ManyChunks, goes_over_many, native_pipeline_of_large
 from tamis.arrays.reader import put
 from tamis.arrays.source import ByteSource, FileSource, SlowSource
 from tamis.errors import FileError, TamisError
@@ -211,15 +211,20 @@ class ChunkReader:
     def _native_pipeline(self) -> _native.ChunkPipeline | None:
         return native_pipeline_of_large(self.pipeline, self.chunk)
 
-    def read_many(self, part: Region, out: NDArray[Any], threads: int = 1) -> bool:
-        """Read a part of the array in one native call, if it covers many small chunks and `out` has their type."""
+    def read_many(self, part: Region, out: NDArray[Any], threads: int = 1, *, fetches: bool = False) -> bool:
+        """Read a part of the array in one native call, if it covers many small chunks and `out` has their type.
+
+        Those of a slow source are fetched if asked for, and if all of their values are used: others are kept, one by one,
+        in case the rest is needed.
+        """
         source = self._source
         if out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk) or self._many is None:
             return False
-        # Chunks of a slow source that are used in part are kept, one by one, in case the rest is needed.
-        if not isinstance(source, FileSource) and not (
-            isinstance(source, SlowSource) and 2 * out.nbytes > chunk_count(part, self.chunk.shape) * self.chunk.nbytes
-        ):
+        axes = zip(part, self.chunk.shape, self.index.grid.shape, strict=True)
+        can_fetch = fetches and all(
+            not axis.start % step and (axis.stop == extent or not axis.stop % step) for axis, step, extent in axes
+        )
+        if not isinstance(source, FileSource) and not (can_fetch and isinstance(source, SlowSource)):
             return False
         for origin in self._many.read(source, part, out, threads):
             chunk = tuple([slice(start, start + step) for start, step in zip(origin, self.chunk.shape, strict=True)])

@@ -62,7 +62,7 @@ class SelectedChunks:
         if 0 in out.shape:
             return
         part = selection.region if isinstance(selection, Selection) and self.change is None else None
-        if part is not None and self.source.read_many(part, out, threads):
+        if part is not None and self.source.read_many(part, out, threads, fetches=True):
             return
         steps = self.source.chunk.shape
         if part is not None and 2 * len(self.source.index) < math.prod(map(_touched_count, part, steps)):
