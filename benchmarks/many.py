@@ -1,4 +1,6 @@
-"""Folders of files, and one huge file: ``python benchmarks/many.py [--rounds N] [--large N] [--small N] [--huge GIB]``.
+"""Folders of files, and one huge file, and opening many files.
+
+``python benchmarks/many.py [--rounds N] [--large N] [--small N] [--huge GIB] [--open N]``
 
 `tamis repack` with two processes, which proves every value, records what it did, and makes each file durable, against
 nccopy in GNU parallel with two jobs, which does none of these: without loss, and with tamis' plugin for zfp. The files
@@ -7,7 +9,10 @@ of all processes, the largest number of bytes in the folder of targets, temporar
 largest process.
 
 The huge file is made by two threads of one process, and by two processes beside the one that writes; the targets must
-have the same bytes. ``--huge 8`` needs 16 GB of room.
+must have the same bytes. ``--huge 8`` needs 16 GB of room.
+
+``--open N`` opens N files of one series by `xarray.open_mfdataset`, with two steps each, and also by engines that open
+nothing, because all is in memory: less than these take, no engine can.
 """
 
 from __future__ import annotations
@@ -137,6 +142,39 @@ def commands(source: Path, out: Path) -> dict[str, list[str]]:
     }
 
 
+def print_opening(count: int, rounds: int) -> None:
+    """Print a table of what it takes to open many files as one dataset."""
+    import memory_engine
+    import xarray as xr
+
+    engines = {
+        "tamis": "tamis",
+        "netcdf4": "netcdf4",
+        "all in memory, xarray decodes it": memory_engine.DecodedByXarray,
+        "datasets that exist": memory_engine.Ready,
+    }
+    joined = {"data_vars": "minimal", "coords": "minimal", "compat": "override", "join": "override"}
+    with tempfile.TemporaryDirectory() as name, xr.open_dataset(SAMPLE, engine="tamis", decode_times=False) as ds:
+        files = [f"{name}/{number:04}.nc" for number in range(count)]
+        first = ds.isel(time=slice(0, 2)).load()
+        for number, file in enumerate(files):
+            first.assign_coords(time=first["time"] + 2 * number).to_netcdf(file, engine="netcdf4")
+            for known, decoded in ((memory_engine.STORED, False), (memory_engine.DECODED, True)):
+                with xr.open_dataset(file, engine="tamis", decode_cf=decoded) as opened:
+                    known[file] = opened.load()
+        costs: dict[str, list[tuple[float, float]]] = {label: [] for label in engines}
+        for _ in range(rounds):
+            for label, engine in engines.items():
+                begin, processor = time.perf_counter(), time.process_time()
+                opened = xr.open_mfdataset(files, engine=engine, combine="nested", concat_dim="time", **joined)
+                costs[label].append((time.perf_counter() - begin, time.process_time() - processor))
+                opened.close()
+    print("\n| engine | ms a file | processor ms a file |\n|---|--:|--:|")
+    for label, found in costs.items():
+        seconds, processor = (statistics.median(column) / count for column in zip(*found, strict=True))
+        print(f"| {label} | {seconds * 1e3:.1f} | {processor * 1e3:.1f} |")
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -144,7 +182,12 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=24, help="number of files of 3.9 MB")
     parser.add_argument("--small", type=int, default=300, help="number of files of 22 kB")
     parser.add_argument("--huge", type=float, default=0.5, help="GiB of values in the huge file")
+    parser.add_argument("--open", type=int, metavar="N", help="only open so many files as one dataset of xarray")
     options = parser.parse_args()
+    if options.open:
+        print(machine())
+        print_opening(options.open, options.rounds)
+        return
     for program in ("parallel", "nccopy"):
         if shutil.which(program) is None:
             sys.exit(f"expected {program}, found none: apt-get install parallel netcdf-bin")
