@@ -173,7 +173,7 @@ def _repository_storage(place: Path | Address) -> Any:
     bucket, _, prefix = place.url.partition("://")[2].partition("/")
     keys = ("access_key_id", "secret_access_key", "session_token")
     given = {key: value for key in keys if (value := _setting(place.options, key))}
-    credentials = given or {"from_env": True}
+    credentials: dict[str, Any] = {**given} or {"from_env": True}
     storage = icechunk.s3_storage(
         bucket=bucket, prefix=prefix.rstrip("/"), **credentials, **_s3_settings(place.options)
     )
@@ -196,7 +196,7 @@ def _container_store(container: str) -> Any:
 def _s3_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return region and server as Icechunk takes them, by the options of an address or the environment."""
     endpoint = _setting(options, "endpoint_url") or _setting(options, "endpoint")
-    settings = {"region": _setting(options, "region") or _setting(options, "default_region") or None}
+    settings: dict[str, Any] = {"region": _setting(options, "region") or _setting(options, "default_region") or None}
     if not endpoint:
         return settings
     is_open = endpoint.startswith("http://")
