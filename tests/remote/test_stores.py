@@ -233,7 +233,7 @@ def test_many_addresses_are_repacked_into_a_folder(s3: str, server: Server, tmp_
     words = ["-f", "TS:zfp(accuracy=0.1)", "--workers", "2"]
     sources = ["s3://bucket/test_many/", server.url("b.nc"), SAMPLE]
     done = run("repack", *sources, tmp_path / "out/", *words)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     names = "a.nc", "b.nc", "below/c.zarr", SAMPLE.name
     for name in names:
         assert tamis.verify(SAMPLE, tmp_path / "out" / name, bounds={"TS": 0.1}).ok

@@ -41,6 +41,9 @@ class SlowSource(ByteSource, Protocol):
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
         """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
 
+    def stop_at(self, offset: int) -> None:
+        """Where one read goes on after another, read ahead up to an offset, where an array ends."""
+
 
 class Descriptor:
     """A file descriptor that is closed with its last reference, so that no read finds it closed."""

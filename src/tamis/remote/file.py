@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -84,6 +84,11 @@ class Window:
             begin, row = self._spans[row][1], row + 1
         return begin
 
+    def next_begin(self, offset: int) -> int | None:
+        """Return where the first range after an offset begins."""
+        row = bisect_right(self._begins, offset)
+        return self._begins[row] if row < len(self._begins) else None
+
     def read(self, begin: int, room: memoryview) -> None:
         """Copy the bytes of a range that is covered; wait for them."""
         end, at = begin + len(room), begin
@@ -115,6 +120,7 @@ class RemoteBytes:
         self._lock = threading.Lock()
         self._windows: list[Window] = []
         self._ends: list[Range] = []  # Ends of the last reads, with how much to read ahead
+        self._stops: list[int] = []  # Ends of arrays
 
     def fetch(self, span: Range) -> memoryview:
         """Return a range by one request."""
@@ -221,12 +227,27 @@ class RemoteBytes:
         requests = self._requests([span for span in spans if span[0] < span[1]], most)
         return Window(requests, [_threads().submit(self.fetch, span) for span in requests], is_stream=is_stream)
 
+    def stop_at(self, offset: int) -> None:
+        """Read ahead up to an offset; see `SlowSource.stop_at`."""
+        with self._lock:
+            row = bisect_left(self._stops, offset)
+            if self._stops[row : row + 1] != [offset]:
+                self._stops.insert(row, offset)
+
+    def _most_ahead(self, begin: int, end: int) -> int:
+        """Return how far to read ahead: to the end of the array, or to what is being fetched."""
+        stop = bisect_left(self._stops, end)
+        # Small arrays, such as coordinates, come together.
+        limits = [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
+        others = [window.next_begin(begin) for window in self._windows]
+        return min([self.nbytes, *limits, *(other for other in others if other is not None and other >= end)])
+
     def _stream(self, begin: int, end: int) -> Window | None:
         """Read ahead, and ever more, if this read goes on where an earlier one ended."""
         with self._lock:
             match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
             ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
-            last = min(max(begin + ahead, end), self.nbytes)
+            last = min(max(begin + ahead, end), self._most_ahead(begin, end))
             self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
         if match is None or last == end:
             return None

@@ -383,13 +383,12 @@ def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_
 
 def test_recipe_file_of_the_command_is_what_repack_takes(sample: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
-    arguments = ["plan", str(sample), "-w", "TS:abs=0.1", "-o", str(recipe)]
+    arguments = ["plan", str(sample), "-w", "TS:abs=0.1", "-o", str(recipe), "--json"]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     loaded = tamis.Recipe.load(recipe)
-    assert {name: str(filters) for name, filters in loaded.filters.items()} == tamis.plan(
-        sample, {"TS": "abs=0.1"}
-    ).filters
+    # Another plan may choose others, which are as good, by the speed that it measures.
+    assert {name: str(filters) for name, filters in loaded.filters.items()} == json.loads(done.stdout)["recipe"]
     assert CliRunner().invoke(main, arguments).exit_code == 1  # the file exists
     assert CliRunner().invoke(main, [*arguments, "--overwrite"]).exit_code == 0
     out = tmp_path / "b.nc"
