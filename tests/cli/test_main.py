@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.filters import by_id
+from tamis.stores.first_bytes import READABLE
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
@@ -136,8 +137,7 @@ def test_inspect_several_files_shows_the_good_and_fails_for_the_bad(tmp_path: Pa
     assert result.exit_code == 1
     assert "/TS" in result.stdout
     assert result.stderr.splitlines() == [
-        f"tamis inspect: {tmp_path}/bad.nc: expected an HDF5, netCDF-4 or netCDF classic file, or a Zarr store, got"
-        " text that begins with 'no'",
+        f"tamis inspect: {tmp_path}/bad.nc: expected {READABLE}, got text that begins with 'no'",
         f"tamis inspect: {tmp_path}/none.nc: No such file or directory",
     ]
 

@@ -65,6 +65,7 @@ def test_a_complete_target_on_s3_is_left_alone_by_resume(
     address, recipe = "s3://bucket/test_resume/a.zarr", {"TS": "zfp(rate=8)"}
     assert not tamis.repack(SAMPLE, address, recipe, resume=True).done_already
     assert tamis.repack(SAMPLE, address, recipe, resume=True).done_already
+    assert tamis.repack(SAMPLE, address, recipe, resume=True, overwrite=True).done_already
     assert not [*(tmp_path / "staging").rglob("*.zarr")]
     tamis.repack(SAMPLE, address, {"TS": "zfp(rate=8)|fletcher32"}, checksum=False, resume=True)
     again = tamis.repack(SAMPLE, address, {"TS": "shuffle|deflate(1)"}, resume=True)  # another recipe: made anew

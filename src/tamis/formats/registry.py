@@ -1,4 +1,4 @@
-"""The formats that tamis knows: how to recognize, open and write each. A new format needs one line here.
+"""The formats that tamis knows: how to recognize, open and write each. `stores/first_bytes.py` has their first bytes.
 
 Formats are imported late, because most commands need only one.
 """

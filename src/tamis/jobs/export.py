@@ -174,7 +174,9 @@ def export(
     with ExitStack() as stack:
         references = _references(paths, url, concat, drop, stack)
         if isinstance(place, Address) and kind == "icechunk":
-            _send_icechunk(references, place, len(paths))
+            from tamis.formats.references.targets import send_icechunk
+
+            send_icechunk(references, place, f"references to {plural(len(paths), 'file')} by tamis export")
         elif isinstance(place, Address):
             _send_kerchunk(references, place)
         elif kind == "kerchunk":
@@ -278,18 +280,6 @@ def _send_kerchunk(references: References, place: Address) -> None:
         objects.put(key, json.dumps(kerchunk_document(references)).encode())
     except Exception as error:  # obstore and fsspec raise many kinds
         raise failure(error, place, "written") from None
-
-
-def _send_icechunk(references: References, place: Address, count: int) -> None:
-    from icechunk import IcechunkError
-
-    from tamis.formats.references.targets import write_icechunk
-
-    try:
-        write_icechunk(references, place, f"references to {plural(count, 'file')} by tamis export")
-    except IcechunkError as error:
-        reason = str(error).strip().splitlines()[-1].strip(" `->|")
-        raise FileError(f"{place}: cannot be written: {reason[:200]}").at(path=place) from None
 
 
 def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:

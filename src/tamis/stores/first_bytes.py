@@ -17,7 +17,7 @@ from tamis.remote.address import Address
 if TYPE_CHECKING:
     from tamis.remote.file import RemoteFile
 
-FORMATS = "an HDF5, netCDF-4 or netCDF classic file, a Zarr store, or references (kerchunk)"
+READABLE = "an HDF5, netCDF-4 or netCDF classic file, a Zarr store, or references (kerchunk)"
 """The formats that tamis reads."""
 
 CLASSIC_KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}

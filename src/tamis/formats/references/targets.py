@@ -164,6 +164,17 @@ def write_icechunk(references: References, place: Path | Address, message: str) 
     return str(session.commit(message))
 
 
+def send_icechunk(references: References, place: Address, message: str) -> None:
+    """Create a repository elsewhere, as `write_icechunk` does; raise FileError if that fails."""
+    from icechunk import IcechunkError
+
+    try:
+        write_icechunk(references, place, message)
+    except IcechunkError as error:
+        reason = str(error).strip().splitlines()[-1].strip(" `->|")
+        raise FileError(f"{place}: cannot be written: {reason[:200]}").at(path=place) from None
+
+
 def _repository_storage(place: Path | Address) -> Any:
     """Return where a repository is: a new folder, or a place on S3 that nothing is at."""
     import icechunk

@@ -16,8 +16,7 @@ from tamis.formatting import plural
 from tamis.remote.address import Address, is_address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
-from tamis.stores.first_bytes import FORMATS as READ
-from tamis.stores.first_bytes import is_read, is_zarr, kind_of
+from tamis.stores.first_bytes import READABLE, is_read, is_zarr, kind_of
 
 STATE_FOLDER = ".tamis"
 """The folder of state in the folder of targets."""
@@ -224,7 +223,9 @@ def is_ours(name: str) -> bool:
 
 def nothing_in(folder: str | os.PathLike[str]) -> FileError:
     """Return the error about a folder without files that tamis reads."""
-    return FileError(f"{os.fsdecode(folder)}: expected {READ}, got {kind_of(folder)}; found none in it").at(path=folder)
+    return FileError(f"{os.fsdecode(folder)}: expected {READABLE}, got {kind_of(folder)}; found none in it").at(
+        path=folder
+    )
 
 
 def left_out(listing: Listing) -> Iterator[str]:

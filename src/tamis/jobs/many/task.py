@@ -46,10 +46,7 @@ class FolderOptions:
     @cached_property
     def key(self) -> str:
         """A short checksum of everything that determines the bytes of targets."""
-        options = self.repack
-        words = [str(options.recipe), options.checksum, options.follow, options.min_size, options.larger]
-        words += [options.keep_classic, options.history, sorted(options.form.items()), options.missing]
-        return hashlib.sha256(repr(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return hashlib.sha256(self.repack.target_key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 class FileTask(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RepackKeywords(TypedDict, total=False):
-    """The keywords of `tamis.repack` that determine the target; see there."""
+    """The keywords of `tamis.repack` that `preview_repack`, `repack_many` and `combine` take, too; see there."""
 
     chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None
     require: Requirements | None
@@ -128,6 +128,12 @@ class RepackOptions:
     def missing(self) -> MissingPolicy:
         """How lossy filters treat missing values."""
         return self.recipe.missing or "exact"
+
+    @property
+    def target_key(self) -> str:
+        """All that determines the bytes of a target, as a text: a target with another one is made anew."""
+        others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
+        return f"{self.recipe} {others}"
 
     @property
     def is_empty(self) -> bool:

@@ -61,7 +61,7 @@ def repack_to_address(
     removed = folder / _REMOVED
     remove(removed if options.resume else folder)
     _sweep(folder)
-    made = {"source": [*Identity.of(source)], "recipe": repr(replace(options, threads=1, resume=True))}
+    made = {"source": [*Identity.of(source)], "recipe": options.target_key}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
         return RepackResult(

@@ -19,7 +19,7 @@ from tamis.errors import FileError
 from tamis.filters.plugin_client import filter_class
 from tamis.formats.hdf5.lib import calls
 from tamis.remote.address import Address
-from tamis.stores.first_bytes import FORMATS, kind_of, opened_remote
+from tamis.stores.first_bytes import READABLE, kind_of, opened_remote
 
 if TYPE_CHECKING:
     from tamis.remote.metadata import MetadataFile
@@ -197,7 +197,7 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     try:
         os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
         if not place.is_file() or not h5py.is_hdf5(place):
-            raise FileError(f"{place}: expected {FORMATS}, got {kind_of(place)}")
+            raise FileError(f"{place}: expected {READABLE}, got {kind_of(place)}")
         fapl = access_list(keeps_chunks=keeps_chunks)
         file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
         if not keeps_chunks and file.get_access_plist().get_cache()[2]:
@@ -226,7 +226,7 @@ def _open_remote(address: Address) -> h5py.File:
 
     remote = opened_remote(address)
     if not any(remote.head[at : at + 8] == _SIGNATURE for at in (0, 512, 1024, 2048, 4096, 8192)):
-        raise FileError(f"{address}: expected {FORMATS}, got {kind_of(address)}").at(path=address)
+        raise FileError(f"{address}: expected {READABLE}, got {kind_of(address)}").at(path=address)
     metadata = open_metadata(remote)
     fapl = access_list(keeps_chunks=False)
     fapl.set_fileobj_driver(h5fd.fileobj_driver, metadata)
