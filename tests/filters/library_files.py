@@ -24,6 +24,7 @@ TYPES = ["i1", "u1", "<i2", ">i2", "<u4", ">u4", "<i8", ">u8", "<f4", ">f4", "<f
 SHAPES = [(1,), (7,), (40,), (5, 9), (3, 4, 35), (2, 700), (6000,), (1, 4100)]
 LARGE, LARGE_TYPES = (130, 1021), ["<i2", ">f4", "<f8"]  # several blocks of every codec
 NBIT, SCALEOFFSET = 5, 6
+BYTEDELTA = 35  # a filter of Blosc2's plugins, which hdf5plugin has and its Python does not name
 INTEGER, DECIMAL = 2, 0  # ways of scaleoffset
 
 Filters = dict[str, Any]
@@ -44,6 +45,7 @@ def filters() -> Iterator[Filters]:
     for name in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
         yield from (blosc2(name, level, shuffle) for level, shuffle in [(1, 0), (5, 1), (9, 2)])
     yield from (blosc2("lz4", 5, blosc2.DELTA), blosc2("zstd", 0, 1))
+    yield from ({"filter": (blosc2.filter_id, (0, 0, 0, 0, level, BYTEDELTA, 5))} for level in (1, 9))
     yield from (bits(block, name) for block in (0, 8, 64) for name in ("none", "lz4"))
     yield from (bits(block, "zstd", level) for block in (0, 64) for level in (1, 3, 22))
     yield {"compression": bits.filter_id}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.errors import DataError, ParameterError
+from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters import (
     Bitshuffle,
     Blosc,
@@ -160,6 +160,7 @@ def test_nbit_in_words_bits_of_the_type() -> None:
         (32008, (0, 4, 4, 0, 2, 5, 6), Bitshuffle("lz4")),
         (32001, (2, 2, 4, 0, 10, 3, 1, 9), Blosc("lz4", 9, "bit")),
         (32026, (1, 0, 4, 2400, 12, 7, 1), Blosc2("lz4", 9, "truncate")),
+        (32026, (1, 0, 4, 2400, 9, 35, 5), Blosc2("zstd", 9, "bytedelta")),
         # H5Pset_filter with the mask as netCDF and h5repack users write it.
         (4, (32, 8), Szip("nn", 8)),
         (4, (4, 8), Szip("ec", 8)),
@@ -327,7 +328,11 @@ ANY_BYTES = [
     Lz4(17),
     Lzf(),
     *[Blosc(each, 5, shuffle) for each in ("blosclz", "lz4", "snappy", "zlib", "zstd") for shuffle in ("none", "bit")],
-    *[Blosc2(each, 5, shuffle) for each in ("blosclz", "lz4", "zlib", "zstd") for shuffle in ("byte", "bit")],
+    *[
+        Blosc2(each, 5, shuffle)
+        for each in ("blosclz", "lz4", "zlib", "zstd")
+        for shuffle in ("byte", "bit", "bytedelta")
+    ],
 ]
 
 
@@ -375,3 +380,17 @@ def test_shuffle_element_size_0_as_nczarr_writes_it_that_of_the_type() -> None:
     shuffled = one.encode(data, ChunkType(np.dtype("f4"), (10,)), (4,))
     assert shuffled != data
     assert one.decode(shuffled, ChunkType(np.dtype("f4"), (10,)), (0,)) == data
+
+
+def test_blosc2_bytedelta_takes_fewer_bytes_and_filters_of_other_plugins_are_named() -> None:
+    values = np.random.default_rng(0).integers(-2, 3, (30, 40, 50)).cumsum(axis=2).astype("i2")
+    chunk = ChunkType(values.dtype, values.shape)
+    plain, delta = (
+        bytes(one.encode(values.tobytes(), chunk, ())) for one in (Blosc2("zstd"), Blosc2("zstd", 5, "bytedelta"))
+    )
+    assert len(delta) < 0.9 * len(plain)
+    codes = bytes([0, 0, 0, 0, 1, 35])
+    at = delta.rindex(codes)  # behind those of the frame
+    other = delta[:at] + bytes([0, 0, 0, 0, 1, 34]) + delta[at + len(codes) :]
+    with pytest.raises(StreamError, match="went through filter 34 of Blosc2's plugins, which tamis lacks"):
+        Blosc2().decode(other, chunk, ())

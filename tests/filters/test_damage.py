@@ -45,7 +45,11 @@ FILTERS: list[Filter] = [
     Nbit(),
     Scaleoffset("integer", 0),
     *[Blosc(name, 5, shuffle) for name in ("blosclz", "lz4", "snappy", "zlib", "zstd") for shuffle in ("byte", "bit")],
-    *[Blosc2(name, 5, shuffle) for name in ("blosclz", "lz4", "zlib", "zstd") for shuffle in ("byte", "bit")],
+    *[
+        Blosc2(name, 5, shuffle)
+        for name in ("blosclz", "lz4", "zlib", "zstd")
+        for shuffle in ("byte", "bit", "bytedelta")
+    ],
     *[Bitshuffle(name, block=block) for name in ("none", "lz4", "zstd") for block in (0, 8, 64)],
 ]
 # A stream of these that is cut is known to be cut; the others have no end of their own, or no size.

@@ -52,7 +52,8 @@ class BloscFilter(Filter):
         The compressor must be a known one: the HDF5 filter does not decode otherwise, either.
         """
         level, shuffle, compressor = _requested(values)
-        return cls._of(cls.parameters()["level"].nearest(level), min(shuffle, len(cls.shuffles) - 1), compressor)
+        known = max(number for number, text in enumerate(cls.shuffles) if text and number <= shuffle)
+        return cls._of(cls.parameters()["level"].nearest(level), known, compressor)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
@@ -243,9 +244,8 @@ class Frame:
         return not self.chunk
 
 
-def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, layout: Layout | None) -> bytes:
+def pack(chunk: bytes, nbytes: int, level: int, compressor: int, itemsize: int, layout: Layout | None) -> bytes:
     """Put a compressed chunk into a frame."""
-    level, shuffle, compressor = requested
     layers = _layer(layout) if layout else bytes.fromhex("93cd0007de0000dc0000")
     header_nbytes = _LAYERS_AT + len(layers)
     frame_nbytes = header_nbytes + len(chunk) + len(_OFFSETS) + len(_TRAILER)
@@ -258,8 +258,8 @@ def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, l
             struct.pack(">BQBQ", 0xD3, nbytes, 0xD3, len(chunk)),
             struct.pack(">BIBIBI", 0xD2, itemsize, 0xD2, block, 0xD2, nbytes),
             struct.pack(">BHBHB", 0xD1, 0, 0xD1, 1, 0xC2),
-            # The shuffle is the last of six filters; the compressor is the next byte.
-            struct.pack(">BB16s", 0xD8, 6, bytes([0, 0, 0, 0, 0, shuffle, compressor])),
+            # The six filters of the chunk, the compressor, and after another byte parameters of the filters.
+            struct.pack(">BB6sBx6s2x", 0xD8, 6, chunk[_CODES], compressor, chunk[_METAS]),
         ]
     )
     return b"".join([header, layers, chunk, _OFFSETS, _TRAILER])
@@ -352,8 +352,65 @@ def _read_layer(content: memoryview, nbytes: int) -> Layout:
     return Layout(shape, block, nbytes // count)
 
 
+_CODES, _METAS = slice(16, 22), slice(24, 30)  # filters of a chunk, in the order of encoding, and their parameters
+_SPECIAL_AT, _EXTENDED = 31, 5  # where a chunk says that all values are equal; flags of a header that has this
+_BYTE_SHUFFLE, _BYTEDELTA = 1, 35
+_BUILT_IN = range(5)  # filters that every Blosc2 has
+
+
+def with_bytedelta(chunk: bytes, itemsize: int) -> bytes:
+    """Return a chunk of bytes in `in_bytedelta` as one whose reader undoes that."""
+    codes, metas = bytes([0, 0, 0, 0, _BYTE_SHUFFLE, _BYTEDELTA]), bytes([0, 0, 0, 0, 0, itemsize])
+    return chunk[: _CODES.start] + codes + chunk[_CODES.stop : _METAS.start] + metas + chunk[_METAS.stop :]
+
+
+def is_filtered(chunk: Data) -> bool:
+    """Return whether the bytes of a chunk went through the filters that its header names."""
+    is_extended = len(chunk) > _SPECIAL_AT and chunk[2] & _EXTENDED == _EXTENDED
+    return is_extended and not chunk[2] & _MEMCPY and not chunk[_SPECIAL_AT] >> 4 & 7
+
+
+def in_bytedelta(data: Data, itemsize: int, block_nbytes: int) -> bytes:
+    """Return blocks with bytes of equal significance side by side, each byte as the difference from the one before."""
+
+    def encode(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        streams = blocks.reshape(len(blocks), -1, itemsize).transpose(0, 2, 1)
+        return np.diff(streams, axis=2, prepend=np.uint8(0))
+
+    return _by_block(data, block_nbytes, encode)
+
+
+def out_of_bytedelta(plain: bytes, chunk: Data) -> bytes:
+    """Undo the shuffle and the differences of a chunk that was decompressed without its filters."""
+    itemsize, nbytes, block_nbytes, _ = struct.unpack_from("<3xBIII", chunk)
+    codes, metas = bytes(chunk[_CODES]), bytes(chunk[_METAS])
+    step = metas[codes.index(_BYTEDELTA)] or itemsize
+    shuffle = itemsize if _BYTE_SHUFFLE in codes else 1
+    if (
+        not step
+        or not shuffle
+        or not block_nbytes
+        or any(part % step or part % shuffle for part in (nbytes, block_nbytes))
+    ):
+        raise StreamError(f"blosc2 chunk of {nbytes} bytes, in blocks of {block_nbytes}, has elements of {step}")
+
+    def decode(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        streams = np.cumsum(blocks.reshape(len(blocks), step, -1), axis=2, dtype=np.uint8)
+        return streams.reshape(len(blocks), shuffle, -1).transpose(0, 2, 1)
+
+    return _by_block(plain, block_nbytes, decode)
+
+
+def _by_block(data: Data, block_nbytes: int, function: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]) -> bytes:
+    """Return what a function makes of all whole blocks, and of the rest, which is a block, too."""
+    values = np.frombuffer(data, np.uint8)
+    whole = len(values) // block_nbytes * block_nbytes
+    parts = (values[:whole].reshape(-1, block_nbytes), values[whole:].reshape(1, -1))
+    return b"".join(function(part).tobytes() for part in parts if part.size)
+
+
 _BLOSC2_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
-_BLOSC2_SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
+_BLOSC2_SHUFFLES = ("none", "byte", "bit", "delta", "truncate", *[""] * (_BYTEDELTA - 5), "bytedelta")
 _READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first incorrectly, and the second not at all
 _BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
 
@@ -369,14 +426,17 @@ class Blosc2(BloscFilter):
     level
         0 (store) to 9 (smallest).
     shuffle
-        How a block is rearranged first: bytes, or bits, of equal significance side by side. Two more are only read:
-        ``delta``, differences from the first block, and ``truncate``, low bits cleared.
+        How a block is rearranged first: bytes, or bits, of equal significance side by side; with ``bytedelta``, bytes
+        as differences from the one before. Two more are only read: ``delta``, differences from the first block, and
+        ``truncate``, low bits cleared.
     """
 
     compressor: str = choice(COMPRESSOR, tuple(filter(None, _BLOSC2_COMPRESSORS)), "blosclz")
     level: int = level_number()
     shuffle: str = choice(
-        "what is done to a block first; delta and truncate can only be read", _BLOSC2_SHUFFLES, "byte"
+        "what is done to a block first; delta and truncate can only be read",
+        tuple(filter(None, _BLOSC2_SHUFFLES)),
+        "byte",
     )
     id: ClassVar[int] = 32026
     name: ClassVar[str] = "blosc2"
@@ -412,27 +472,55 @@ class Blosc2(BloscFilter):
         if len(chunk.shape) > 1 and len(data) == chunk.nbytes:
             layout = Layout(chunk.shape, _block_shape(chunk.shape, itemsize), itemsize)
             blocks = _in_blocks(data, layout)
-        try:
-            packed: bytes = codecs.blosc2_encode(
-                array := elements(blocks, itemsize),
-                self.level,
-                compressor=self.compressor,
-                shuffle=_BLOSC2_SHUFFLES.index(self.shuffle),
-                blocksize=layout.block_nbytes if layout else 0,
-                numthreads=1,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"blosc2 cannot compress these bytes: {error}") from error
-        return pack(packed, len(blocks), self.requested[4:7], array.itemsize, layout)
+        array, block_nbytes = elements(blocks, itemsize), layout.block_nbytes if layout else 0
+
+        def packed(array: NDArray[Any], shuffle: str, block_nbytes: int) -> bytes:
+            number = _BLOSC2_SHUFFLES.index(shuffle)
+            options = {"compressor": self.compressor, "shuffle": number, "blocksize": block_nbytes, "numthreads": 1}
+            try:
+                return bytes(codecs.blosc2_encode(array, self.level, **options))
+            except (RuntimeError, ValueError) as error:
+                raise DataError(f"blosc2 cannot compress these bytes: {error}") from error
+
+        if self.shuffle == "bytedelta":
+            chunk_bytes = self._in_bytedelta(array, block_nbytes, packed)
+        else:
+            chunk_bytes = packed(array, self.shuffle, block_nbytes)
+        level, _, compressor = self.requested[4:7]
+        return pack(chunk_bytes, len(blocks), level, compressor, array.itemsize, layout)
+
+    @staticmethod
+    def _in_bytedelta(
+        array: NDArray[Any], block_nbytes: int, packed: Callable[[NDArray[Any], str, int], bytes]
+    ) -> bytes:
+        """Return a chunk with differences of bytes, which imagecodecs lacks; an incompressible one as it is."""
+        itemsize = array.itemsize
+        block_nbytes = block_nbytes or min(_BLOCK // itemsize * itemsize, array.nbytes)
+        differences = np.frombuffer(in_bytedelta(array.tobytes(), itemsize, block_nbytes), array.dtype)
+        chunk = packed(differences, "none", block_nbytes)
+        if is_filtered(chunk) and _HEADER.unpack_from(chunk)[5] == block_nbytes:
+            return with_bytedelta(chunk, itemsize)
+        return packed(array, "byte", block_nbytes)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, after checking every size in the frame."""
         frame = unpack(data, chunk.most_nbytes)
         if frame.zeros:
             return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)
-        codecs = self.module("imagecodecs")
-        plain = decompressed(codecs.blosc2_decode, frame.chunk, frame.nbytes, "blosc2 chunk")
+        plain = self._decompressed(frame)
         return plain if frame.layout is None else _out_of_blocks(plain, frame.layout)
+
+    def _decompressed(self, frame: Frame) -> bytes:
+        decode = self.module("imagecodecs").blosc2_decode
+        codes = bytes(frame.chunk[_CODES]) if is_filtered(frame.chunk) else b""
+        plugins = [code for code in codes if code not in _BUILT_IN]
+        if not plugins:
+            return decompressed(decode, frame.chunk, frame.nbytes, "blosc2 chunk")
+        if codes.lstrip(b"\0") not in (bytes([_BYTE_SHUFFLE, _BYTEDELTA]), bytes([_BYTEDELTA])):
+            raise StreamError(f"blosc2 chunk went through filter {plugins[0]} of Blosc2's plugins, which tamis lacks")
+        without = bytes(frame.chunk[: _CODES.start]) + bytes(6) + bytes(frame.chunk[_CODES.stop :])
+        plain = decompressed(decode, memoryview(without), frame.nbytes, "blosc2 chunk")
+        return out_of_bytedelta(plain, frame.chunk)
 
 
 def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
