@@ -261,15 +261,17 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("resume", [False, True])
 def test_signal_ends_all_processes_and_a_run_that_resumes_continues(
-    number: signal.Signals, code: int, resume: bool, source: Path, tmp_path: Path
+    number: signal.Signals, code: int, resume: bool, source: Path, tmp_path: Path, tmp_path_factory: Any
 ) -> None:
+    begun = tmp_path_factory.mktemp("begun") / "begun"
     script = f"""if True:
-        import sys, time, tamis_command
+        import pathlib, sys, time, tamis_command
         from tamis.jobs.repack import spread
         spread.SLAB_NBYTES = {SLAB_NBYTES}
         def chunks(self, segment, own=spread.SegmentReader.chunks):
-            time.sleep(0.05)
+            time.sleep(0.1)
             yield from own(self, segment)
+            pathlib.Path({str(begun)!r}).touch()
         spread.SegmentReader.chunks = chunks
         tamis_command.main()
     """
@@ -279,9 +281,8 @@ def test_signal_ends_all_processes_and_a_run_that_resumes_continues(
     process = subprocess.Popen(
         [*command, *["--resume"] * resume], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    while not [*tmp_path.glob(".*-chunks/*-journal")] and process.poll() is None:
+    while not begun.exists() and process.poll() is None:
         time.sleep(0.01)
-    time.sleep(0.3)
     os.killpg(process.pid, number)
     told = process.communicate()[1]
     assert process.returncode == code, told

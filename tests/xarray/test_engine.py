@@ -301,7 +301,7 @@ def test_open_wrong_input_refused(packed: Path, tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("no file of HDF5")
     for path, text in {
         tmp_path / "absent.nc": "No such file or directory",
-        tmp_path: "or a Zarr store, got a folder without Zarr metadata",
+        tmp_path: "a Zarr store, or references \\(kerchunk\\), got a folder without Zarr metadata",
         tmp_path / "text.nc": "got text that begins with 'no file of HDF5'",
     }.items():
         with pytest.raises(FileError, match=text):

@@ -209,7 +209,9 @@ class Tally:
 
 def _first_of(one: Place | None, other: Place | None) -> Place | None:
     """Return the place with the lower index, slowest axis first."""
-    return min((place for place in (one, other) if place), key=lambda place: place.index, default=None)
+    if one is None or other is None:
+        return other if one is None else one
+    return other if other.index < one.index else one
 
 
 def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE_MISSING, zero: float = 0.0) -> Tally:
@@ -219,7 +221,8 @@ def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE
     tally = Tally()
     for start in range(0, source.size, _STEP):
         part = slice(start, start + _STEP)
-        tally = tally.plus(_compare(flat_source[part], flat_target[part], start, both, zero))
+        found = _compare(flat_source[part], flat_target[part], start, both, zero)
+        tally = tally.plus(found) if start else found
     return _with_indices(tally, source.shape, origin)
 
 

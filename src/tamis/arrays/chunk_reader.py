@@ -141,8 +141,8 @@ class ChunkReader:
         self._partial_filtered, self._nbytes = partial_filtered, source.nbytes
         self._source: ByteSource | None = source
         self._zfp = ZfpChunks.of(pipeline.stages[0], chunk) if pipeline.stages else None
-        if not isinstance(source, FileSource) and isinstance(source, SlowSource) and len(index.offsets):
-            source.stop_at(int((index.offsets + index.sizes).max()))
+        if (stop_at := getattr(source, "stop_at", None)) and len(index.offsets):
+            stop_at(int((index.offsets + index.sizes).max()))
 
     def stored(self, origin: Origin) -> tuple[bytes, int]:
         """Return the bytes and the filter mask of a stored chunk."""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import shape_of
-from tamis.arrays.source import ByteSource, FileSource, SlowSource
 from tamis.errors import FileError
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
+    from tamis.arrays.source import ByteSource
 
 
 class ArrayReader(Protocol):
@@ -70,8 +70,8 @@ class ContiguousReader:
         self._strides = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
         if record_stride is not None:
             self._strides[0] = record_stride
-        if not isinstance(source, FileSource) and isinstance(source, SlowSource) and shape:
-            source.stop_at(offset + shape[0] * self._strides[0])
+        if (stop_at := getattr(source, "stop_at", None)) and shape:
+            stop_at(offset + shape[0] * self._strides[0])
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read the runs of a part, directly into `out` if it has the type of the values."""

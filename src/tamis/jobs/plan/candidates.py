@@ -198,7 +198,7 @@ _PACKED_CHAINS = (
 _ZARR_CHAINS = ("pcodec(8)", "blosc(zstd,5,byte)", "blosc(zstd,5,bit)")
 """Lossless filters that are measured for readers of Zarr, alone, after a rounding and after packing."""
 _SLOWEST = Pipeline.parse("shuffle|zstd(19)")
-_BYTEDELTA = Pipeline.parse("blosc2(zstd,9,bytedelta)")
+_BYTEDELTA = "blosc2(zstd,9,bytedelta)"
 """Lossless filters that are measured for archives."""
 _FALLBACK = _CHAINS[0]
 """Filters of chunks that zfp cannot keep."""
@@ -296,7 +296,7 @@ class Candidates:
     ) -> None:
         self._variable, self._sample, self._readers = variable, sample, readers
         more = [_SLOWEST] if prefer == "archive" else []
-        more += [_BYTEDELTA] if prefer == "archive" and readers in ("hdf5plugin", "all") else []
+        more += [Pipeline.parse(_BYTEDELTA)] if prefer == "archive" and readers in ("hdf5plugin", "all") else []
         more += map(Pipeline.parse, _ZARR_CHAINS) if readers == _ZARR else ()
         self._chains, self._packed_chains = (*_CHAINS, *more), (*_PACKED_CHAINS, *more)
         self._refused: dict[Pipeline, str] = {}

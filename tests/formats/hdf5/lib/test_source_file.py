@@ -34,7 +34,7 @@ def test_open_source_with_user_block_opened(tmp_path: Path) -> None:
 def test_open_source_of_another_kind_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     path.write_bytes(b"GRIB" + bytes(60))
-    with pytest.raises(FileError, match=r"or a Zarr store, got GRIB data: convert it first") as refused:
+    with pytest.raises(FileError, match=r"or references \(kerchunk\), got GRIB data: convert it first") as refused:
         open_source(path)
     assert refused.value.path == str(path)
 
