@@ -67,7 +67,7 @@ EXIT_CODES = {
     "v2.zarr": "00000000100",
     "v3.zarr": "00000000100",
     "sharded.zarr": "00000000100",
-    "references.json": "11111111111",
+    "references.json": "00000000101",
     "folder.zarr": "11111111111",
     "parts": "00000000111",
     "text.nc": "11111111111",
