@@ -17,12 +17,13 @@ MAKEFLAGS += --no-builtin-rules
 demo: $(VENV)/.package
 	$(RUN) examples/demo.py
 
+# Three processes on two processors: tests wait for the disk and for other processes a third of their time.
 test: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 3
 
 # What takes minutes, and shows little more on most changes. Builds are kept in build/check.
 check: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 2 -m check
+	$(RUN) -m pytest -n 3 -m check
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*

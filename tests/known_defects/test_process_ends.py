@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -172,9 +173,11 @@ def test_u35_commands_end_with_their_exit_code_on_every_kind_of_file(inputs: Pat
 
 @pytest.mark.check
 def test_u35_no_identifier_and_no_warning_is_left_at_the_end(inputs: Path, tmp_path: Path) -> None:
-    # Python's developer mode also checks memory as PYTHONMALLOC=debug does.
+    # Python's developer mode also checks memory as PYTHONMALLOC=debug does. Each run takes other files, by the seed
+    # that it prints: all of them would take four minutes.
     start = (sys.executable, "-X", "dev", "-W", "error", str(TOOLS / "identifiers.py"))
-    check(EXIT_CODES, inputs, tmp_path, start)
+    others = sorted(EXIT_CODES.keys() - MOST_TELLING)
+    check([*MOST_TELLING, *random.sample(others, len(others) // 3)], inputs, tmp_path, start)
 
 
 def test_u49_no_identifier_is_left_of_virtual_datasets(inputs: Path, tmp_path: Path) -> None:
