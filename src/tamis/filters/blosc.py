@@ -371,7 +371,7 @@ def is_filtered(chunk: Data) -> bool:
 
 
 def in_bytedelta(data: Data, itemsize: int, block_nbytes: int) -> bytes:
-    """Return blocks with bytes of equal significance side by side, each byte as the difference from the one before."""
+    """Return blocks with bytes of equal significance side by side, each as the difference from the byte before."""
 
     def encode(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
         streams = blocks.reshape(len(blocks), -1, itemsize).transpose(0, 2, 1)
@@ -386,12 +386,8 @@ def out_of_bytedelta(plain: bytes, chunk: Data) -> bytes:
     codes, metas = bytes(chunk[_CODES]), bytes(chunk[_METAS])
     step = metas[codes.index(_BYTEDELTA)] or itemsize
     shuffle = itemsize if _BYTE_SHUFFLE in codes else 1
-    if (
-        not step
-        or not shuffle
-        or not block_nbytes
-        or any(part % step or part % shuffle for part in (nbytes, block_nbytes))
-    ):
+    sizes = nbytes, block_nbytes
+    if 0 in (step, shuffle, block_nbytes) or any(size % step or size % shuffle for size in sizes):
         raise StreamError(f"blosc2 chunk of {nbytes} bytes, in blocks of {block_nbytes}, has elements of {step}")
 
     def decode(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
