@@ -436,3 +436,10 @@ def test_share_of_the_range_of_equal_values_leaves_nothing_to_lose(tmp_path: Pat
     plan = tamis.plan(tmp_path / "a.h5", {"v": "range=0.1,sign"})
     assert plan["v"].filters is not None
     assert tamis.Pipeline.parse(plan["v"].filters).error_bound == 0
+
+
+@pytest.mark.parametrize(("readers", "tried"), [("hdf5plugin", True), ("netcdf", False)])
+def test_archives_for_hdf5plugin_try_bytedelta(sample: Path, readers: Any, tried: bool) -> None:
+    plan = tamis.plan(sample, {"TS": "lossless"}, prefer="archive", readers=readers, sample=1_000_000)
+    names = [str(candidate.filters) for candidate in plan.candidates["/TS"]]
+    assert any("bytedelta" in name for name in names) == tried
