@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
-TAMIS = Path(sys.executable).with_name("tamis")
 VALUES = np.arange(30.0).reshape(3, 10)
 
 
 def tamis(*arguments: object, code: int = 0) -> str:
     # Files that stay open keep HDF5 from ending as it should (U35): here, what is printed counts.
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode in (code, -11), done.stdout + done.stderr
     return done.stdout + done.stderr
 

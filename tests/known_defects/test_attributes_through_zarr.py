@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,10 @@ import pytest
 import xarray
 import zarr
 from h5py import h5a, h5s, h5t
+from inprocess import run_tamis
 
 import tamis
 
-TAMIS = Path(sys.executable).with_name("tamis")
 STRINGS = h5py.string_dtype()
 ASCII = h5py.string_dtype("ascii")
 VALUES: dict[str, Any] = {
@@ -51,7 +49,7 @@ FILLS = {"i4": [-999, -9999], ">i2": [-1, -2, 3], "u8": [1, 2], "f4": [np.nan, 0
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

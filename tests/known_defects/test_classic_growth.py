@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +9,13 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
-TAMIS = Path(sys.executable).with_name("tamis")
 Run = Callable[..., str]
 
 
 def tamis(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

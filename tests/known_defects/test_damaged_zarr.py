@@ -6,8 +6,6 @@ import copy
 import json
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,12 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from inprocess import run_tamis
 
 import tamis
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TAMIS = Path(sys.executable).with_name("tamis")
 OTHERS = (None, True, 7, -1, 2.5, "text", [], [1], {}, {"a": 1}, [[1, 2], [3]], 10**30)
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 COUNT = 25
@@ -145,7 +143,7 @@ def test_u62_attributes_that_are_no_object(
         for consolidated in (store / ".zmetadata", store / "zarr.json"):
             forget_consolidated(consolidated)
     for command in (("inspect", store), ("verify", made / "a.h5", store), ("repack", store, tmp_path / "b.h5")):
-        done = subprocess.run([TAMIS, *map(str, command)], capture_output=True, text=True, check=False)
+        done = run_tamis(*command)
         assert done.returncode in (1, 3), done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         assert "cannot be read" in done.stderr + done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import subprocess
-import sys
 from importlib.metadata import metadata
 from pathlib import Path
 
@@ -13,14 +12,13 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 
-TAMIS = Path(sys.executable).with_name("tamis")
-
 
 def tamis_(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TAMIS, *arguments], capture_output=True, text=True, check=False)
+    return run_tamis(*arguments)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
@@ -13,16 +11,16 @@ import numpy as np
 import pytest
 import zarr
 from h5py import h5a, h5d, h5p, h5s, h5t
+from inprocess import run_tamis
 
 import tamis
 from tamis.formats.hdf5.lib import calls
 
-TAMIS = Path(sys.executable).with_name("tamis")
 RUBBISH = 0xDEADBEEF
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -12,6 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 import zarr
+from inprocess import run_tamis
 
 import tamis
 
@@ -20,7 +21,7 @@ UNSTORABLE = ("/a b/pairs", "/lists", "/nothing", "/refs")
 
 
 def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TAMIS, *arguments], capture_output=True, text=True, check=False, cwd=folder)
+    return run_tamis(*arguments, cwd=folder)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+from inprocess import run_tamis
 
 import tamis
 from tamis.hdf5 import write
@@ -24,7 +25,7 @@ T = np.arange(15000, dtype="f4").reshape(5000, 3)
 
 
 def command(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

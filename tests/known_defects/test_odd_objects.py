@@ -13,17 +13,17 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5f, h5o, h5p, h5r, h5s, h5t
+from inprocess import run_tamis
 
 import tamis as package
 from tamis.formats.hdf5.lib import calls
 
 Run = Callable[..., str]
-TAMIS = Path(sys.executable).with_name("tamis")
 RECORD = np.dtype([("number", "<i4"), ("object", h5py.ref_dtype), ("text", h5py.string_dtype())])
 
 
 def tamis(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.jobs.repack.options import RepackKeywords
@@ -51,7 +52,7 @@ def on_terminal(columns: int, *arguments: str, folder: Path, code: int = 0) -> s
 
 
 def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TAMIS, *arguments], capture_output=True, text=True, check=False, cwd=folder)
+    return run_tamis(*arguments, cwd=folder)
 
 
 @pytest.mark.parametrize("columns", [80, 40])

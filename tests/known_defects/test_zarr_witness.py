@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 import xarray
 import zarr
 from h5py import h5d, h5p, h5s, h5t
+from inprocess import run_tamis
 from numpy.typing import NDArray
 
 import tamis
@@ -21,7 +20,6 @@ from tamis.formats.zarr.writing import target
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 
-TAMIS = Path(sys.executable).with_name("tamis")
 MEMBERS = {"SOLID": 0, "LIQUID": 1, "GAS": 2}
 STORED: list[dict[str, Any]] = [{}, {"chunks": (3,), "compression": "gzip", "shuffle": True}]
 FORMS = {"2": ["--zarr-format", "2"], "3": [], "sharded": ["--shards", "2"]}
@@ -29,7 +27,7 @@ INTEGERS = [f"{kind}{nbytes}" for kind in "iu" for nbytes in (1, 2, 4, 8)]
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr

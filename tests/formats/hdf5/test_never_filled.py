@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
@@ -11,10 +9,9 @@ import numpy as np
 import pytest
 import zarr
 from h5py import h5d, h5p, h5s, h5t
+from inprocess import run_tamis
 
 import tamis
-
-TAMIS = Path(sys.executable).with_name("tamis")
 
 
 @pytest.fixture(params=[(2,), (64,)], ids=["several chunks", "one chunk"])
@@ -46,7 +43,7 @@ def test_never_filled_chunks_are_the_same_in_zarr(never_filled: Path, form: int)
         expected = file["v"][()]
     target = never_filled.with_name("never.zarr")
     for command in (["repack", never_filled, target, "--zarr-format", str(form)], ["verify", never_filled, target]):
-        done = subprocess.run([TAMIS, *command], capture_output=True, text=True, check=False)
+        done = run_tamis(*command)
         assert done.returncode == 0, done.stdout + done.stderr
     assert np.array_equal(zarr.open(target)["v"][...], expected)
 
@@ -54,7 +51,7 @@ def test_never_filled_chunks_are_the_same_in_zarr(never_filled: Path, form: int)
 def test_never_filled_chunks_stay_so_in_a_copy(never_filled: Path) -> None:
     copy = never_filled.with_name("copy.h5")
     for command in (["repack", never_filled, copy, "-f", "v:shuffle|deflate(1)"], ["verify", never_filled, copy]):
-        done = subprocess.run([TAMIS, *command], capture_output=True, text=True, check=False)
+        done = run_tamis(*command)
         assert done.returncode == 0, done.stdout + done.stderr
     with h5py.File(never_filled) as source, h5py.File(copy) as target:
         assert np.array_equal(target["v"][()], source["v"][()])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,13 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from inprocess import run_tamis
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 
-TAMIS = Path(sys.executable).with_name("tamis")
-
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr

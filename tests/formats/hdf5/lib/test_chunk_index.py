@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,13 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from inprocess import run_tamis
 from numpy.typing import NDArray
 
 import tamis
 from tamis.arrays.index import UnsureIndexError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import chunk_info, stored_chunks
-
-TAMIS = Path(sys.executable).with_name("tamis")
 
 CASES = [
     ((3, 4), (2, 3), (4, None)),
@@ -154,7 +151,7 @@ def test_commands_take_the_values_of_hdf5_where_it_does_not_find_chunks(
         expected = file["d"][...]
     target = doubtful.parent / name
     for command in (["repack", doubtful, target, *arguments], ["verify", doubtful, target]):
-        done = subprocess.run([TAMIS, *map(str, command)], capture_output=True, text=True, check=False)
+        done = run_tamis(*command)
         assert done.returncode == 0, done.stderr
     with tamis.open(target) as file:
         assert np.array_equal(file["d"][...], expected)
@@ -162,7 +159,7 @@ def test_commands_take_the_values_of_hdf5_where_it_does_not_find_chunks(
 
 @pytest.mark.parametrize("notation", [[], ["--as", "h5py"], ["--json"]], ids=str)
 def test_inspect_says_that_hdf5_does_not_find_chunks(doubtful: Path, notation: list[str]) -> None:
-    done = subprocess.run([TAMIS, "inspect", str(doubtful), *notation], capture_output=True, text=True, check=False)
+    done = run_tamis("inspect", str(doubtful), *notation)
     assert done.returncode == 1
     text = "damaged chunk index: expected HDF5 to find the 4 chunks that it lists, got 2; it reads the fill value for"
     assert text in done.stdout + done.stderr

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import zarr
+from inprocess import run_tamis
 
 import tamis
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
-TAMIS = Path(sys.executable).with_name("tamis")
 HUGE = 10**30
 PLACES: dict[str, tuple[int, str, tuple[Any, ...]]] = {
     "shape of Zarr 3": (3, "zarr.json", ("consolidated_metadata", "metadata", "x", "shape")),
@@ -79,9 +77,7 @@ def test_repack_huge_chunks_end_in_words(place: str, target: str, tmp_path: Path
     zarr_format, file, at = PLACES[place]
     write_store(tmp_path / "a.zarr", zarr_format)
     replace_value(tmp_path / "a.zarr" / file, at, [HUGE, 3])
-    done = subprocess.run(
-        [TAMIS, "repack", tmp_path / "a.zarr", tmp_path / target], capture_output=True, text=True, check=False
-    )
+    done = run_tamis("repack", tmp_path / "a.zarr", tmp_path / target)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "/x: expected a chunk shape of whole numbers from 0 to 2^63 - 1, got (1000000" in done.stderr
     assert "Traceback" not in done.stderr
