@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from inprocess import run_tamis
 
 import tamis
 
@@ -269,9 +270,7 @@ def test_virtualizarr_parser_and_zarr_manifest(tmp_path: Path) -> None:
 
 
 def tamis_export(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tamis", "export", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    return run_tamis("export", *arguments)
 
 
 def test_command_prints_codecs_and_refuses_in_words(tmp_path: Path) -> None:

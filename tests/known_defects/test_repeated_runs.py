@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.errors import FileError
@@ -23,7 +24,6 @@ from tamis.safety.journal import Journal, Run, find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}
 OPTIONS = [word for name, text in RECIPES.items() for word in ("-f", f"{name}:{text}")]
-TAMIS = Path(sys.executable).with_name("tamis")
 
 # Sends a signal to itself where a run has come so far, on the command line or from Python.
 STOPPED = """
@@ -63,8 +63,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def command(source: Path, target: Path, *more: str, code: int = 0, options: list[str] = OPTIONS) -> str:
-    words = [TAMIS, "repack", source, target, *options, *more]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_tamis("repack", source, target, *options, *more)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr * ("--json" not in more)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 from numpy.typing import NDArray
 
 import tamis
@@ -68,10 +67,10 @@ def chunks(path: Path) -> dict[tuple[int, ...], tuple[bytes, int]]:
 
 def test_u38_no_chunk_needs_the_fallback_it_is_not_recorded_and_nccopy_keeps_zfp(tmp_path: Path, tool: Run) -> None:
     source, gap = make(tmp_path / "a.h5"), make(tmp_path / "gap.h5", (0, 0, 0))
-    command = [str(Path(sys.executable).with_name("tamis")), "repack"]
     for each in (source, gap):
-        done = subprocess.run([*command, each, each.with_suffix(".nc"), *COMMAND], capture_output=True, check=True)
-    assert b"recorded without" not in done.stdout
+        done = run_tamis("repack", each, each.with_suffix(".nc"), *COMMAND)
+        assert done.returncode == 0, done.stderr
+    assert "recorded without" not in done.stdout
     short, full = chunks(tmp_path / "a.nc"), chunks(tmp_path / "gap.nc")
     assert (filters(tmp_path / "a.nc"), filters(tmp_path / "gap.nc")) == (SHORT, LONG)
     assert {mask for _, mask in short.values()} == {0}
@@ -155,12 +154,11 @@ def test_u38_required_filters_are_recorded_and_applied(tmp_path: Path) -> None:
 
 def results(source: Path, target: Path, *options: str) -> tuple[str, dict[str, Any]]:
     """Return what the command prints as text, and as JSON."""
-    command = [str(Path(sys.executable).with_name("tamis")), "repack", str(source), str(target), *COMMAND, *options]
-    runs = [
-        subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout
-        for more in ([], ["--json", *([] if "--dry-run" in options else ["--overwrite"])])
-    ]
-    return runs[0], json.loads(runs[1])["datasets"][0]
+    command = ["repack", source, target, *COMMAND, *options]
+    again = ["--json", *([] if "--dry-run" in options else ["--overwrite"])]
+    runs = [run_tamis(*command), run_tamis(*command, *again)]
+    assert [run.returncode for run in runs] == [0, 0]
+    return runs[0].stdout, json.loads(runs[1].stdout)["datasets"][0]
 
 
 @pytest.mark.parametrize("ending", ["h5", "zarr"])

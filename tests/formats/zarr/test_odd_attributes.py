@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 
@@ -19,8 +19,7 @@ TARGETS = [("repack", "--zarr-format", "2"), ("repack", "--zarr-format", "3"), (
 def run(path: Path, command: str, *options: str) -> subprocess.CompletedProcess[str]:
     target = path.with_suffix(".zarr" if command == "repack" else ".json")
     where = [str(path), str(target)] if command == "repack" else [str(path), "-o", str(target)]
-    program = str(Path(sys.executable).with_name("tamis"))
-    return subprocess.run([program, command, *where, *options], capture_output=True, text=True, check=False)
+    return run_tamis(command, *where, *options)
 
 
 def write(path: Path, attribute: Any) -> Path:

@@ -8,15 +8,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.jobs.plan.plot import check_picture
 
-TAMIS = str(Path(sys.executable).with_name("tamis"))
-
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TAMIS, "plan", *map(str, arguments)], capture_output=True, text=True, check=False)
+    return run_tamis("plan", *arguments)
 
 
 def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 
@@ -199,7 +200,7 @@ def test_report_of_packed_files_is_in_units(tmp_path: Path) -> None:
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(TAMIS), "report", *map(str, arguments)], capture_output=True, text=True, check=False)
+    return run_tamis("report", *arguments)
 
 
 def test_command_writes_the_page_and_exits_by_the_outcome(small: Path, tmp_path: Path) -> None:
