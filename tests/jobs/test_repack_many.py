@@ -11,14 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import dask
 import h5py
 import kill_many
 import numpy as np
 import pytest
+from inprocess import run_tamis, threads_as_workers
 
 import tamis
 from tamis.jobs.many.listing import Choice, list_files
@@ -48,11 +51,21 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.fixture
+def processes() -> None:
+    """Workers are processes, which a test ends, or looks at."""
+
+
+@pytest.fixture(autouse=True)
+def workers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Other tests save the start of processes."""
+    with nullcontext() if "processes" in request.fixturenames else threads_as_workers():
+        yield
+
+
 def run(*words: str | Path, code: int = 0, given: str = "") -> str:
     """Run the command; return its standard output and error."""
-    env = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    words = tuple(map(str, words))
-    done = subprocess.run([COMMAND, *words], input=given, capture_output=True, text=True, check=False, env=env)
+    done = run_tamis(*words, given=given)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -63,6 +76,7 @@ def files_of(folder: Path) -> set[str]:
     return {str(path) for path in paths if path.parts[0] != ".tamis"}
 
 
+@pytest.mark.usefixtures("processes")
 def test_folder_keeps_its_tree_and_the_bytes_of_single_runs(tree: Path, tmp_path: Path) -> None:
     found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
     assert found.ok
@@ -175,6 +189,7 @@ def test_folder_of_targets_inside_the_sources_is_not_listed(tree: Path) -> None:
     assert tamis.repack_many(tree, tree / "small", RECIPE, workers=1).files == 2
 
 
+@pytest.mark.usefixtures("processes")
 def test_zarr_stores_are_files_and_targets(tree: Path, tmp_path: Path) -> None:
     assert tamis.repack_many(tree, tmp_path / "stores", RECIPE, workers=1, to="zarr").ok
     assert {path.name for path in (tmp_path / "stores").rglob("*.zarr")} == {"a.zarr", "b.zarr"}
@@ -236,6 +251,7 @@ class Deadly(str):
         return eval, (f"(os := __import__('os')).getpid() != {os.getpid()} and os._exit(9) or 'here'",)
 
 
+@pytest.mark.usefixtures("processes")
 def test_process_that_a_file_ends_is_replaced(tree: Path, tmp_path: Path) -> None:
     listing = list_files([tree], Choice())
     file = listing.files["a.nc"]
@@ -253,6 +269,7 @@ def test_process_that_a_file_ends_is_replaced(tree: Path, tmp_path: Path) -> Non
         workers.stop()
 
 
+@pytest.mark.usefixtures("processes")
 def test_file_that_ends_three_processes_is_set_aside(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +283,7 @@ def test_file_that_ends_three_processes_is_set_aside(
     assert found.done == 1
 
 
+@pytest.mark.usefixtures("processes")  # each has a file of state
 def test_torn_and_damaged_lines_cost_only_their_files(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     tamis.repack_many(tree, out, RECIPE, workers=1)
@@ -542,7 +560,8 @@ def test_command_ends_with_its_exit_code(tree: Path, tmp_path: Path) -> None:
     assert "expected several files" in run("repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2)
     assert "expected a part" in run("repack", tree, out, "--shard", "3/2", code=2)
     assert "Missing argument" in run("repack", tree, code=2)
-    assert "no scheduler" in run("repack", tree, out, "--scheduler", "tcp://127.0.0.1:1", code=1)
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        assert "no scheduler" in run("repack", tree, out, "--scheduler", "tcp://127.0.0.1:1", code=1)
 
 
 def test_missed_bound_is_told_by_the_exit_code(tree: Path, tmp_path: Path) -> None:
@@ -598,6 +617,7 @@ def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number:
     assert files_of(tmp_path / "out") == {f"{index}.nc" for index in range(40)}
 
 
+@pytest.mark.usefixtures("processes")
 def test_full_disk_fails_files_that_are_made_when_there_is_room(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
