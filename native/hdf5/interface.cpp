@@ -1,6 +1,37 @@
 #include "hdf5/interface.hpp"
 
+#include <atomic>
+#include <utility>
+
 namespace tamis::hdf5 {
+
+namespace {
+
+struct Bound {
+    const void* caller;
+    Hdf5 hdf5;
+    Bound* next;
+};
+
+// Grows at the front without a lock, which a fork could leave locked. Two threads may bind a caller twice.
+struct BoundList {
+    std::atomic<Bound*> first{nullptr};
+    ~BoundList() {
+        for (Bound* at = first; at != nullptr;) delete std::exchange(at, at->next);
+    }
+};
+
+BoundList bound_list;
+
+}  // namespace
+
+const Hdf5& Hdf5::of(const void* caller) {
+    for (const Bound* at = bound_list.first.load(std::memory_order_acquire); at != nullptr; at = at->next)
+        if (at->caller == caller) return at->hdf5;
+    auto* added = new Bound{caller, Hdf5(caller), bound_list.first.load(std::memory_order_acquire)};
+    while (!bound_list.first.compare_exchange_weak(added->next, added, std::memory_order_acq_rel)) continue;
+    return added->hdf5;
+}
 
 Hdf5::Hdf5(const void* caller) : library_(caller) {
     const auto bind = [&](auto& function, const char* name) { return library_.bind(function, name); };
