@@ -76,7 +76,8 @@ def peer_recipe(pipeline: str) -> tuple[str, ...]:
     filters = tamis.Pipeline.parse(pipeline).filters
     if not isinstance(filters[0], tamis.Zfp):
         return PEER_RECIPE
-    values = [*filters[0].requested]
+    zfp = tamis.Zfp(accuracy=filters[0].bound) if filters[0].bound else filters[0]
+    values = [*zfp.requested]
     return ("-f", ",".join(map(str, ("UD=32013", 0, len(values), *values))), "-m", "1")
 
 
