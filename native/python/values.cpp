@@ -195,6 +195,22 @@ nb::tuple statistics(nb::handle first, nb::handle second, nb::handle marked, boo
     }
 }
 
+nb::tuple valid_errors(nb::handle first, nb::handle second, double zero) {
+    const Buffer before(first, contiguous), after(second, contiguous);
+    if ((*before).len != (*after).len) throw nb::value_error("expected arrays of the same size");
+    const char format = float_format(*before);
+    if (format == 0 || float_format(*after) != format)
+        throw nb::type_error("expected arrays of native float32 or of native float64");
+    const auto found = [&] {
+        std::optional<Unlocked> unlocked;
+        if (worth_unlocking((*before).len)) unlocked.emplace();
+        return format == 'f' ? values::valid_errors(values_of<float>(before), values_of<float>(after), zero)
+                             : values::valid_errors(values_of<double>(before), values_of<double>(after), zero);
+    }();
+    return nb::make_tuple(found.worst, found.largest, found.relative, found.stored_relative, found.zeros_changed,
+                          found.squares.mantissa, found.squares.exponent);
+}
+
 void count_in_bins(nb::handle array, bool equal, int step, std::int64_t first, nb::handle counts) {
     const Buffer values(array, contiguous), counted(counts, contiguous | PyBUF_WRITABLE);
     if (!is_int64(*counted)) throw nb::type_error("expected counts of int64");
@@ -237,6 +253,12 @@ void bind_values(nb::module_& m) {
           "Of the values that are not missing before: number, minimum, maximum, largest error, sum of squared errors\n"
           "as mantissa and power of 4; and moments, if requested: both means, sums of squares and of products of\n"
           "deviations.");
+    m.def("valid_errors", &valid_errors, "before"_a, "after"_a, "zero"_a,
+          nb::sig("def valid_errors(before: object, after: object, zero: float) -> "
+                  "tuple[int, float, float, float, int, float, int]"),
+          "Of finite values before and after: index of the first with the largest error, that error, the largest\n"
+          "relative to a value that is not `zero`, the largest as roundings bound it, number of zeros that changed,\n"
+          "and the sum of squared errors as mantissa and power of 4.");
     m.def("survey", &survey, "array"_a, "marks"_a,
           "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
     m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,

@@ -130,6 +130,42 @@ void a_value_that_became_nan_has_an_infinite_error() {
 }
 
 template <class Scalar>
+void errors_are_those_of_each_value(Random& random) {
+    // Blocks with and without zeros and subnormal numbers, and another value that means 0.
+    const double zero = random.one_in(3) ? -273.15 : 0;
+    std::vector<Scalar> before(1 + random.below(3000)), after;
+    const bool plain = random.one_in(2);
+    for (Scalar& value : before) {
+        value = plain ? static_cast<Scalar>(280 + random.between(-99, 99)) : any_number<Scalar>(random);
+        if (!std::isfinite(value)) value = static_cast<Scalar>(zero);
+    }
+    after = before;
+    for (Scalar& value : after)
+        if (random.one_in(3)) value += static_cast<Scalar>(random.between(-999, 999)) / 1000;
+    const Exactly<Scalar> was(before), now(after);
+    const auto found = values::valid_errors<Scalar>(was.span(), now.span(), zero);
+
+    std::size_t worst = 0, zeros_changed = 0;
+    double largest = 0, relative = 0;
+    Wide squares = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const double error = std::abs(static_cast<double>(before[i]) - static_cast<double>(after[i]));
+        if (error > largest) worst = i;
+        largest = std::max(largest, error);
+        squares += static_cast<Wide>(error) * static_cast<Wide>(error);
+        if (before[i] == static_cast<Scalar>(zero))
+            zeros_changed += error != 0;
+        else
+            relative = std::max(relative, error / std::abs(static_cast<double>(before[i]) - zero));
+    }
+    require(found.largest == largest && found.worst == worst, "the first of the largest errors is found");
+    require(found.relative == relative && found.zeros_changed == zeros_changed, "zeros have no relative error");
+    require(found.stored_relative == values::relative_error<Scalar>(was.span(), now.span()), "roundings bound it");
+    const Wide sum = std::ldexp(static_cast<Wide>(found.squares.mantissa), 2 * found.squares.exponent);
+    require(near(sum, squares, squares), "squares are added up as they are");
+}
+
+template <class Scalar>
 void coarser_bins_hold_finer_ones(Random& random) {
     using Bits = values::detail::Bits<Scalar>;
     const auto one = std::bit_cast<Scalar>(static_cast<Bits>(random.bits()));
@@ -165,6 +201,8 @@ void test_statistics() {
         sums_are_those_of_valid_values<std::int16_t>(random);
         sums_are_those_of_valid_values<std::int64_t>(random);
         sums_are_those_of_valid_values<std::uint64_t>(random);
+        errors_are_those_of_each_value<float>(random);
+        errors_are_those_of_each_value<double>(random);
         for (int times = 0; times < 50; ++times) {
             coarser_bins_hold_finer_ones<float>(random);
             coarser_bins_hold_finer_ones<double>(random);

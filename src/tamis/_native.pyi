@@ -206,6 +206,13 @@ def statistics(
     deviations.
     """
 
+def valid_errors(before: object, after: object, zero: float) -> tuple[int, float, float, float, int, float, int]:
+    """
+    Of finite values before and after: index of the first with the largest error, that error, the largest
+    relative to a value that is not `zero`, the largest as roundings bound it, number of zeros that changed,
+    and the sum of squared errors as mantissa and power of 4.
+    """
+
 def survey(array: object, marks: object) -> tuple[float, int, bool]:
     """
     Largest magnitude of the finite values, how many are missing, and whether all are finite.

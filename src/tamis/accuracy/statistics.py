@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
 from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chunks, whole, within
 from tamis.arrays.grid import Grid, Region, origin_of
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.threads import ordered_map
 from tamis.meaning.missing import NONE_MISSING, Missing, has_native
-from tamis.rounding import relative_error
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
@@ -242,11 +243,14 @@ def _flat(values: Array) -> Array:
 def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
     """Convert positions in flat arrays to indices in the whole array."""
 
-    def convert(value: Place | None) -> Place | None:
-        if value is None:
+    def convert(place: Place | None) -> Place | None:
+        if place is None:
             return None
-        index = np.unravel_index(value.index[0], shape)
-        return replace(value, index=tuple(int(i) + first for i, first in zip(index, origin, strict=True)))
+        position, index = place.index[0], deque[int]()
+        for extent, first in zip(reversed(shape), reversed(origin), strict=True):
+            position, along = divmod(position, extent)
+            index.appendleft(along + first)
+        return Place(tuple(index), place.source, place.target)
 
     places = ("worst", "first_different", "first_lost", "first_gained", "first_crossed")
     changes: dict[str, Any] = {name: convert(getattr(tally, name)) for name in places if tally.different}
@@ -259,49 +263,62 @@ def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, M
     absent = missing[0].find(source)
     values = source if absent is None else source[~absent]
     low, high = (_item(values.min()), _item(values.max())) if values.size else (None, None)
+    facts: dict[str, Any] = {"different": different, "low": low, "high": high, "compared": source.size}
     if absent is None and not different:
-        return Tally(source.size, low=low, high=high, compared=source.size)
+        return Tally(source.size, **facts)
     absent_target = missing[1].find(target)
-    base = Tally(
-        source.size,
-        different,
-        first_different=_first(~same, source, target, start) if different else None,
-        low=low,
-        high=high,
-        compared=source.size,
-    )
+    if different:
+        facts["first_different"] = _first(~same, source, target, start)
     valid = None
     if absent is not None or absent_target is not None:
         before, after = (np.zeros(source.shape, bool) if mask is None else mask for mask in (absent, absent_target))
         lost, gained = before & ~_kept(source, target, same), after & ~before
         valid = ~(before | after)
-        base = replace(
-            base,
-            missing=int(np.count_nonzero(before)),
-            lost=int(np.count_nonzero(lost)),
-            gained=int(np.count_nonzero(gained)),
-            first_lost=_first(lost, source, target, start),
-            first_gained=_first(gained, source, target, start),
-            compared=int(np.count_nonzero(valid)),
-        )
-    if not different or not base.compared:
-        return base
+        facts |= {
+            "missing": int(np.count_nonzero(before)),
+            "lost": int(np.count_nonzero(lost)),
+            "gained": int(np.count_nonzero(gained)),
+            "first_lost": _first(lost, source, target, start),
+            "first_gained": _first(gained, source, target, start),
+            "compared": int(np.count_nonzero(valid)),
+        }
+    if not different or not facts["compared"]:
+        return Tally(source.size, **facts)
     beyond = crossed(source, target, missing[0])
     if beyond is not None:
         beyond = beyond if valid is None else beyond & valid
-        base = replace(base, crossed=int(np.count_nonzero(beyond)), first_crossed=_first(beyond, source, target, start))
-    return _with_errors(base, source, target, valid, start, zero)
+        facts |= {
+            "crossed": int(np.count_nonzero(beyond)),
+            "first_crossed": _first(beyond, source, target, start),
+        }
+    return Tally(source.size, **facts, **_errors(source, target, valid, start, zero))
 
 
-def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None, start: int, zero: float) -> Tally:
-    """Return a tally with the errors of valid values added."""
+def _errors(source: Array, target: Array, valid: Array | None, start: int, zero: float) -> dict[str, Any]:
+    """Return the fields of a tally that the errors of valid values give."""
     sources, targets = (source, target) if valid is None else (source[valid], target[valid])
+    if has_native(sources.dtype) and sources.dtype == targets.dtype:
+        worst, error, relative, stored_relative, zeros_changed, *squares = _native.valid_errors(sources, targets, zero)
+        facts = {
+            "error": error,
+            "relative": relative,
+            "stored_relative": stored_relative,
+            "zeros_changed": zeros_changed,
+            "squares": Squares(*squares),
+        }
+    else:
+        worst, facts = _numpy_errors(sources, targets, zero)
+    if not facts["error"]:
+        return {}
+    position = worst if valid is None else int(np.flatnonzero(valid)[worst])
+    return facts | {"worst": Place((start + position,), _item(source[position]), _item(target[position]))}
+
+
+def _numpy_errors(sources: Array, targets: Array, zero: float) -> tuple[int, dict[str, Any]]:
+    """Return the index of the largest error, and fields of a tally, for any type of numbers."""
     errors = differences(sources, targets)
     worst = int(errors.argmax())
     error = _item(errors[worst])
-    if not error:
-        return base
-    position = worst if valid is None else int(np.flatnonzero(valid)[worst])
     wide = errors.dtype if errors.dtype.kind == "f" else np.dtype(np.float64)
     errors = errors.astype(wide, copy=False)
     with np.errstate(all="ignore"):
@@ -313,16 +330,13 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
         relative[zeros] = 0
         zeros_changed = int(np.count_nonzero(zeros & (targets != zero)))
     relative_largest = float(relative.max())
-    native = has_native(sources.dtype) and sources.dtype == targets.dtype
-    return replace(
-        base,
-        worst=Place((start + position,), _item(source[position]), _item(target[position])),
-        error=error,
-        relative=relative_largest,
-        stored_relative=relative_error(sources, targets) if native else relative_largest,
-        zeros_changed=zeros_changed,
-        squares=Squares.of(errors.astype(np.float64, copy=False), float(error)),
-    )
+    return worst, {
+        "error": error,
+        "relative": relative_largest,
+        "stored_relative": relative_largest,
+        "zeros_changed": zeros_changed,
+        "squares": Squares.of(errors.astype(np.float64, copy=False), float(error)),
+    }
 
 
 def _kept(source: Array, target: Array, same: Array) -> Array:

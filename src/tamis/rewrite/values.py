@@ -178,7 +178,8 @@ class Padding:
 
     def lossless_steps(self, axis: int, extent: int, step: int) -> int:
         """Return the number of steps at the end of an axis in chunks that zfp cannot encode, with chunks of `step`."""
-        left = extent % step
+        if not (left := extent % step):
+            return 0
         shape = tuple(step if at == axis else 1 for at in range(len(self.growing)))
         extents = tuple(left if at == axis else 1 for at in range(len(self.growing)))
         return left if self.shares_blocks(extents, shape) else 0

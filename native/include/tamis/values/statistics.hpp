@@ -15,7 +15,7 @@
 #include <span>
 #include <type_traits>
 
-#include "tamis/values/difference.hpp"
+#include "tamis/values/quantize.hpp"
 
 namespace tamis::values {
 
@@ -201,6 +201,67 @@ Statistics<Scalar> statistics(std::span<const Scalar> before, std::span<const Sc
             valid += is_valid;
         }
         if (valid != 0) detail::add_block(valid_was.data(), valid_now.data(), valid, moments, found);
+    });
+    return found;
+}
+
+// Of two arrays of one size that is not 0, whose values are all valid.
+struct ValidErrors {
+    std::size_t worst = 0;  // index of the first with the largest error
+    double largest = 0;
+    double relative = 0;         // the largest relative to a value that is not 0
+    double stored_relative = 0;  // as `relative_error`
+    std::size_t zeros_changed = 0;
+    SquareSum squares;
+};
+
+namespace detail {
+
+inline double larger(double a, double b) { return a < b ? b : a; }
+
+template <class Scalar>
+void add_relative(std::span<const Scalar> before, std::span<const Scalar> after, const double* errors, double zero,
+                  ValidErrors& found) {
+    const std::size_t count = before.size();
+    const auto magnitude = [&](std::size_t i) { return std::abs(before[i]); };
+    const Scalar least = joined(count, magnitude(0), magnitude, [](Scalar a, Scalar b) { return b < a ? b : a; });
+    if (zero == 0 && least >= std::numeric_limits<Scalar>::min()) {  // then both are the same
+        const auto ratio = [&](std::size_t i) { return errors[i] / static_cast<double>(magnitude(i)); };
+        const double largest = joined(count, 0.0, ratio, larger);
+        found.relative = larger(found.relative, largest);
+        found.stored_relative = larger(found.stored_relative, largest);
+        return;
+    }
+    found.stored_relative = larger(found.stored_relative, relative_error(before, after));
+    const auto stored_zero = static_cast<Scalar>(zero);
+    const auto ratio = [&](std::size_t i) {
+        const double size = std::abs(static_cast<double>(before[i]) - zero);
+        return errors[i] / (before[i] == stored_zero ? std::numeric_limits<double>::infinity() : size);
+    };
+    found.relative = larger(found.relative, joined(count, 0.0, ratio, larger));
+    for (std::size_t i = 0; i < count; ++i) found.zeros_changed += before[i] == stored_zero && errors[i] != 0;
+}
+
+}  // namespace detail
+
+// `zero` is the value that means 0.
+template <class Scalar>
+ValidErrors valid_errors(std::span<const Scalar> before, std::span<const Scalar> after, double zero) {
+    ValidErrors found;
+    detail::each_block(before, [&](std::size_t at, std::size_t count) {
+        const auto was = before.subspan(at, count), now = after.subspan(at, count);
+        std::array<double, detail::block_size> errors;
+        for (std::size_t i = 0; i < count; ++i) errors[i] = detail::error_of(was[i], now[i]);
+        const auto error = [&](std::size_t i) { return errors[i]; };
+        const double largest = detail::joined(count, 0.0, error, detail::larger);
+        if (largest == 0) return;
+        if (largest > found.largest) {
+            found.largest = largest;
+            const auto first = std::find(errors.begin(), errors.end(), largest);
+            found.worst = at + static_cast<std::size_t>(first - errors.begin());
+        }
+        found.squares.add(detail::squares_of<Scalar>(errors, count, largest));
+        detail::add_relative(was, now, errors.data(), zero, found);
     });
     return found;
 }
