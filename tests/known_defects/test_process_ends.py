@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import forked
 import identifiers
 import pytest
+from forked import Run
 from input_files import write_all_kinds
 
 COMMAND = (str(Path(sys.executable).parent / "tamis"),)
@@ -108,30 +109,39 @@ def environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
-def run(start: tuple[str, ...], words: list[str], folder: Path, env: dict[str, str]) -> tuple[int, str]:
+def started(start: tuple[str, ...] = COMMAND, env: dict[str, str] | None = None) -> Run:
+    """Return a function that starts a command and returns its exit code and standard error."""
+    env = environment() if env is None else env
+
+    def run(words: list[str], folder: Path) -> tuple[int, str]:
+        done = subprocess.run(
+            [*start, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    return run
+
+
+def ending(run: Run, words: list[str], folder: Path) -> tuple[int, str]:
     """Run a command; return its exit code, and what must not be on its standard error or in its folder."""
     before = names(folder)
-    done = subprocess.run(
-        [*start, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    outputs = (
-        {word for word in words if word[0] in "abcde" and word[1:2] == "."} if done.returncode in (0, 3) else set()
-    )
-    wrong = [line for line in ZARR_ENDS_SLOWLY.sub("", done.stderr).splitlines() if BAD.search(line)]
+    code, errors = run(words, folder)
+    outputs = {word for word in words if word[0] in "abcde" and word[1:2] == "."} if code in (0, 3) else set()
+    wrong = [line for line in ZARR_ENDS_SLOWLY.sub("", errors).splitlines() if BAD.search(line)]
     wrong += [f"left: {name}" for name in sorted(names(folder) - before - outputs)]
-    return done.returncode, "\n".join(wrong)
+    return code, "\n".join(wrong)
 
 
 def names(folder: Path) -> set[str]:
     return set(os.listdir(folder))
 
 
-def run_all(start: tuple[str, ...], file: str, inputs: Path, folder: Path, env: dict[str, str]) -> Iterator[str]:
+def run_all(run: Run, file: str, inputs: Path, folder: Path) -> Iterator[str]:
     """Yield what is not as it should be when all commands run on a file, in a copy of the folder."""
     shutil.copytree(inputs, folder)
     for (name, text), code in zip(COMMANDS.items(), EXIT_CODES[file], strict=True):
         words = [file if word == "FILE" else word for word in text.split()]
-        yield from problems(f"{name} {file}", int(code), run(start, words, folder, env))
+        yield from problems(f"{name} {file}", int(code), ending(run, words, folder))
     shutil.rmtree(folder)
 
 
@@ -141,49 +151,48 @@ def problems(label: str, expected: int, ending: tuple[int, str]) -> Iterator[str
         yield f"{label}: expected exit code {expected}, got {code}\n{wrong}"
 
 
-def check(
-    files: Iterable[str],
-    inputs: Path,
-    folder: Path,
-    start: tuple[str, ...] = COMMAND,
-    env: dict[str, str] | None = None,
-) -> None:
-    """Run every command on every file, two at a time, and those without files."""
-    env = environment(TMPDIR=str(folder), **(env or {}))
-    with ThreadPoolExecutor(2) as pool:
-        futures = [
-            pool.submit(lambda file=file, number=number: [*run_all(start, file, inputs, folder / str(number), env)])
-            for number, file in enumerate(files)
-        ]
-    texts = [text for future in futures for text in future.result()]
+def check(files: Iterable[str], inputs: Path, folder: Path, run: Run) -> Iterator[str]:
+    """Yield what is not as it should be when every command runs on every file, and those without files run."""
+    for number, file in enumerate(files):
+        yield from run_all(run, file, inputs, folder / str(number))
     for text, code in WITHOUT_FILES.items():
-        texts += problems(text, code, run(start, text.split(), folder, env))
-    assert not texts, "\n".join(texts)
+        yield from problems(text, code, ending(run, text.split(), folder))
 
 
 @pytest.mark.slow
 def test_u35_commands_end_with_their_exit_code(inputs: Path, tmp_path: Path) -> None:
-    check(MOST_TELLING, inputs, tmp_path)
+    assert not [*check(MOST_TELLING, inputs, tmp_path, started(env=environment(TMPDIR=str(tmp_path))))]
+
+
+def check_copies(files: Sequence[str], inputs: Path, folder: Path, python: tuple[str, ...], *words: str) -> None:
+    """Run every command on every file in copies of a process that has imported all, in two of them at a time."""
+
+    def half(number: int) -> list[str]:
+        (own := folder / str(number)).mkdir()
+        env = environment(TMPDIR=str(own))
+        with forked.server(python, words, env, folder / f"errors-{number}") as run:
+            return [*check(files[number::2], inputs, own, run)]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert not [text for texts in pool.map(half, range(2)) for text in texts]
 
 
 @pytest.mark.check
 def test_u35_commands_end_with_their_exit_code_on_every_kind_of_file(inputs: Path, tmp_path: Path) -> None:
-    check(EXIT_CODES, inputs, tmp_path)
+    check_copies([*EXIT_CODES], inputs, tmp_path, (sys.executable,))
 
 
 @pytest.mark.check
 def test_u35_no_identifier_and_no_warning_is_left_at_the_end(inputs: Path, tmp_path: Path) -> None:
-    # Python's developer mode also checks memory as PYTHONMALLOC=debug does. Each run takes other files, by the seed
-    # that it prints: all of them would take four minutes.
-    start = (sys.executable, "-X", "dev", "-W", "error", str(TOOLS / "identifiers.py"))
-    others = sorted(EXIT_CODES.keys() - MOST_TELLING)
-    check([*MOST_TELLING, *random.sample(others, len(others) // 3)], inputs, tmp_path, start)
+    # Python's developer mode also checks memory as PYTHONMALLOC=debug does.
+    python = (sys.executable, "-X", "dev", "-W", "error")
+    check_copies([*EXIT_CODES], inputs, tmp_path, python, "identifiers")
 
 
 def test_u49_no_identifier_is_left_of_virtual_datasets(inputs: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(inputs, tmp_path / "copies")
-    start = (sys.executable, str(TOOLS / "identifiers.py"))
+    run = started((sys.executable, str(TOOLS / "identifiers.py")))
     for name in ("inspect", "verify", "export"):
         words = [MOST_TELLING[0] if word == "FILE" else word for word in COMMANDS[name].split()]
         code = int(EXIT_CODES[MOST_TELLING[0]][[*COMMANDS].index(name)])
-        assert not [*problems(name, code, run(start, words, folder, environment()))]
+        assert not [*problems(name, code, ending(run, words, folder))]
