@@ -298,14 +298,9 @@ def _errors(source: Array, target: Array, valid: Array | None, start: int, zero:
     """Return the fields of a tally that the errors of valid values give."""
     sources, targets = (source, target) if valid is None else (source[valid], target[valid])
     if has_native(sources.dtype) and sources.dtype == targets.dtype:
-        worst, error, relative, stored_relative, zeros_changed, *squares = _native.valid_errors(sources, targets, zero)
-        facts = {
-            "error": error,
-            "relative": relative,
-            "stored_relative": stored_relative,
-            "zeros_changed": zeros_changed,
-            "squares": Squares(*squares),
-        }
+        worst, *errors, mantissa, exponent = _native.valid_errors(sources, targets, zero)
+        names = ("error", "relative", "stored_relative", "zeros_changed")
+        facts = dict(zip(names, errors, strict=True)) | {"squares": Squares(mantissa, exponent)}
     else:
         worst, facts = _numpy_errors(sources, targets, zero)
     if not facts["error"]:
