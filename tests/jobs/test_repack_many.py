@@ -376,6 +376,19 @@ def test_replaced_files_keep_mode_times_and_attributes(tree: Path) -> None:
     assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).made == 0
 
 
+def test_replaced_files_keep_access_lists_and_get_none_of_their_folder(tree: Path) -> None:
+    try:
+        os.setxattr(tree / "a.nc", kill_many.ACCESS, kill_many.ACCESS_LIST)
+        os.setxattr(tree / "deep", "system.posix_acl_default", kill_many.ACCESS_LIST)
+    except OSError:
+        pytest.skip("no access lists here")
+    (tree / "deep" / "b.nc").chmod(0o640)
+    assert tamis.repack_many(tree, None, RECIPE, workers=1, replace=True).made == 2
+    assert os.getxattr(tree / "a.nc", kill_many.ACCESS) == kill_many.ACCESS_LIST
+    assert kill_many.ACCESS not in os.listxattr(tree / "deep" / "b.nc")  # user 1234 could read it
+    assert (tree / "deep" / "b.nc").stat().st_mode & 0o777 == 0o640
+
+
 def test_replaced_originals_can_be_kept(tree: Path, tmp_path: Path) -> None:
     old = (tree / "deep" / "b.nc").read_bytes()
     tamis.repack_many(tree, None, RECIPE, workers=1, replace=True, keep_originals=tmp_path / "old")

@@ -69,7 +69,7 @@ ALLOWED = (
     Allowed(r"only root can become somebody.*", lambda m: os.geteuid() != 0, 2),
     Allowed(r"root may read all", lambda m: os.geteuid() == 0, 1),
     Allowed(r"no file system can be mounted here", lambda m: not IN_CI or os.geteuid() != 0, 4),
-    Allowed(r"no (?:such )?extended attributes here.*", lambda m: not IN_CI, 2),
+    Allowed(r"no access lists here|no (?:such )?extended attributes here.*", lambda m: not IN_CI, 3),
     Allowed(r"no /dev/full here|.* as Linux does|needs Linux.*", lambda m: sys.platform != "linux", 20),
     Allowed(r".*changes bytes there", lambda m: sys.byteorder == "big", 4),
     # Tests of xarray's own suite (tests/xarray/test_own_cases.py), for its own reasons: files that its package lacks,

@@ -302,6 +302,9 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
         ).at(path=path)
 
 
+_ACCESS_LIST = "system.posix_acl_access"
+
+
 def _keep_attributes(source: Path, new: Path) -> None:
     """Give a new file the owner, mode, times, access lists and extended attributes of its source, as far as allowed.
 
@@ -312,10 +315,12 @@ def _keep_attributes(source: Path, new: Path) -> None:
         os.chown(new, status.st_uid, status.st_gid)
     if hasattr(os, "listxattr"):
         with suppress(OSError):
-            for name in os.listxattr(source):
-                if not name.startswith("user.tamis."):
-                    with suppress(OSError):
-                        os.setxattr(new, name, os.getxattr(source, name))
+            kept = [name for name in os.listxattr(source) if not name.startswith("user.tamis.")]
+            if _ACCESS_LIST in os.listxattr(new) and _ACCESS_LIST not in kept:  # by default in its folder
+                os.removexattr(new, _ACCESS_LIST)
+            for name in kept:
+                with suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(source, name))
     shutil.copymode(source, new)
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
 
