@@ -15,7 +15,7 @@ from range_server import Faults, Server
 import tamis
 from tamis.remote import file as remote_file
 from tamis.remote.address import Address
-from tamis.remote.file import RemoteFile, requests_for
+from tamis.remote.file import RemoteFile, in_fewest_rounds, requests_for
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 3000), st.integers(1, 900)).map(lambda pair: (pair[0], sum(pair))), max_size=9
@@ -80,6 +80,38 @@ def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> 
         server.reset()
         array[:, 4, 6]
         assert server.requests == 0  # the same chunks
+
+
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
+def test_a_selection_of_a_large_index_reads_a_part_of_it(
+    server: Server, tmp_path: Path, options: dict[str, object]
+) -> None:
+    path = tmp_path / "many.h5"
+    values = np.random.default_rng(6).integers(0, 99, (120, 96, 120), np.int32)
+    with h5py.File(path, "w", **options) as file:
+        chunked = file.create_dataset("v", values.shape, "i4", chunks=(2, 8, 10), shuffle=True, fletcher32=True)
+        chunked[:90] = values[:90]  # chunks of the rest are absent
+    values[90:] = 0
+    with tamis.open(server.url("many.h5")) as file:
+        for key in (7, 95, (slice(80, 100), 9, 11), (slice(None, None, 7), slice(5, 9), 3), ([1, 50, 119], 4)):
+            np.testing.assert_array_equal(file["v"][key], values[key])
+    with tamis.open(server.url("many.h5")) as file:
+        array = file["v"]
+        server.reset()
+        array[30]  # 144 of 8,640 chunks
+        assert server.requests <= 12
+        assert server.nbytes < 0.06 * path.stat().st_size
+        for row in range(0, 90, 3):  # until all of the index is known
+            np.testing.assert_array_equal(array[row], values[row])
+        server.reset()
+        np.testing.assert_array_equal(array[1], values[1])
+        assert server.requests <= 1
+
+
+def test_requests_that_would_need_another_round_are_joined() -> None:
+    spans = [(at * 65_000 + at * at, at * 65_000 + at * at + 10) for at in range(40)]
+    assert len(in_fewest_rounds(spans, 0)) == remote_file.AT_ONCE
+    assert len(in_fewest_rounds([(4 * begin, 4 * begin + 10) for begin, _ in spans], 0)) == 40  # too far
 
 
 def test_a_series_of_a_contiguous_variable_takes_few_requests(server: Server, make_file: Callable[..., Path]) -> None:

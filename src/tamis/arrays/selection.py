@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
+    from tamis.arrays.grid import Grid, Region
 
 Indices = range | NDArray[np.intp]
 Index = tuple[Any, ...]
@@ -60,6 +60,13 @@ class Selection:
         """The part of the array that is selected; None if that is not a region without gaps."""
         axes = [axis for axis in self.axes if isinstance(axis, range) and axis.step == 1]
         return tuple(slice(axis.start, axis.stop) for axis in axes) if len(axes) == len(self.axes) else None
+
+    def numbers(self, grid: Grid) -> NDArray[np.int64]:
+        """Return the numbers of the chunks that the selection touches, in order."""
+        touched = [
+            np.unique(np.asarray(indices) // step) for indices, step in zip(self.axes, grid.chunk_shape, strict=True)
+        ]
+        return np.ravel_multi_index(np.ix_(*touched), grid.counts).ravel()
 
     def pieces(self, chunk_shape: tuple[int, ...]) -> Iterator[Piece]:
         """Yield the pieces of the selection in chunks of such a shape, last axis fastest."""

@@ -7,11 +7,13 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
+from tamis.arrays.grid import Origin
 from tamis.errors import TamisError
 from tamis.remote import disk_cache
-from tamis.remote.file import HEAD_NBYTES, RemoteFile, requests_for
-from tamis.remote.nodes import Crawler, Place, children_of_read
+from tamis.remote.file import HEAD_NBYTES, RemoteFile, in_fewest_rounds, requests_for
+from tamis.remote.nodes import Crawler, Place, Wanted, children_of_read
 from tamis.remote.objects import Range
 
 BLOCK_NBYTES = 1024
@@ -23,8 +25,13 @@ MOST_NBYTES = 64 << 20
 _MISSED_BLOCKS = 8
 _LARGE_NBYTES = 1 << 20
 _CRAWLED_NBYTES = 32 << 20
+_GAP_NBYTES = 2 * BLOCK_NBYTES
+_MOST_MORE_NBYTES = 128 << 10  # that a round may fetch for fewer requests
 _ROUNDS = 64
+_LEAST_CHUNKS = 128  # whose index has more than two nodes
+_MOST_LOOKED_UP = 4096
 
+T = TypeVar("T")
 Fetch = Callable[[Sequence[Range]], list[memoryview]]
 
 
@@ -43,6 +50,9 @@ class MetadataFile(io.RawIOBase):
         self._lock = threading.Lock()
         self._at = 0
         self._siblings: dict[int, list[Place]] = {}
+        self._looked_up: dict[int, int] = {}
+        self._asked: list[int] = []
+        self._asked_nbytes = 0
         self.crawler = Crawler()
         self.misses = 0  # reads of libhdf5 that waited for the store
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
@@ -61,17 +71,37 @@ class MetadataFile(io.RawIOBase):
     base = 0
     """Offset of the superblock, behind a user block."""
 
-    def prefetch_index(self, header: int) -> None:
-        """Fetch the chunk index of a dataset, by the address of its object header."""
-        if (place := self.crawler.indexes.get(header)) is not None:
-            self._follow([place], self._fetch_in_threads)
+    def prefetch_index(self, header: int, chunks: Sequence[tuple[int, Origin]] = ()) -> None:
+        """Fetch the chunk index of a dataset, by the address of its object header: for some chunks, or for all."""
+        if (root := self.crawler.indexes.get(header)) is not None:
+            self._follow([root(Wanted(*zip(*chunks, strict=True)) if chunks else None)], self._fetch_in_threads)
+
+    def looks_up(self, header: int, count: int, total: int) -> bool:
+        """Return whether to look up some chunks of a dataset: until that would cost more than its whole index."""
+        known = self._looked_up.get(header, 0)
+        is_few = total >= _LEAST_CHUNKS and count <= _MOST_LOOKED_UP and 4 * (known + count) <= total
+        self._looked_up[header] = known + count if is_few else total
+        return is_few
+
+    def place_of(self, read: Callable[[], T], nbytes: int) -> tuple[T, int]:
+        """Return what a read of a chunk returns, without its bytes, and where libhdf5 would have read these.
+
+        The caller holds h5py's lock, and libhdf5 knows the chunk already.
+        """
+        self._asked, self._asked_nbytes = [], nbytes
+        try:
+            result = read()
+        finally:
+            self._asked_nbytes = 0
+        (offset,) = self._asked
+        return result, offset
 
     @staticmethod
     def _bases(nbytes: int) -> Iterable[int]:
         return itertools.chain([0], itertools.takewhile(lambda at: at < nbytes, (512 << n for n in range(32))))
 
     def _fetch_in_threads(self, spans: Sequence[Range]) -> list[memoryview]:
-        with self.remote.ahead([(begin, end - begin) for begin, end in spans]):
+        with self.remote.ahead([(begin, end - begin) for begin, end in spans], _GAP_NBYTES):
             return [memoryview(self.remote.read(begin, end - begin)) for begin, end in spans]
 
     def _follow(self, places: Sequence[Place], fetch: Fetch) -> None:
@@ -103,7 +133,9 @@ class MetadataFile(io.RawIOBase):
         if not missing:
             return
         wanted = [(row * BLOCK_NBYTES, min((row + 1) * BLOCK_NBYTES, self.remote.nbytes)) for row in missing]
-        requests = requests_for(wanted, gap=2 * BLOCK_NBYTES)
+        requests = requests_for(wanted)
+        if sum(end - begin for begin, end in requests) > len(wanted) * BLOCK_NBYTES + _MOST_MORE_NBYTES:
+            requests = in_fewest_rounds(wanted, _GAP_NBYTES)
         for (begin, _), data in zip(requests, fetch(requests), strict=True):
             self._put(begin, data)
 
@@ -172,6 +204,9 @@ class MetadataFile(io.RawIOBase):
     def readinto(self, room: memoryview) -> int:  # type: ignore[override]
         """Fill memory from the position on, with zeros beyond the end, where libhdf5 reads ahead."""
         try:
+            if len(room) == self._asked_nbytes:
+                self._asked.append(self._at)
+                return len(room)
             data = self._read(self._at, len(room))
         except TamisError as error:
             self.error = error

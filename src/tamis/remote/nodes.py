@@ -7,7 +7,8 @@ mean something else yield no addresses, or useless ones.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _UNDEFINED = (1 << 64) - 1
@@ -26,6 +27,13 @@ class Place(NamedTuple):
     parse: Callable[[bytes], Iterable[Place]] | None = None
 
 
+class Wanted(NamedTuple):
+    """Some chunks of an array, in order."""
+
+    numbers: Sequence[int]
+    origins: Sequence[tuple[int, ...]]
+
+
 def _u(data: bytes, at: int, nbytes: int) -> int:
     if at + nbytes > len(data):
         raise IndexError(at)
@@ -37,7 +45,7 @@ def children_of_read(data: bytes) -> Iterable[Place]:
     if data[:4] == b"TREE" and data[4:5] == b"\1" and data[5:6] != b"\0":
         key = (len(data) - 536) / 65  # for 32 children at least and 64 at most, the default
         if key == int(key) and key >= 24 and not key % 8:
-            return list(_guarded(lambda node: _chunk_tree(node, int(key)), data))
+            return list(_guarded(lambda node: _chunk_tree(node, int(key), None), data))
     return ()
 
 
@@ -50,13 +58,13 @@ def _guarded(parse: Callable[[bytes], Iterable[Place]], data: bytes) -> Iterator
 
 
 class Crawler:
-    """Finds what metadata points to, from the superblock on; `indexes` has the root of each chunk index.
+    """Finds what metadata points to, from the superblock on; `indexes` gives the root of each chunk index.
 
     Its key is the address of the dataset's object header.
     """
 
     def __init__(self) -> None:
-        self.indexes: dict[int, Place] = {}
+        self.indexes: dict[int, Callable[[Wanted | None], Place]] = {}
 
     def roots(self, head: bytes) -> Iterator[Place]:
         """Yield the place of the root group, by the first bytes of the file."""
@@ -149,13 +157,16 @@ class Crawler:
         """Note where the chunk index of a dataset begins, and yield the part that libhdf5 reads with the dataset."""
         if data[0] == 3 and data[1] == 2:
             key = 8 + 8 * data[2]
-            nbytes = _PREFIX + 65 * key + 64 * 8
-            self.indexes[header] = Place(
-                _u(data, 3, 8), nbytes, lambda part: _guarded(lambda node: _chunk_tree(node, key), part)
+            place = Place(_u(data, 3, 8), _PREFIX + 65 * key + 64 * 8)
+            self.indexes[header] = lambda wanted: place._replace(
+                parse=lambda part: _guarded(lambda node: _chunk_tree(node, key, wanted), part)
             )
-            yield self.indexes[header]._replace(parse=None)
+            yield place
         elif data[0] in (4, 5) and data[1] == 2:
-            self.indexes[header] = Place(_u(data, len(data) - 8, 8), 256, lambda part: _guarded(_new_index, part))
+            index = Place(_u(data, len(data) - 8, 8), 256)
+            self.indexes[header] = lambda wanted: index._replace(
+                parse=lambda part: _guarded(lambda node: _new_index(node, wanted), part)
+            )
 
     def _link(self, data: bytes, at: int) -> Iterator[Place]:
         place, _ = self._link_at(data, at)
@@ -237,13 +248,19 @@ def _heap(data: bytes) -> Iterator[Place]:
         yield Place(_u(data, 24, 8), min(_u(data, 8, 8), 1 << 20))
 
 
-def _chunk_tree(data: bytes, key: int) -> Iterator[Place]:
-    """Yield the children of a node of the first kind of chunk index; those of a leaf are chunks."""
+def _chunk_tree(data: bytes, key: int, wanted: Wanted | None) -> Iterator[Place]:
+    """Yield the children of a node of the first kind of chunk index that may have wanted chunks.
+
+    Before each child is a key: size, mask and origin of its first chunk. Children of a leaf are chunks.
+    """
     if data[:4] != b"TREE" or data[4] != 1 or not data[5]:
         return
-    for row in range(_u(data, 6, 2)):
-        child = _u(data, _PREFIX + key + (key + 8) * row, 8)
-        yield Place(child, len(data), lambda part: _guarded(lambda node: _chunk_tree(node, key), part))
+    count, step, origin = _u(data, 6, 2), key + 8, struct.Struct(f"<{key // 8 - 2}Q")
+    ends = [origin.unpack_from(data, _PREFIX + step * row + 8) for row in range(count)] if wanted else []
+    rows = {max(bisect_right(ends, first) - 1, 0) for first in wanted.origins} if wanted else range(count)
+    for row in sorted(rows):
+        child = _u(data, _PREFIX + key + step * row, 8)
+        yield Place(child, len(data), lambda part: _guarded(lambda node: _chunk_tree(node, key, wanted), part))
 
 
 def _new_tree(data: bytes) -> Iterator[Place]:
@@ -266,12 +283,18 @@ def _new_tree(data: bytes) -> Iterator[Place]:
     yield Place(root, node, (lambda part: _guarded(inner, part)) if depth == 1 else None)
 
 
-def _new_index(data: bytes) -> Iterator[Place]:
-    """Yield what a chunk index of HDF5 1.10 begins with."""
+def _new_index(data: bytes, wanted: Wanted | None) -> Iterator[Place]:
+    """Yield what a chunk index of HDF5 1.10 begins with; of a fixed array, the pages of wanted chunks."""
     if data[:4] == b"FAHD":
         entries, nbytes, page = _u(data, 8, 8), data[6], 1 << min(data[7], 30)
         pages = -(-entries // page) if entries > page else 0
-        yield Place(_u(data, 16, 8), min(18 + pages // 8 + 1 + entries * nbytes + 4 * pages, 64 << 20))
+        begin, prefix = _u(data, 16, 8), 18 + (pages + 7) // 8
+        if wanted is None or not pages:
+            yield Place(begin, min(prefix + entries * nbytes + 4 * pages, 64 << 20))
+            return
+        yield Place(begin, prefix)
+        for number in sorted({number // page for number in wanted.numbers}):
+            yield Place(begin + prefix + number * (page * nbytes + 4), page * nbytes + 4)
     elif data[:4] == b"EAHD":
         yield Place(_u(data, 60, 8), 1024)
     elif data[:4] == b"BTHD":

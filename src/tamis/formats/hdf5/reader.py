@@ -131,19 +131,24 @@ class DatasetArray(Array):
         self._file.check_open()
         if self._conversion is None:
             return False
-        self._file.source(self.name, self._open_chunks)
+        if not self._is_remote:
+            self._file.source(self.name, self._open_chunks)
         return self._flags is None or self._flags.prepare()
 
     def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
         """Read a selection into an array of its full shape, in threads."""
-        self._chunks().fill(out, selection, self._file.threads)
+        self._chunks(selection).fill(out, selection, self._file.threads)
 
     def _open_chunks(self) -> ChunkReader:
         with reading(self._file.path, dataset=self.name):
             return self._array.open_chunks()
 
-    def _chunks(self) -> SelectedChunks:
-        source = self._file.source(self.name, self._open_chunks)
+    def _chunks(self, selection: Selection | Points | None = None) -> SelectedChunks:
+        source = None
+        if isinstance(selection, Selection) and self._is_remote:
+            with reading(self._file.path, dataset=self.name):
+                source = self._array.open_few(selection)
+        source = source or self._file.source(self.name, self._open_chunks)
         return SelectedChunks(source, self.name, self._file.cache, self._restore_piece if self._by_piece else None)
 
     def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
@@ -177,8 +182,12 @@ class DatasetArray(Array):
     @cached_property
     def _is_remote_run(self) -> bool:
         """True if the values are numbers in one run of a file that is elsewhere."""
-        array = self._array
-        return remote_of(array.file) is not None and self._flags is None and array.contiguous_offset is not None
+        return self._is_remote and self._array.contiguous_offset is not None
+
+    @property
+    def _is_remote(self) -> bool:
+        """True if the file is elsewhere, and no other dataset has missing values."""
+        return self._flags is None and remote_of(self._array.file) is not None
 
     @property
     def _direct(self) -> bool:

@@ -23,7 +23,7 @@ from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
 from tamis.formats.hdf5.lib import datatypes
 from tamis.formats.hdf5.lib.attributes import text_attribute
-from tamis.formats.hdf5.lib.chunks import has_moved_axis, read_index
+from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
 from tamis.formats.hdf5.lib.files import (
     filename_of,
@@ -44,6 +44,7 @@ from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.arrays.selection import Selection
     from tamis.pipeline import Pipeline
 
 
@@ -365,12 +366,26 @@ class Hdf5Array(DatasetFacts):
             return self.open_reader(independent=True)
         return WitnessReader(self)
 
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """Open the chunks of a selection, if they are few; see `ChunkReader`."""
+        if (remote := remote_of(self.file)) is None:
+            return None
+        grid = Grid(self.shape, self.chunk_shape or self.shape)
+        numbers = selection.numbers(grid)
+        if not remote.looks_up(self.address, len(numbers), grid.chunk_count):
+            return None
+        chunks = [(number, grid.origin_of(number)) for number in numbers.tolist()]
+        remote.prefetch_index(self.address, chunks)
+        return self._chunk_reader(look_up(self.dataset.id, grid, chunks, remote.place_of))
+
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
         self._flush()
         if (remote := remote_of(self.file)) is not None:
             remote.prefetch_index(self.address)
-        index = self.chunk_index()
+        return self._chunk_reader(self.chunk_index())
+
+    def _chunk_reader(self, index: ChunkIndex) -> ChunkReader:
         if self.number_type is not None:
             chunk = self.chunk
             fill = self.fill_value.astype(chunk.dtype)

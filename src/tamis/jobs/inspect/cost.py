@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tamis.arrays.gather import whole
 from tamis.arrays.reader import ContiguousReader
+from tamis.arrays.selection import Selection
 from tamis.errors import FileError
 from tamis.formats.registry import open_store
 from tamis.formatting import size_text
 from tamis.remote.address import Address, place_of
-from tamis.remote.file import AT_ONCE, requests_for
+from tamis.remote.file import AT_ONCE, in_fewest_rounds
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, objects_of
 
 if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Region
     from tamis.stores.protocols import StoredArray
 
@@ -147,8 +147,12 @@ def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0
     accesses = []
     with open_store(Address(key, counted)) as store:
         accesses.append(_access("open", counted, latency))
-        for name in names:
-            accesses += _of_variable(store.array(f"/{name.lstrip('/')}"), counted, latency)
+        shapes = {name: tuple(store.array(f"/{name.lstrip('/')}").shape or ()) for name in names}
+    for name, shape in shapes.items():
+        for word, region in _selections(shape):
+            with open_store(Address(key, counted)) as store:  # anew, because what one read finds, others know
+                array = store.array(f"/{name.lstrip('/')}")
+                accesses.append(_of_selection(f"{array.path} {word}", array, region, counted, latency))
     return ReadingCost(str(place), latency, price, tuple(accesses))
 
 
@@ -165,16 +169,16 @@ def _access(name: str, counted: _Counted, latency: float) -> Access:
     return Access(name, counted.requests, counted.nbytes, seconds)
 
 
-def _of_variable(array: StoredArray, counted: _Counted, latency: float) -> Iterator[Access]:
-    """Yield the costs of a map, a series and all of a variable, each with what finding the values takes."""
+def _of_selection(name: str, array: StoredArray, region: Region, counted: _Counted, latency: float) -> Access:
+    """Return the cost of a part of a variable, with what finding the values takes."""
     before = counted.requests, counted.nbytes, counted.rounds
-    spans_of = _chunks_of(array) if array.can_read_chunks else _runs_of(array)
-    index = [now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)]
-    for word, region in _selections(tuple(array.shape or ())):
-        spans = requests_for(spans_of(region))
-        nbytes = index[1] + sum(end - begin for begin, end in spans)
-        rounds = index[2] + -(-len(spans) // AT_ONCE)
-        yield Access(f"{array.path} {word}", index[0] + len(spans), nbytes, rounds * latency + nbytes / _BANDWIDTH)
+    spans = in_fewest_rounds(_chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region))
+    requests, nbytes, rounds = (
+        now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)
+    )
+    nbytes += sum(end - begin for begin, end in spans)
+    rounds += -(-len(spans) // AT_ONCE)
+    return Access(name, requests + len(spans), nbytes, rounds * latency + nbytes / _BANDWIDTH)
 
 
 def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
@@ -186,18 +190,21 @@ def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
     yield "whole", whole(shape)
 
 
-def _chunks_of(array: StoredArray) -> Callable[[Region], list[Range]]:
-    """Return what gives the ranges of the chunks that a region touches; reads the chunk index."""
-    index = array.open_chunks().index
-    origins, steps = index.parts.origin_table(), np.array(index.grid.chunk_shape)
+@runtime_checkable
+class LooksUp(Protocol):
+    """An array that need not read all of an index that is elsewhere."""
 
-    def spans(region: Region) -> list[Range]:
-        low, high = (np.array([getattr(axis, end) for axis in region]) for end in ("start", "stop"))
-        touched = ((origins < high) & (origins + steps > low)).all(axis=1)
-        begins, sizes = index.offsets[touched], index.sizes[touched]
-        return [*zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """Open the chunks of a selection, if they are few; None otherwise."""
 
-    return spans
+
+def _chunks_of(array: StoredArray, region: Region) -> list[Range]:
+    """Return the ranges of the chunks that a region touches; reads the chunk index as far as a reader would."""
+    selection = Selection(tuple(range(axis.start, axis.stop) for axis in region), frozenset())
+    index = ((isinstance(array, LooksUp) and array.open_few(selection)) or array.open_chunks()).index
+    rows = index.positions_of(selection.numbers(index.grid))
+    begins, sizes = index.offsets[rows[rows >= 0]], index.sizes[rows[rows >= 0]]
+    return [*zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
 
 
 def _runs_of(array: StoredArray) -> Callable[[Region], list[Range]]:

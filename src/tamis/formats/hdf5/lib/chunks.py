@@ -15,7 +15,7 @@ import itertools
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,21 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
     numbers = range(len(table)) if complete else np.ascontiguousarray(table[:, 0])
     offsets, sizes = (np.ascontiguousarray(table[:, at]) for at in (1, 2))
     return ChunkIndex(grid, numbers, offsets + base, sizes, table[:, 3].astype(np.uint32))
+
+
+def look_up(
+    dataset: h5d.DatasetID, grid: Grid, chunks: Sequence[tuple[int, Origin]], place_of: Callable[..., tuple[Any, int]]
+) -> ChunkIndex:
+    """Return the places of some chunks, which libhdf5 looks up; see `MetadataFile.place_of`."""
+    rows: list[Any] = []
+    for number, origin in chunks:
+        with calls.lock:
+            if nbytes := calls.stored_nbytes(dataset, origin):
+                (mask, _), offset = place_of(lambda: dataset.read_direct_chunk(origin), nbytes)  # noqa: B023
+                rows.append((number, offset, nbytes, mask))
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    stored, offsets, sizes = map(np.ascontiguousarray, table.T[:3])
+    return ChunkIndex(grid, stored, offsets, sizes, table[:, 3].astype(np.uint32))
 
 
 def _records(dataset: h5d.DatasetID, grid: Grid) -> NDArray[np.int64] | None:
