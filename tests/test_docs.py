@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import click
+import pytest
+
+from tamis.cli import main
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -17,3 +24,33 @@ def test_filter_table_as_the_code_makes_it() -> None:
     page = (DOCS / "filters.md").read_text()
     assert "| 32013 | `zfp` |" in page
     assert module.with_table(page) == page, "run: python docs/filter_table.py"
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield each command with its name."""
+    with click.Context(main) as context:
+        for name in main.list_commands(context):
+            command = main.get_command(context, name)
+            assert command is not None
+            yield name, command
+
+
+def is_in(text: str, option: str) -> bool:
+    """Return whether a text has an option, not only as the beginning of another."""
+    return re.search(rf"(?<![\w-]){option}(?![\w-])", text) is not None
+
+
+@pytest.mark.parametrize(("name", "command"), [*commands()])
+def test_each_option_is_in_the_documentation(name: str, command: click.Command) -> None:
+    # That of repack is where a reader looks for what it can do.
+    pages = [DOCS / "repack.md"] if name == "repack" else sorted(DOCS.rglob("*.md"))
+    text = "\n".join(page.read_text() for page in pages)
+    missing = [
+        parameter.opts
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        and not any(
+            re.search(rf"(?<![\w-]){opt}(?![\w-])", text) for opt in (*parameter.opts, *parameter.secondary_opts)
+        )
+    ]
+    assert not missing
