@@ -23,9 +23,9 @@ SHORT, LONG = [32013, 3], [32013, 2, 1, 3]
 SHAPE, CHUNK = (40, 64, 64), (4, 32, 32)
 
 KILLED = """
-import os, signal, sys, tamis, tamis.rewrite.recording
+import os, signal, sys, tamis, tamis.rewrite.write
 source, target, kept, after = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-tamis.rewrite.recording._KEPT_NBYTES = kept
+tamis.rewrite.write._KEPT_NBYTES = kept
 calls = 0
 def progress(step, done, total):
     global calls
@@ -87,7 +87,7 @@ def test_u38_no_chunk_needs_the_fallback_it_is_not_recorded_and_nccopy_keeps_zfp
 def test_u38_a_late_chunk_needs_the_fallback_the_dataset_is_created_again(
     gap: tuple[int, int, int], kept_nbytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tamis.rewrite.recording._KEPT_NBYTES", kept_nbytes)
+    monkeypatch.setattr("tamis.rewrite.write._KEPT_NBYTES", kept_nbytes)
     source = make(tmp_path / "a.h5", gap)
     outputs = []
     for threads in (1, 3):
@@ -115,7 +115,7 @@ def test_u38_a_run_killed_before_or_after_that_resumes_to_the_same_bytes(
 ) -> None:
     if kept_nbytes and after > 40:
         after -= 30  # nothing is encoded twice
-    monkeypatch.setattr("tamis.rewrite.recording._KEPT_NBYTES", kept_nbytes)
+    monkeypatch.setattr("tamis.rewrite.write._KEPT_NBYTES", kept_nbytes)
     source = make(tmp_path / "a.h5", (39, 63, 63))
     tamis.repack(source, tmp_path / "complete.h5", RECIPE)
     python(KILLED, source, tmp_path / "b.h5", str(kept_nbytes), str(after), exit_code=-9)

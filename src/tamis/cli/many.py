@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tamis.jobs.many.result import FolderStatus
 
 OTHERS = ("skip", "copy", "fail")
-FORMATS = ("nc", "zarr")
 """Listed here, because the module that defines them takes long to import."""
 _LINE_SECONDS = 60.0
 _MOST_BARS = 8
@@ -54,7 +53,9 @@ _OPTIONS = (
         type=click.Choice(OTHERS),
         help="What to do with files that are neither HDF5, netCDF nor Zarr; skip by default.",
     ),
-    click.option("--to", type=click.Choice(FORMATS), help="Format of the targets; by default that of each source."),
+    click.option(
+        "--to", type=click.Choice(("nc", "zarr")), help="Format of the targets; by default that of each source."
+    ),
     click.option(
         "--combine",
         metavar="DIMENSION",

@@ -36,9 +36,9 @@ from tamis.xarray.filter_encoding import (
     encoding_chunks,
     encoding_keywords,
     encoding_pipeline,
+    packed_encoding,
     table_of,
 )
-from tamis.xarray.packed_encoding import packed_encoding
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:

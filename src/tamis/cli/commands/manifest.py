@@ -11,12 +11,10 @@ from tamis.cli.ending import VIOLATED
 from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
-FORMATS = ("csv", "markdown")
-
 
 @click.command("manifest")
 @click.argument("folder", metavar="OUT", type=FILE)
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Print CSV, or a table in Markdown.")
+@click.option("--format", "form", type=click.Choice(("csv", "markdown")), help="Print CSV, or a table in Markdown.")
 @click.option("--check", is_flag=True, help="Read all files again, and compare their SHA-256 with the record.")
 @quiet_option
 @json_option

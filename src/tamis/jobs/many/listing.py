@@ -27,7 +27,6 @@ REPLACEMENT = ".tamis-new-"
 Other = Literal["skip", "copy", "fail"]
 OTHERS = get_args(Other)
 To = Literal["nc", "zarr"]
-FORMATS = get_args(To)
 
 _OURS = re.compile(
     rf"{re.escape(STATE_FOLDER)}|{re.escape(REPLACEMENT)}.*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
@@ -53,7 +52,7 @@ class Choice:
     to: To | None = None  # Format of the targets; None for that of each source
 
     def __post_init__(self) -> None:
-        for name, value, known in (("other", self.other, OTHERS), ("to", self.to, (*FORMATS, None))):
+        for name, value, known in (("other", self.other, OTHERS), ("to", self.to, (*get_args(To), None))):
             if value not in known:
                 raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
 

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import os
+import platform
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tamis import _native, meaning
 from tamis.accuracy.requirement import Requirement
 from tamis.arrays.threads import checked_threads
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, TamisError
 from tamis.formats.registry import open_store
+from tamis.formatting import shell_line, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names, assigned
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.profiler import Profiler
-from tamis.jobs.report.provenance import provenance_of
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
 from tamis.jobs.verify.job import Comparison
 from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
 from tamis.pipeline import as_pipeline
+from tamis.safety.disk import sha256_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -34,6 +42,8 @@ USUAL_BUDGET = 2_000_000
 
 _MOST_MEASURED = 10
 """Variables for which alternatives are measured, half a second each."""
+
+_MOST_HISTORY = 2000
 
 _VALUES = ("bound", "bits", "missing-values", "valid-range", "values", "shape", "type", "missing-dataset")
 """Codes of verify's violations that mean that values are not as they should be; others are shown, and do not count."""
@@ -145,7 +155,7 @@ def report(
             )
             reported.append(variable.result())
         datasets = _with_rates(before, after, reported, wishes)
-        provenance = provenance_of(before, after, own, wishes.progress)
+        provenance = _provenance_of(before, after, own, wishes.progress)
     verification = comparison.result(source, target)
     absent = [finding for finding in verification.violations if finding.code == "missing-dataset"]
     others = tuple(finding for finding in verification.violations if finding.code not in _VALUES)
@@ -203,3 +213,46 @@ def _own_violations(
     role = store.roles.get(compared.path)
     is_free = compared.recorded and not compared.bound and (required is not None or role is None or not role.is_exact)
     return [finding for finding in own if not (finding.code == "bits" and is_free)]
+
+
+def _provenance_of(source: Store, target: Store, recipe: Recipe | None, progress: Progress) -> dict[str, str]:
+    """Return facts by name."""
+    facts: dict[str, str] = {}
+    elsewhere = []
+    for number, (name, store) in enumerate((("source", source), ("target", target))):
+        progress("checksums", number, 2)
+        facts[name] = store.path
+        facts[f"size of {name}"] = f"{store.nbytes} bytes ({size_text(store.nbytes)})"
+        if checksum := _checksum(store.path):
+            facts[f"sha256 of {name}"] = checksum
+        elsewhere += [] if checksum else [name]
+    if elsewhere:
+        facts["sha256"] = f"not computed of what is read in parts over a network: {' and '.join(elsewhere)}"
+    progress("checksums", 2, 2)
+    if history := _history(target):
+        facts["history of target"] = history
+    if recipe is not None:
+        facts["recipe"] = str(recipe)
+    command = [Path(sys.argv[0]).name, *sys.argv[1:]] if "tamis_command" in sys.modules else []
+    if command:
+        facts["command"] = shell_line(command)
+    facts["tamis"] = _native.version
+    facts["Python, NumPy"] = f"{platform.python_version()}, {np.__version__}"
+    facts["system"] = platform.platform()
+    return facts
+
+
+def _checksum(path: str) -> str:
+    """Return the SHA-256 of a file or folder here; empty for others, which would have to be read whole."""
+    if not os.path.exists(path):
+        return ""
+    with suppress(OSError):
+        return sha256_of(Path(path))
+    return ""
+
+
+def _history(store: Store) -> str:
+    with suppress(TamisError, KeyError):
+        attributes: Any = store.model.group("/").attributes
+        return meaning.text(attributes, "history")[:_MOST_HISTORY]
+    return ""

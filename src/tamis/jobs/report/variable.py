@@ -22,9 +22,9 @@ from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair
 from tamis.jobs.report.profiler import Found, Profiler
-from tamis.jobs.report.provenance import rounding_text
 from tamis.jobs.report.result import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
+from tamis.rounding import recorded_rounding
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class VariableReport:
 
     def _facts(self, source: StoredArray, target: StoredArray, missed: tuple[str, ...]) -> Reported:
         compared, role = self.compared, self.before.roles.get(self.compared.path)
-        texts = filter(None, (rounding_text(target), str(target.pipeline)))
+        texts = filter(None, (_rounding_text(target), str(target.pipeline)))
         attributes = _attributes(self.before, compared.path, source)
         return Reported(
             compared.path,
@@ -326,3 +326,9 @@ def _finite(value: Any) -> float:
     """Return a number as a float; 0 for none, and for one that is not finite."""
     number = 0.0 if value is None else float(value)
     return number if math.isfinite(number) else 0.0
+
+
+def _rounding_text(array: Any) -> str:
+    """Return the rounding that an array records; empty if it records none."""
+    found = recorded_rounding(array.attributes, array.number_type)
+    return "" if found is None else str(found)
