@@ -140,14 +140,27 @@ def plugins(build: Callable[..., Path]) -> Path:
     return build()
 
 
+@pytest.fixture(scope="module")
+def written(python: Run, plugins: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """Write datasets by h5py and a plugin that behaves so, each kind once."""
+    folder = tmp_path_factory.mktemp("written")
+
+    def call(names: str, kind: int) -> Path:
+        path = folder / f"{names}-{kind}.h5"
+        if not path.exists():
+            python(WRITE_ALL, path, names, str(kind), env={"HDF5_PLUGIN_PATH": str(plugins)})
+        return path
+
+    return call
+
+
 @pytest.fixture
-def write(python: Run, plugins: Path, tmp_path: Path) -> Callable[[str, int], dict[str, str]]:
+def write(written: Callable[[str, int], Path], plugins: Path, tmp_path: Path) -> Callable[[str, int], dict[str, str]]:
     """Write datasets to ``a.h5`` by h5py and a plugin that behaves so; return the variable that names its folder."""
 
     def call(names: str, kind: int) -> dict[str, str]:
-        env = {"HDF5_PLUGIN_PATH": str(plugins)}
-        python(WRITE_ALL, tmp_path / "a.h5", names, str(kind), env=env)
-        return env
+        shutil.copy(written(names, kind), tmp_path / "a.h5")
+        return {"HDF5_PLUGIN_PATH": str(plugins)}
 
     return call
 

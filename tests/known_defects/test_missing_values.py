@@ -101,4 +101,5 @@ def test_d09_companion_keeps_the_bound_and_lets_all_readers_restore_every_bit(
     assert same_bits(found["table"][found["flags"][gaps].astype(int) - 1], values[gaps]), "as docs/missing.md says"
     said = tool("ncdump", "-h", target)
     assert f"ubyte {name}_missing(" in said
-    tool("ncdump", "-v", f"{name},{name}_missing", target)
+    if name == "TS":  # the other has a hundred megabytes of text
+        tool("ncdump", "-v", f"{name},{name}_missing", target)

@@ -55,9 +55,17 @@ def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str
     return run_tamis(*arguments, cwd=folder)
 
 
-@pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize(
-    "name", ["surface_temperature_2000.nc", "surface temperature.nc", "it's.nc", "-f.nc", "a\tb\\.nc", "(x)$HOME.nc"]
+    ("columns", "name"),
+    [
+        (80, "surface_temperature_2000.nc"),
+        (40, "surface_temperature_2000.nc"),
+        (40, "surface temperature.nc"),
+        (40, "it's.nc"),
+        (80, "-f.nc"),
+        (40, "a\tb\\.nc"),
+        (40, "(x)$HOME.nc"),
+    ],
 )
 def test_u60_lines_of_plan_run_as_they_are_pasted(columns: int, name: str, tmp_path: Path) -> None:
     shutil.copy(CAM_TS, tmp_path / name)
