@@ -96,6 +96,9 @@ def test_a_selection_of_a_large_index_reads_a_part_of_it(
         for key in (7, 95, (slice(80, 100), 9, 11), (slice(None, None, 7), slice(5, 9), 3), ([1, 50, 119], 4)):
             np.testing.assert_array_equal(file["v"][key], values[key])
     with tamis.open(server.url("many.h5")) as file:
+        server.reset()
+        assert [*file] == ["v"]
+        assert server.requests <= 1  # listing needs no index
         array = file["v"]
         server.reset()
         array[30]  # 144 of 8,640 chunks

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from h5py import h5l
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import region
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
+from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
 from tamis.formats.hdf5.lib.files import open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import has_renamed, renamed_paths, stored_path
@@ -22,7 +26,8 @@ from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
-from tamis.formats.hdf5.tree.create import check_links
+from tamis.formats.hdf5.tree.create import group_id
+from tamis.formats.hdf5.tree.walk import links_of
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import NotFoundError
@@ -288,18 +293,10 @@ class Hdf5Reader:
 
     def array_paths(self, group: str) -> list[str]:
         """Return the paths of the datasets in a group and its inner groups, each dataset once, in order."""
-        start, paths = self._object(group), []
-
-        def visit(name: str | bytes, item: h5py.HLObject) -> None:
-            if isinstance(item, h5py.Group):
-                check_links(item)
-            elif isinstance(item, h5py.Dataset):
-                paths.append(_text(name))
-
+        start = self._object(group)
         try:
             with reading(self._path):
-                check_links(start)
-                start.visititems(visit)
+                paths = [*_datasets(start, "", {address_of(start.id)})]
         except MissingFilterError as error:
             raise FileError(f"{self._path}: {error}").at(path=self._path) from error
         names = renamed_paths(start, paths)
@@ -320,8 +317,17 @@ class Hdf5Reader:
         self._root.close()
 
 
-def _text(name: str | bytes) -> str:
-    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+def _datasets(group: h5py.Group, start: str, seen: set[int]) -> Iterator[str]:
+    """Yield the paths of datasets below a group; HDF5's own visit reads all chunk indexes, too."""
+    for link in sorted(links_of(group_id(group)), key=attrgetter("name")):
+        if link.kind != h5l.TYPE_HARD or link.address in seen:
+            continue
+        seen.add(link.address)
+        item = group[link.name]
+        if isinstance(item, h5py.Group):
+            yield from _datasets(item, f"{start}{link.text}/", seen)
+        elif isinstance(item, h5py.Dataset):
+            yield f"{start}{link.text}"
 
 
 def _key(name: str) -> str | bytes:

@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.files import access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import bare_address, listed_pipeline
 from tamis.formats.hdf5.lib.references import copy_values
-from tamis.formats.hdf5.tree.walk import INSTALL, filter_text, link_plist, links_of
+from tamis.formats.hdf5.tree.walk import INSTALL, filter_text, link_plist
 from tamis.kinds import FLAG, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -155,11 +155,6 @@ def group_phase_change(group: h5py.Group) -> PhaseChange | None:
     if calls.link_storage(opened) == calls.SYMBOL_TABLE:
         return None
     return PhaseChange(*calls.link_phase_change(opened.get_create_plist()))
-
-
-def check_links(group: h5py.Group) -> None:
-    """Raise an error if the links of a group cannot be listed."""
-    links_of(group_id(group))
 
 
 class GroupSettings(NamedTuple):
