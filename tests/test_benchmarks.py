@@ -32,6 +32,7 @@ def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=300)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=needs_matplotlib) if name == "plot.py" else name for name in SCRIPTS]
 )
@@ -76,6 +77,7 @@ def test_plot_of_other_columns_says_what_is_missing(tmp_path: Path) -> None:
     assert not (tmp_path / "picture.svg").exists()
 
 
+@pytest.mark.check
 @pytest.mark.slow
 @pytest.mark.peer
 def test_files_of_small_arrays_prints_a_row_per_job_and_peer(tmp_path: Path) -> None:

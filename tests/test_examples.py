@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -91,7 +92,20 @@ def run_blocks(name: str, document: str, folder: Path) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+LONG = {
+    *("bounds", "c-and-fortran", "h5z-zfp", "inspect", "missing", "packing", "plan", "remote", "repack", "report"),
+    *("rounding", "start", "verify", "writing", "xarray", "zarr"),
+}
+"""Documents that take seconds, up to a minute: make check runs them."""
+
+
+def documents() -> Iterator[Any]:
+    for path in DOCUMENTS:
+        is_long = path.parent.name == "docs" and path.stem in LONG
+        yield pytest.param(path, id=str(path.relative_to(ROOT)), marks=[pytest.mark.check] if is_long else [])
+
+
+@pytest.mark.parametrize("path", [*documents()])
 def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
     document = path.read_text(encoding="utf-8")
     for command in ("ncdump", "h5dump", "h5repack", "nccopy", "h5cc", "h5fc"):
@@ -118,6 +132,7 @@ def comparable(line: str) -> str:
     return _SPEEDS.sub(" N N ", _SECONDS.sub("in N s", " ".join(line.split())))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("path", "block"), SESSIONS, ids=lambda value: getattr(value, "name", ""))
 def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_path: Path) -> None:
     """Lines may be left out at a line "…", and stand in the order in which they are printed."""

@@ -91,6 +91,7 @@ def test_u37_cmake_meets_the_versions_that_h5z_zfp_meets(
     assert printed.strip() == f"version {';'.join(answer)}"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("language", ["C", "Fortran"])
 @pytest.mark.parametrize("static", ["ON", "OFF"])
 @pytest.mark.parametrize("folder", ["package", "installed"])
@@ -123,6 +124,7 @@ def test_u37_lines_of_h5z_zfps_manual_build_programs(
     assert ("libh5zzfp.so" in run("readelf", "-d", tmp_path / "built" / "modes")) == (static == "OFF")
 
 
+@pytest.mark.check
 def test_u37_both_kinds_of_library_have_targets_and_c_is_linked_as_c(
     run: Run, cmake: str, moved_folder: Path, tmp_path: Path
 ) -> None:

@@ -28,6 +28,8 @@ from tamis.arrays.index import Parts
 from tamis.filters import ChunkType, Filter
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
+pytestmark = pytest.mark.check
+
 HERE = Path(__file__).resolve().parent
 SHAPES = {(50,): (16,), (13, 21): (8, 8), (5, 9, 11): (2, 4, 11)}
 TYPES = ["i1", "u1", "<i2", ">i2", "<u4", "<i4", ">i4", "<i8", ">u8", "<f4", ">f4", "<f8", ">f8"]

@@ -14,7 +14,7 @@ import pytest
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Blosc2, ChunkType, Filter, Request, UnknownFilter, from_values
 
-pytestmark = pytest.mark.slow  # so that one process of the test runner makes the file
+pytestmark = [pytest.mark.slow, pytest.mark.check]
 
 NAMES = {"szip", "nbit", "scaleoffset", "lzf", "bzip2", "zstd", "lz4", "blosc", "blosc2", "bitshuffle"}
 # The same code made theirs: the bytes are the same too. Theirs and ours differ in version for the others, and lzf's

@@ -289,6 +289,7 @@ def hostile(dtype: str) -> dict[str, Any]:
     return {name: np.ascontiguousarray(values.astype(dtype)) for name, values in fields.items()}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -19,6 +19,7 @@ TAMIS = Path(sys.executable).with_name("tamis")
 KILL = Path(__file__).with_name("kill.py")
 
 
+@pytest.mark.check
 def test_repack_killed_at_random_moments_keeps_its_promises(run_script: Callable[..., str], tmp_path: Path) -> None:
     """16 runs, some of them killed again while they resume."""
     lines = run_script(KILL, "16", "3").splitlines()

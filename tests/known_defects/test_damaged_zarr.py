@@ -103,6 +103,7 @@ def readers(store: Path, source: Path, out: Path) -> dict[str, Callable[[], obje
     }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["2", "3", "sharded", "companion"])
 def test_u62_damaged_stores_are_errors_of_tamis(name: str, made: Path, tmp_path: Path) -> None:
     every = list(damages(made / f"{name}.zarr"))

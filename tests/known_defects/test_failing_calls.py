@@ -69,6 +69,7 @@ def assert_complete(target: Path, sample: Path) -> None:
     assert tamis.verify(sample, target, bounds={"TS": 0.1}).ok
 
 
+@pytest.mark.check
 def test_u25_failing_close_names_the_file_and_what_became_of_the_target(
     repack: Repack, sample: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ PIPELINES = [
 ]
 
 BOUNDS: list[Any] = [None, "recorded", {"*": 0.02}, {"*": 1e-9}]
+"""Of which each pipeline has every second one."""
 
 
 def smooth(shape: tuple[int, ...], dtype: str, phase: float) -> Any:
@@ -152,7 +153,7 @@ def content(path: Path) -> dict[str, Any]:
 def test_u36_small_lossy_datasets_stored_at_once_are_as_those_stored_chunk_by_chunk(
     pipeline: str, missing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "a.h5"
+    source, wanted = tmp_path / "a.h5", BOUNDS[PIPELINES.index(pipeline) % 2 :: 2]
     write_kinds(source)
     at_once: list[str] = []
 
@@ -169,7 +170,7 @@ def test_u36_small_lossy_datasets_stored_at_once_are_as_those_stored_chunk_by_ch
                 context.setattr(Hdf5Array, "alike", lambda *_, **__: None)
             target = tmp_path / name
             result = tamis.repack(source, target, {"*": pipeline}, missing=missing, larger=True, min_size=0)
-            results = [result, *(tamis.verify(source, target, bounds=bounds) for bounds in BOUNDS)]
+            results = [result, *(tamis.verify(source, target, bounds=bounds) for bounds in wanted)]
             outcomes.append(([outcome(item) for item in results], content(target)))
     quick, slow = outcomes
     assert quick[0] == slow[0]

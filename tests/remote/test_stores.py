@@ -101,6 +101,7 @@ def test_targets_that_nobody_continued_are_removed(s3: str, tmp_path: Path, monk
     assert left == records | {"123456789abcdef0/a.zarr", "of_others/a.zarr"}
 
 
+@pytest.mark.check
 def test_nothing_looks_whole_before_all_is_there(s3: str, tmp_path: Path) -> None:
     address = "s3://bucket/test_killed/a.zarr"
     environment = os.environ | {"TAMIS_STAGING": str(tmp_path)}
@@ -183,6 +184,7 @@ def test_open_mfdataset_of_addresses(server: Server, tmp_path: Path, values: np.
         np.testing.assert_array_equal(dataset.TS[:, 3, 4].values, np.tile(values[:, 3, 4], 2))
 
 
+@pytest.mark.check
 def test_workers_of_dask_and_processes_read_addresses(
     server: Server, tmp_path: Path, run_script: Callable[..., str]
 ) -> None:
@@ -223,6 +225,7 @@ def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
     assert refs["TS/0.0.0"][0] == url
 
 
+@pytest.mark.check
 def test_many_addresses_are_repacked_into_a_folder(s3: str, server: Server, tmp_path: Path) -> None:
     (tmp_path / "b.nc").write_bytes(SAMPLE.read_bytes())
     tamis.repack(SAMPLE, "s3://bucket/test_many/a.nc", {})

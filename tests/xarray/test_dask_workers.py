@@ -49,6 +49,7 @@ def dataset(blocks: tuple[int, ...] = (10, 40, 60)) -> xr.Dataset:
     return ds.assign_coords(time=np.arange(60.0), mean=("time", da.from_array(values.mean((1, 2)), chunks=7)))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("blocks", "name", "options"),
     [
@@ -87,6 +88,7 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
+@pytest.mark.check
 def test_values_do_not_come_to_this_process(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     received: list[int] = []
     result = dask_workers._result
@@ -106,6 +108,7 @@ def test_values_do_not_come_to_this_process(client: Any, tmp_path: Path, monkeyp
     assert stored <= sum(received) <= stored + 1000  # with the coordinate
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_chunks_of_a_folder_come_only_from_workers_that_do_not_see_it(
     is_shared: bool, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +143,7 @@ def fails(block: np.ndarray) -> np.ndarray:
     return block
 
 
+@pytest.mark.check
 def test_error_of_a_task_names_the_variable_and_leaves_nothing(client: Any, tmp_path: Path) -> None:
     values = da.arange(10, chunks=1, dtype="f4").reshape(10, 1).map_blocks(fails, dtype="f4")
     ds = xr.Dataset({"T": (("x", "y"), values)})
@@ -155,6 +159,7 @@ def ends_once(block: np.ndarray, marker: str) -> np.ndarray:
     return block
 
 
+@pytest.mark.check
 def test_worker_that_is_killed_is_replaced(client: Any, tmp_path: Path) -> None:
     values = da.arange(10, chunks=1, dtype="f4").reshape(10, 1)
     values = values.map_blocks(ends_once, marker=str(tmp_path / "marker"), dtype="f4")
@@ -164,6 +169,7 @@ def test_worker_that_is_killed_is_replaced(client: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(ds["T"].values[:, 0], np.arange(10))
 
 
+@pytest.mark.check
 def test_few_tasks_are_under_way(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_workers, "_SLAB_NBYTES", 4000)
     pending: list[int] = []
@@ -185,6 +191,7 @@ def test_few_tasks_are_under_way(client: Any, tmp_path: Path, monkeypatch: pytes
     assert max(pending) <= 4
 
 
+@pytest.mark.check
 def test_pattern_hides_no_error_of_a_task(client: Any, tmp_path: Path) -> None:
     values = da.arange(10, chunks=1, dtype="f4").reshape(10, 1).map_blocks(fails, dtype="f4")
     with pytest.raises(TamisError, match="no such field"):

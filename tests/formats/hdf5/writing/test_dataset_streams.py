@@ -86,6 +86,7 @@ def test_write_stream_cut_off_refused(file: h5py.File) -> None:
     assert np.abs(made[()] - field(shape=(8, 8))).max() <= 0.1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "datasets", "said"),
     [
