@@ -17,6 +17,7 @@ import xarray as xr
 
 import tamis
 from tamis.errors import ParameterError, TamisError
+from tamis.rounding.pack import PackingRange
 from tamis.xarray import dask_workers
 
 distributed = pytest.importorskip("distributed")
@@ -94,17 +95,16 @@ def test_values_do_not_come_to_this_process(client: Any, tmp_path: Path, monkeyp
     result = dask_workers._result
 
     def counted(*arguments: Any) -> Any:
-        chunks, error = result(*arguments)
-        received.append(sum(len(chunk.data) for chunk in chunks))
-        return chunks, error
+        found = result(*arguments)
+        received.append(0 if isinstance(found, PackingRange) else sum(len(chunk.data) for chunk in found[0]))
+        return found
 
     monkeypatch.setattr(dask_workers, "_result", counted)
     monkeypatch.setattr("tamis.xarray.dataset_store._VariableReader._gathered", refuse)
     monkeypatch.setattr("tamis.jobs.repack.notes.better_chunks", lambda *_: None)  # it reads a sample
-    ds = dataset()[["A", "B", "C"]]
-    ds.tamis.to_netcdf(tmp_path / "a.nc", {name: RECIPES[name] for name in ("A", "B", "C")})
+    dataset()[[*RECIPES]].tamis.to_netcdf(tmp_path / "a.nc", RECIPES)
     with h5py.File(tmp_path / "a.nc") as file:
-        stored = sum(file[name].id.get_storage_size() for name in "ABC")
+        stored = sum(file[name].id.get_storage_size() for name in RECIPES)
     assert stored <= sum(received) <= stored + 1000  # with the coordinate
 
 
@@ -152,6 +152,14 @@ def test_error_of_a_task_names_the_variable_and_leaves_nothing(client: Any, tmp_
     assert not [*tmp_path.iterdir()]
 
 
+def test_error_of_a_range_names_the_variable_and_the_block(client: Any, tmp_path: Path) -> None:
+    values = da.arange(10, chunks=2, dtype="f4").reshape(10, 1)
+    ds = xr.Dataset({"T": (("x", "y"), da.where(values == 5, np.inf, values))})
+    with pytest.raises(TamisError, match=r"/T: chunk at \(4, 0\): expected finite or missing values"):
+        ds.tamis.to_netcdf(tmp_path / "a.nc", {"T": "pack(bound=0.1)"})
+    assert not [*tmp_path.iterdir()]
+
+
 def ends_once(block: np.ndarray, marker: str) -> np.ndarray:
     if block.flat[0] == 5 and not os.path.exists(marker):
         Path(marker).touch()
@@ -189,6 +197,17 @@ def test_few_tasks_are_under_way(client: Any, tmp_path: Path, monkeypatch: pytes
     )
     assert len(pending) == 400
     assert max(pending) <= 4
+
+
+def test_results_come_although_workers_have_ended() -> None:
+    class Task:
+        def result(self) -> int:
+            return 7
+
+    threads = iter([4, 1, *[1] * 9])
+    client = type("", (), {"nthreads": lambda _: {"worker": next(threads)}})()
+    tasks = iter([dask_workers._Task("/T", (0,), Task())] * 9)
+    assert [*dask_workers._results(client, tasks)] == [7] * 9
 
 
 @pytest.mark.check

@@ -23,10 +23,12 @@ from tamis.arrays.gather import intersection, slabs, within
 from tamis.arrays.grid import Region, origin_of
 from tamis.arrays.index import as_array
 from tamis.arrays.reader import put
-from tamis.errors import DataError, TamisError
-from tamis.rewrite.packed_array import PackedArray
+from tamis.errors import DataError, TamisError, located
+from tamis.jobs.repack.planning import ReadSurvey
+from tamis.rewrite.packed_array import PackedArray, in_units, marks_of
 from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order
 from tamis.rewrite.write import encode_parts
+from tamis.rounding.pack import PackingRange
 from tamis.safety.library_errors import error_text
 from tamis.safety.transaction import segments_of
 from tamis.xarray.dataset_store import VariableArray
@@ -49,6 +51,64 @@ _AHEAD = 2
 _Number = tuple[int, ...]
 
 
+class WorkersSurvey(ReadSurvey):
+    """A survey whose ranges of dask arrays the workers find, so that no values travel."""
+
+    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
+        """See `tamis.jobs.repack.planning.Survey.packing_range`."""
+        array = cast("VariableArray", source)
+        client = _client_of(array.variable._data)
+        if client is None:
+            return super().packing_range(source, chunk_shape)
+        data: Any = array.variable._data
+        sent, total = array.without_values(), PackingRange()
+        blocks, step = _Blocks(client, data), f"reading {array.path}, whose range is needed"
+
+        def tasks() -> Iterator[_Task]:
+            for number in np.ndindex(*data.numblocks):
+                origin, block = origin_of(blocks.place(number)), client.compute(data.blocks[number])
+                yield _Task(array.path, origin, client.submit(_range_of, sent, origin, block, pure=False))
+
+        self.report(step, 0, data.npartitions)
+        for done, extent in enumerate(_results(client, tasks()), start=1):
+            total = total.plus(extent)
+            self.report(step, done, data.npartitions)
+        return total
+
+
+def _range_of(array: VariableArray, origin: tuple[int, ...], block: NDArray[Any]) -> PackingRange | TamisError:
+    """Return the range of a block, in a worker."""
+    source = cast("StoredArray", array)
+    try:
+        with located(f"{array.path}: chunk at {origin}", dataset=array.path):
+            return PackingRange.of(in_units(source, np.asarray(block)), marks_of(source))
+    except TamisError as error:
+        return error
+
+
+class _Task(NamedTuple):
+    """A task of the workers, about the chunks of a variable from a place on."""
+
+    path: str
+    origin: tuple[int, ...]
+    future: Any
+
+
+def _results(client: Any, tasks: Iterator[_Task]) -> Generator[Any, None, None]:
+    """Yield the results of tasks in their order, of which few are under way."""
+    waiting: deque[_Task] = deque()
+    try:
+        while True:
+            most = _AHEAD * max(sum(client.nthreads().values()), 1)
+            waiting.extend(itertools.islice(tasks, max(most - len(waiting), 0)))  # workers may have ended
+            if not waiting:
+                return
+            yield _result(*waiting.popleft())  # the worker forgets it
+    finally:
+        if waiting:
+            client.cancel([task.future for task in waiting])
+
+
 def encode_in_workers(target: Path, files: ChunkFiles | None) -> EncodeElsewhere:
     """Return a function that encodes dask arrays for a temporary target if their scheduler is distributed."""
 
@@ -56,15 +116,16 @@ def encode_in_workers(target: Path, files: ChunkFiles | None) -> EncodeElsewhere
         plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None] | None:
         array = cast("VariableArray", source.source if isinstance(source, PackedArray) else source)
-        data = array.variable._data
-        client = _client_of(data) if hasattr(data, "dask") else None
+        client = _client_of(array.variable._data)
         return None if client is None else _encoded(client, plan, source, array, parts, target, files)
 
     return encode
 
 
 def _client_of(data: Any) -> Any:
-    """Return the client of the distributed scheduler that would compute a dask array; None for other schedulers."""
+    """Return the client of the distributed scheduler that would compute a dask array; None for all else."""
+    if not hasattr(data, "dask"):
+        return None
     from dask.base import get_scheduler  # late: few datasets are of dask arrays
 
     scheduler = get_scheduler(collections=[data])  # type: ignore[no-untyped-call, unused-ignore]
@@ -83,26 +144,19 @@ def _encoded(
 ) -> Generator[NewChunk, None, None]:
     blocks = _Blocks(client, array.variable._data)
     segments = SegmentReader(plan.path, parts.grid, target, files, None)
-    tasks = _slabs(plan, array, parts, segments_of(target), files, segments)
-    waiting: deque[tuple[_Slab, Any]] = deque()
-    try:
-        while True:
-            most = _AHEAD * max(sum(client.nthreads().values()), 1)
-            for task in itertools.islice(tasks, most - len(waiting)):
-                needed = blocks.futures(task.parts)
-                places = [blocks.place(number) for number in needed]
-                waiting.append((task, client.submit(task.encode, places, [*needed.values()], pure=False)))
-            if not waiting:
-                return
-            task, future = waiting.popleft()
-            chunks, packing_error = _result(task, future)
-            del future  # so that the worker forgets the bytes
+
+    def tasks() -> Iterator[_Task]:
+        for slab in _slabs(plan, array, parts, segments_of(target), files, segments):
+            needed = blocks.futures(slab.parts)
+            places = [blocks.place(number) for number in needed]
+            future = client.submit(slab.encode, places, [*needed.values()], pure=False)
+            yield _Task(plan.path, origin_of(slab.parts[0]), future)
+
+    with closing(_results(client, tasks())) as results:
+        for chunks, packing_error in results:
             if isinstance(source, PackedArray):
                 source.note(packing_error)
             yield from segments.chunks(chunks) if isinstance(chunks, Segment) else chunks
-    finally:
-        if waiting:
-            client.cancel([future for _, future in waiting])
 
 
 def _slabs(
@@ -128,16 +182,15 @@ _Encoded = tuple["list[NewChunk] | Segment", float]
 """Chunks, with their bytes or in a segment, and the largest error of packing."""
 
 
-def _result(task: _Slab, future: Any) -> _Encoded:
-    """Return what a worker encoded; errors name the variable and the place."""
+def _result(path: str, origin: tuple[int, ...], future: Any) -> Any:
+    """Return what a worker found; errors name the variable and the place."""
     try:
-        result: _Encoded | TamisError = future.result()
+        result = future.result()
     except Exception as error:  # of any task of the user's graph, or because workers ended
-        plan, origin = task.plan, origin_of(task.parts[0])
         raise DataError(
-            f"{plan.path}: chunks from {origin} on: a worker of Dask cannot compute or encode them:"
+            f"{path}: chunks from {origin} on: a worker of Dask cannot compute or encode them:"
             f" {type(error).__name__}: {error_text(error)}"
-        ).at(dataset=plan.path, chunk=origin) from error
+        ).at(dataset=path, chunk=origin) from error
     if isinstance(result, TamisError):
         raise result
     return result

@@ -19,7 +19,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
-from tamis.xarray.dask_workers import encode_in_workers
+from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 
@@ -82,7 +82,8 @@ def save(
     stored = Recipe(recipe.filters, chunks=shapes, require=recipe.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
     with store:
-        return save_store(store, target, replace(options, recipe=stored), report, elsewhere=encode_in_workers)
+        asked = replace(options, recipe=stored)
+        return save_store(store, target, asked, report, elsewhere=encode_in_workers, survey=WorkersSurvey)
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

@@ -402,6 +402,7 @@ def save_store(
     report: Progress,
     check: Callable[[], None] = lambda: None,
     elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
+    survey: Callable[[Progress, int], Survey] = ReadSurvey,
 ) -> RepackResult:
     """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
@@ -409,7 +410,7 @@ def save_store(
     with form.begin(path, overwrite=options.overwrite) as transaction:
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
-        planning = plan_datasets(store, options, ReadSurvey(report, threads))._replace(form=form)
+        planning = plan_datasets(store, options, survey(report, threads))._replace(form=form)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)
