@@ -26,7 +26,7 @@ from inprocess import run_tamis, threads_as_workers
 import tamis
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.many.state import FileRecord, State, begin_run, claim
-from tamis.jobs.many.task import FileTask, FolderOptions, run_task
+from tamis.jobs.many.task import FileTask, FolderOptions
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.workers import Died, LocalWorkers
 
@@ -486,7 +486,7 @@ def test_error_after_the_rename_is_no_failure(tree: Path, monkeypatch: pytest.Mo
     options = FolderOptions(str(tree), RepackOptions.asked(RECIPE, resume=True), replace=True)
     with begin_run(tree, {"key": options.key}):
         monkeypatch.setattr("tamis.jobs.many.task.sync_folder", fail)
-        record = run_task(FileTask(list_files([tree], Choice()).files["a.nc"], options), lambda *_: None)
+        record = FileTask(list_files([tree], Choice()).files["a.nc"], options).run(lambda *_: None)
     assert record.action == "repacked"
     assert any("may undo it" in note for note in record.notes)
 

@@ -26,15 +26,8 @@ NAME = "manifest.json"
 
 _COLUMNS = (
     *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
-    *(
-        "target_nbytes",
-        "target_file_nbytes",
-        "target_sha256",
-        "source",
-        "source_file_nbytes",
-        "source_sha256",
-        "version",
-    ),
+    *("target_nbytes", "target_file_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256"),
+    "version",
 )
 
 
@@ -104,16 +97,14 @@ class Manifest(Result):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_COLUMNS)
-        writer.writerows(map(_cells, self._rows()))
+        writer.writerows([row.get(name) for name in _COLUMNS] for row in self._rows())
         return text.getvalue()
 
     def to_markdown(self) -> str:
         """Return a table in Markdown with the most important columns."""
         header, *rows = self._table()
         lines = [header, ["---"] * len(header), *rows]
-        return (
-            "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
-        )
+        return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for record in self.files:
@@ -127,31 +118,21 @@ class Manifest(Result):
                 "version": record.version,
             }
             for dataset in record.datasets or ({},):
-                yield {
-                    **own,
-                    **{name: dataset.get(name) for name in _COLUMNS if name in dataset},
-                    "dataset": dataset.get("path", ""),
-                    "filters": dataset.get("pipeline", ""),
-                    "path": record.path,
-                }
+                named = {"dataset": dataset.get("path", ""), "filters": dataset.get("pipeline", "")}
+                yield {**dataset, **named, **own}
 
     def _table(self) -> list[list[str]]:
         rows = [["file", "dataset", "filters", "bound", "largest error", "ratio", "SHA-256"]]
         for row in self._rows():
-            nbytes = row.get("nbytes"), row.get("target_nbytes")
-            share = ratio(nbytes[0], nbytes[1]) if nbytes[0] and nbytes[1] else None
+            before, after = row.get("nbytes"), row.get("target_nbytes")
             bound, error = row.get("bound"), row.get("largest_error")
-            rows.append(
-                [
-                    printable(row["path"]),
-                    printable(str(row["dataset"])),
-                    printable(str(row["filters"])),
-                    "" if bound is None else f"{bound:g}",
-                    "" if error is None else f"{error:.3g}",
-                    ratio_text(share),
-                    row["target_sha256"][:12],
-                ]
+            numbers = (
+                "" if bound is None else f"{bound:g}",
+                "" if error is None else f"{error:.3g}",
+                ratio_text(ratio(before, after) if before and after else None),
             )
+            names = (printable(str(row[name])) for name in ("path", "dataset", "filters"))
+            rows.append([*names, *numbers, row["target_sha256"][:12]])
         return rows
 
     def _parts(self) -> Iterator[Part]:
@@ -160,10 +141,6 @@ class Manifest(Result):
         after = sum(record.target_nbytes for record in self.files)
         count = plural(len(self.files), "file")
         yield "name", f"{printable(self.folder)}: {count}, {size_text(before)} -> {size_text(after)}"
-
-
-def _cells(row: Mapping[str, Any]) -> list[Any]:
-    return ["" if row.get(name) is None else row[name] for name in _COLUMNS]
 
 
 @checked(folder=PATH)
@@ -236,11 +213,10 @@ class ManifestCheck(Result):
         ):
             for path in paths:
                 yield kind, f"{printable(path)}: {verb}"
-        words = f"{plural(self.unchanged, 'file')} unchanged"
-        words += f", {len(self.changed)} changed" if self.changed else ""
-        words += f", {len(self.missing)} missing" if self.missing else ""
-        words += f", {len(self.unreadable)} unreadable" if self.unreadable else ""
-        yield ("name" if self.ok else "problem"), f"{printable(self.folder)}: {words}"
+        wrong = {"changed": self.changed, "missing": self.missing, "unreadable": self.unreadable}
+        words = "".join(f", {len(paths)} {word}" for word, paths in wrong.items() if paths)
+        text = f"{printable(self.folder)}: {plural(self.unchanged, 'file')} unchanged{words}"
+        yield ("name" if self.ok else "problem"), text
 
 
 @checked(folder=PATH, progress=CALLBACK)

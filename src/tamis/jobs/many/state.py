@@ -190,13 +190,10 @@ class State:
         with suppress(FileNotFoundError):
             for path in (self.folder / _CLAIMS).iterdir():
                 with suppress(OSError), path.open("rb") as stream:
-                    try:
-                        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    except BlockingIOError:
-                        count += 1
-                    else:
-                        if _has_name(stream.fileno(), path):  # otherwise another process has claimed it anew
-                            path.unlink()
+                    is_locked = _lock(stream.fileno(), fcntl.LOCK_EX)
+                    count += is_locked is False
+                    if is_locked and _has_name(stream.fileno(), path):  # otherwise another process claimed it anew
+                        path.unlink()
         return count
 
 
@@ -259,8 +256,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
         (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
         path = state / f"{_RUN}{_unique_name()}.json"
         stream = path.open("w+b")
-        with suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(stream.fileno(), fcntl.LOCK_EX)
         stream.write((json_text({**facts, **description}, indent=2) + "\n").encode())
         stream.flush()
         for other in state.glob(f"{_RUN}*.json"):
@@ -288,12 +284,20 @@ def _description_of(path: Path) -> tuple[Mapping[str, Any], bool | None]:
     """Return the description of a run, and whether it is at work; None if the file system cannot tell."""
     with suppress(OSError, ValueError), path.open("rb") as stream:
         description = json.loads(stream.read())
-        try:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            return description, True if isinstance(error, BlockingIOError) else None
-        return description, False
+        is_locked = _lock(stream.fileno(), fcntl.LOCK_SH)
+        return description, None if is_locked is None else not is_locked
     return {}, None
+
+
+def _lock(handle: int, kind: int) -> bool | None:
+    """Lock a file until it is closed; return False if another process has a lock, None if there are no locks here."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 @contextmanager
@@ -307,13 +311,9 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     while True:
         handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            except OSError:
-                yield True
+            is_locked = _lock(handle, fcntl.LOCK_EX)
+            if not is_locked:
+                yield is_locked is None
                 return
             if not _has_name(handle, place):  # the owner that has just ended removed it
                 continue

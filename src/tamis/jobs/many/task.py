@@ -61,23 +61,18 @@ class FileTask(NamedTuple):
     is_ours: bool = False  # Whether the target is as an earlier run made it
 
     def run(self, report: Progress) -> FileRecord:
-        """Make the file; see `run_task`."""
-        return run_task(self, report)
-
-
-def run_task(task: FileTask, report: Progress) -> FileRecord:
-    """Make a file, unless another process does, and record what was done. An error is recorded, not raised."""
-    began, path = time.perf_counter(), task.file.target
-    try:
-        with claim(task.options.folder, path) as is_ours:
-            if not is_ours:
-                return FileRecord(path, "claimed", task.file.source)
-            record = _completed(_made(task, report), task, began)
-            if record.action != "changed":
-                write_record(task.options.folder, record)
-            return record
-    except OSError as error:  # of the claim or the record, for example of a full disk
-        return _completed(FileRecord(path, "failed", task.file.source, error=_described(error)), task, began)
+        """Make the file, unless another process does, and record what was done. An error is recorded, not raised."""
+        began, path = time.perf_counter(), self.file.target
+        try:
+            with claim(self.options.folder, path) as is_ours:
+                if not is_ours:
+                    return FileRecord(path, "claimed", self.file.source)
+                record = _completed(_made(self, report), self, began)
+                if record.action != "changed":
+                    write_record(self.options.folder, record)
+                return record
+        except OSError as error:  # of the claim or the record, for example of a full disk
+            return _completed(FileRecord(path, "failed", self.file.source, error=_described(error)), self, began)
 
 
 def _made(task: FileTask, report: Progress) -> FileRecord:
