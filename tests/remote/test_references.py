@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -149,3 +150,19 @@ def test_a_target_that_changes_while_it_is_read_is_an_error(references: Path, tm
         path.write_bytes(path.read_bytes())
         with pytest.raises(tamis.FileError, match=r"a\.nc: the file changed while it was read"):
             file["TS"][-1]
+
+
+def test_a_selection_looks_up_few_of_many_references(server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(6).integers(1, 99, (60, 48, 60), np.int32)
+    with h5py.File(tmp_path / "many.h5", "w") as file:
+        chunked = file.create_dataset("v", values.shape, "i4", chunks=(2, 8, 10), shuffle=True, compression=1)
+        chunked[:40] = values[:40]  # chunks of the rest are absent
+    values[40:] = 0
+    tamis.export(tmp_path / "many.h5", tmp_path / "refs.json", "kerchunk", url=server.url("").rstrip("/"))
+    with tamis.open(tmp_path / "refs.json") as file:
+        for key in (7, 45, (slice(None), 9, 11), (slice(None, None, 7), slice(5, 9), 3), ([1, 39, 50], 4)):
+            np.testing.assert_array_equal(file["v"][key], values[key])
+        server.reset()
+        np.testing.assert_array_equal(file["v"][31], values[31])
+        assert (server.requests, server.rounds) == (1, 1)
+        np.testing.assert_array_equal(file["v"][...], values)

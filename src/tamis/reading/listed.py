@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arrays.chunk_reader import LooksUp
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.arrays.threads import ordered_map
@@ -109,7 +110,7 @@ class ListedArray(Array):
 
     def prepare(self) -> bool:
         """Read the chunk index and return True: selections need no lock."""
-        if self._by_chunks:
+        if self._by_chunks and not (isinstance(self._array, LooksUp) and self._array.can_look_up):
             self._file.source(self.name, self._array.open_chunks)
         return True
 
@@ -142,9 +143,10 @@ class ListedArray(Array):
         self._file.check_open()
         with located(path=self._file.path, dataset=self.name):
             if self._by_chunks:
-                SelectedChunks(self._file.source(self.name, self._array.open_chunks), self.name, self._file.cache).fill(
-                    out, selection, self._file.threads
-                )
+                is_few = isinstance(selection, Selection) and isinstance(self._array, LooksUp)
+                few = self._array.open_few(selection) if is_few else None  # type: ignore[attr-defined]
+                source = few or self._file.source(self.name, self._array.open_chunks)
+                SelectedChunks(source, self.name, self._file.cache).fill(out, selection, self._file.threads)
             else:
                 self._fill_by_reader(out, selection)
 

@@ -6,7 +6,8 @@ import base64
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +60,6 @@ class ReferenceObjects:
         entry = self._refs[name]
         if isinstance(entry, str):
             return base64.b64decode(entry[7:]) if entry.startswith("base64:") else entry.encode()
-        if isinstance(entry, Mapping):
-            return json.dumps(entry).encode()
         if isinstance(entry, list) and len(entry) in (1, 3) and isinstance(entry[0], str):
             target = self._target(entry[0])
             if len(entry) == 1:
@@ -69,6 +68,8 @@ class ReferenceObjects:
                 return Reference(target, 0, size)
             if all(isinstance(number, int) and number >= 0 for number in entry[1:]):
                 return Reference(target, *entry[1:])
+        if isinstance(entry, Mapping):
+            return json.dumps(entry).encode()
         raise self._wrong(f"{name}: expected [address, offset, size], found {entry!r:.80}")
 
     def _target(self, url: str) -> Address:
@@ -102,8 +103,12 @@ class ReferenceObjects:
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder."""
         for key in self.keys(prefix):
-            found = self.reference(key)
-            yield Entry(key, len(found) if isinstance(found, bytes) else found.nbytes)
+            yield Entry(key, self.size(key))
+
+    def size(self, key: str) -> int:
+        """Return the size of an object."""
+        found = self.reference(key)
+        return len(found) if isinstance(found, bytes) else found.nbytes
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys of the objects below a folder."""
@@ -160,18 +165,19 @@ class ReferencedObjects(RemoteObjects):
         The address that messages name.
     objects
         The references.
-    addresses
-        Addresses of the objects that are read, each a reference.
+    names
+        Names of the objects that are read, each a reference.
     """
 
     _are_whole = False
 
-    def __init__(self, folder: Address, objects: ReferenceObjects, addresses: Sequence[Address]) -> None:
+    def __init__(self, folder: Address, objects: ReferenceObjects, names: Iterable[str]) -> None:
         ends: dict[Address, int] = {}
         places: list[tuple[Address, int]] = []
-        for address in addresses:
-            found = objects.reference(objects_of(address)[1])
-            target, offset, nbytes = (address, 0, len(found)) if isinstance(found, bytes) else found
+        start = objects_of(folder)[1].rstrip("/")
+        for name in names:
+            found = objects.reference(f"{start}/{name}")
+            target, offset, nbytes = (folder / name, 0, len(found)) if isinstance(found, bytes) else found
             ends[target] = max(ends.get(target, 0), offset + nbytes)
             places.append((target, offset))
         targets = [*ends]
@@ -192,9 +198,19 @@ class ReferencedObjects(RemoteObjects):
             ).at(path=address)
 
 
-def source_of(folder: Address, sizes: NDArray[np.int64], address_of: Callable[[int], Address]) -> RemoteObjects:
-    """Return the bytes of objects in a folder, one after the other."""
+def source_of(
+    folder: Address, numbers: NDArray[np.int64], sizes: NDArray[np.int64], name_of: Callable[[int], str]
+) -> RemoteObjects:
+    """Return the bytes of objects in a folder, one after the other; they have numbers."""
     objects: Objects = objects_of(folder)[0]
     if isinstance(objects, ReferenceObjects):
-        return ReferencedObjects(folder, objects, [address_of(row) for row in range(len(sizes))])
-    return RemoteObjects(folder, sizes, address_of)
+        return ReferencedObjects(folder, objects, map(name_of, numbers.tolist()))
+    return RemoteObjects(folder, sizes, lambda row: folder / name_of(int(numbers[row])))
+
+
+def size_in(folder: Any, name: str) -> int | None:
+    """Return the size of an object by references to a folder, an address; None if they have none."""
+    objects, key = objects_of(folder)
+    with suppress(FileNotFoundError):
+        return objects.size(f"{key.rstrip('/')}/{name}") if isinstance(objects, ReferenceObjects) else None
+    return None

@@ -20,7 +20,7 @@ from tamis.errors import FileError, MissingFilterError, located
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
-from tamis.formats.hdf5.lib.files import open_source, remote_of
+from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.netcdf_names import has_renamed, renamed_paths, stored_path
 from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
@@ -192,7 +192,7 @@ class DatasetArray(Array):
     @property
     def _is_remote(self) -> bool:
         """True if the file is elsewhere, and no other dataset has missing values."""
-        return self._flags is None and remote_of(self._array.file) is not None
+        return self._flags is None and self._array.can_look_up
 
     @property
     def _direct(self) -> bool:

@@ -366,8 +366,13 @@ class Hdf5Array(DatasetFacts):
             return self.open_reader(independent=True)
         return WitnessReader(self)
 
+    @property
+    def can_look_up(self) -> bool:
+        """True if the file is elsewhere; see `LooksUp`."""
+        return remote_of(self.file) is not None
+
     def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection, if they are few; see `ChunkReader`."""
+        """Open the chunks of a selection, if they are few; see `LooksUp`."""
         if (remote := remote_of(self.file)) is None:
             return None
         grid = Grid(self.shape, self.chunk_shape or self.shape)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
+from tamis.arrays.chunk_reader import LooksUp
 from tamis.arrays.gather import whole
 from tamis.arrays.reader import ContiguousReader
 from tamis.arrays.selection import Selection
@@ -20,7 +21,6 @@ from tamis.remote.file import AT_ONCE, in_fewest_rounds
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, objects_of
 
 if TYPE_CHECKING:
-    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Region
     from tamis.stores.protocols import StoredArray
 
@@ -188,14 +188,6 @@ def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
         yield "map", (*middle[:1], *whole(shape[1:]))
         yield "series", (*whole(shape[:1]), *middle[1:])
     yield "whole", whole(shape)
-
-
-@runtime_checkable
-class LooksUp(Protocol):
-    """An array that need not read all of an index that is elsewhere."""
-
-    def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection, if they are few; None otherwise."""
 
 
 def _chunks_of(array: StoredArray, region: Region) -> list[Range]:

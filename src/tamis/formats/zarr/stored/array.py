@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,6 +50,7 @@ from tamis.stores.protocols import PartByPart, StoredArray
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
+    from tamis.arrays.selection import Selection
     from tamis.remote.file import RemoteObjects
 
 
@@ -451,7 +453,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if isinstance(self.folder, Address):
             from tamis.remote.references import source_of  # late: most files are here
 
-            return source_of(self.folder, self._files[1], self._path_of)  # type: ignore[arg-type]  # addresses
+            return source_of(self.folder, *self._files, self._chunk_files.key_of_number)
         return FolderSource(self._files[1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property
@@ -501,6 +503,21 @@ class ZarrArray(PartByPart, DescribedArray):
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
         place = str(self.folder), self.path
         return ChunkReader(*place, self.chunk_index(), self.pipeline, chunk, fill, self._source)
+
+    @property
+    def can_look_up(self) -> bool:
+        """True for references, by which the place of each chunk is known; see `LooksUp`."""
+        return isinstance(self.folder, Address) and hasattr(self.folder.store, "reference") and not self.is_sharded
+
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """Open the chunks of a selection, if they are few; see `LooksUp`."""
+        if not self.can_look_up or 4 * len(numbers := selection.numbers(self.grid)) > self.grid.chunk_count:
+            return None
+        few = copy(self)
+        for name in ("_index", "_source"):
+            vars(few).pop(name, None)
+        vars(few)["_files"] = self._chunk_files.some(numbers.tolist())
+        return few.open_chunks()
 
     def named(self) -> NamedArray:
         """Return the array in netCDF's data model."""

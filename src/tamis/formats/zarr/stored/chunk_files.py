@@ -140,7 +140,18 @@ class ChunkFiles:
 
     def path_of(self, number: int) -> Path | Address:
         """Return the path of the file of a chunk by its number."""
-        return self.folder / self.key_of(self._index_of(number))
+        return self.folder / self.key_of_number(number)
+
+    def key_of_number(self, number: int) -> str:
+        """Return the key of a chunk by its number."""
+        return self.key_of(self._index_of(number))
+
+    def some(self, numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return numbers and sizes of those chunks that references have."""
+        from tamis.remote.references import size_in  # late: most files are here
+
+        sizes = ((number, size_in(self.folder, self.key_of_number(number))) for number in numbers)
+        return _columns((number, size) for number, size in sizes if size is not None)
 
     def _index_of(self, number: int) -> tuple[int, ...]:
         index = [0] * len(self.counts)
@@ -157,8 +168,7 @@ class ChunkFiles:
             raise
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
-        table = np.array(found, np.int64).reshape(-1, 2)
-        return table[:, 0].copy(), table[:, 1].copy()
+        return _columns(found)
 
     def _asked(self) -> Iterator[tuple[int, int]]:
         """Yield number and size of the stored chunks of a small grid, without listing folders."""
@@ -188,7 +198,7 @@ class ChunkFiles:
             if count > MOST_ASKED:
                 wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
                 raise FileError(f"{folder}: expected {wanted}, found {count}").at(path=folder)
-            sizes = sizes_of([folder / self.key_of(self._index_of(number)) for number in range(count)])
+            sizes = sizes_of([folder / self.key_of_number(number) for number in range(count)])
             yield from ((number, size) for number, size in enumerate(sizes) if size is not None)
             return
         for key, size in list_below(folder):
@@ -208,6 +218,11 @@ class ChunkFiles:
                 return None  # left behind when the array was made smaller
             number = number * count + at
         return number
+
+
+def _columns(rows: Iterable[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    table = np.array([*rows], np.int64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
 
 
 def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
