@@ -14,6 +14,9 @@ NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
 MAKEFLAGS += --no-builtin-rules
 
+# Tests are compiled once, and not by each process of each run: 18 seconds of processor time each.
+unexport PYTHONDONTWRITEBYTECODE
+
 demo: $(VENV)/.package
 	$(RUN) examples/demo.py
 
