@@ -11,6 +11,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+from range_server import Server
 
 import tamis
 from tamis.jobs.inspect.cost import reading_cost
@@ -131,3 +132,22 @@ def test_a_repository_of_icechunk_on_s3_has_the_values(s3: str, tmp_path: Path, 
         np.testing.assert_array_equal(group["TS"][...], file["TS"][...])
     with pytest.raises(tamis.FileError, match="File exists: use another name"):
         tamis.export(source, place, "icechunk")
+
+
+@pytest.mark.parametrize(("scheme", "option"), [("gs", "base_url"), ("az", "endpoint")], ids=["Google", "Azure"])
+def test_public_buckets_of_google_and_azure_are_read(server: Server, tmp_path: Path, scheme: str, option: str) -> None:
+    (tmp_path / "bucket" / "run").mkdir(parents=True)
+    tamis.repack(SAMPLE, tmp_path / "bucket/run/a.nc", {"TS": "zfp(accuracy=0.1)"})
+    tamis.repack(SAMPLE, tmp_path / "bucket/run/a.zarr", {"TS": "zfp(accuracy=0.1)"})
+    options: dict[str, object] = {option: server.url("").rstrip("/"), "skip_signature": True}
+    options |= {"account_name": "account"} if scheme == "az" else {}
+    with tamis.open(tmp_path / "bucket/run/a.nc") as file:
+        expected = file["TS"][...]
+    for name in ("a.nc", "a.zarr"):
+        with tamis.open(f"{scheme}://bucket/run/{name}", storage_options=options) as file:
+            np.testing.assert_array_equal(file["TS"][:, 3, 5], expected[:, 3, 5])
+            np.testing.assert_array_equal(file["TS"][...], expected)
+    address = tamis.Address(f"{scheme}://bucket/run/a.nc", **options)
+    assert tamis.verify(SAMPLE, address, bounds={"TS": 0.1}).ok
+    with pytest.raises(tamis.FileError, match="no such object"):
+        tamis.open(f"{scheme}://bucket/run/b.nc", storage_options=options)

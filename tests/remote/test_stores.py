@@ -88,6 +88,28 @@ def test_a_run_that_ends_while_it_cleans_up_is_repeated(
     assert not [*tmp_path.rglob("*.zarr"), *tmp_path.rglob("removed")]
 
 
+def test_a_store_that_fails_leaves_a_target_whose_place_the_error_says(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAMIS_STAGING", str(tmp_path))
+    address, recipe = "s3://bucket/test_failing/a.zarr", {"TS": "zfp(rate=8)"}
+
+    def fail(*_: object) -> None:
+        raise OSError("status code: 503")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tamis.remote.objects.ObstoreObjects.put", fail)
+        with pytest.raises(tamis.FileError, match=r"answered 503 again and again; resume=True keeps what was made"):
+            tamis.repack(SAMPLE, address, recipe)
+        assert not [*tmp_path.rglob("*.zarr")]
+        with pytest.raises(tamis.FileError, match=r"; what was made is in (.*): repeat the call") as caught:
+            tamis.repack(SAMPLE, address, recipe, resume=True)
+    (folder,) = {path.parent for path in tmp_path.rglob("*.zarr")}
+    assert str(folder) in str(caught.value)
+    tamis.repack(SAMPLE, address, recipe, resume=True)
+    assert tamis.verify(SAMPLE, address, bounds={"TS": 20}).ok
+
+
 def test_targets_that_nobody_continued_are_removed(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAMIS_STAGING", str(tmp_path))
     for days, name in ((15, "0123456789abcdef"), (13, "123456789abcdef0"), (15, "of_others")):

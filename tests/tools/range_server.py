@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+
+_GOOGLE = "<Key>{key}</Key><Size>{size}</Size><LastModified>2026-11-26T08:00:00Z</LastModified>"
+_AZURE = (
+    "<Name>{key}</Name><Properties><Last-Modified>Thu, 26 Nov 2026 08:00:00 GMT</Last-Modified>"
+    "<Content-Length>{size}</Content-Length><Content-Type>a/b</Content-Type><Etag>e</Etag></Properties>"
+)
 
 
 @dataclass
@@ -72,7 +79,12 @@ class Server:
                 try:
                     if self.latency:
                         await asyncio.sleep(self.latency)
-                    kept = await self._answer(writer, method, unquote(urlsplit(target).path), headers)
+                    parts = urlsplit(target)
+                    path, query = unquote(parts.path), dict(parse_qsl(parts.query))
+                    if "list" in (query.get("comp"), *(name.partition("-")[0] for name in query)):
+                        kept = self._list(writer, path, query)
+                    else:
+                        kept = await self._answer(writer, method, path, headers)
                 finally:
                     self.waiting -= 1
                 if not kept:
@@ -142,6 +154,20 @@ class Server:
             self._send(writer, status, fields, body, method)
         await writer.drain()
         return True
+
+    def _list(self, writer: asyncio.StreamWriter, path: str, query: dict[str, str]) -> bool:
+        """List a bucket, which is a folder: in Azure's XML, or in that of S3 and Google."""
+        self.requests += 1
+        root, rows = self.folder / path.strip("/"), []
+        one, entry = ("Blob", _AZURE) if "comp" in query else ("Contents", _GOOGLE)
+        for file in sorted(item for item in root.rglob("*") if item.is_file()):
+            key = file.relative_to(root).as_posix()
+            if key.startswith(query.get("prefix", "")):
+                rows.append(f"<{one}>{entry.format(key=key, size=file.stat().st_size)}</{one}>")
+        body = "".join(rows)
+        text = f"<EnumerationResults><Blobs>{body}</Blobs><NextMarker/></EnumerationResults>"
+        text = text if one == "Blob" else f"<ListBucketResult>{body}</ListBucketResult>"
+        return self._send(writer, 200, {"Content-Type": "application/xml"}, text.encode(), "GET")
 
     def _send(
         self, writer: asyncio.StreamWriter, status: int, fields: dict[str, str], body: bytes, method: str

@@ -147,7 +147,7 @@ def _opened(root: str, options: tuple[tuple[str, Any], ...], environment: tuple[
     client = {"timeout": timedelta(seconds=TIMEOUT_SECONDS), **settings.pop("client_options", {})}
     retry = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
     retry |= settings.pop("retry_config", {})
-    endpoints = [value for key, value in (*environment, *settings.items()) if "endpoint" in key.lower()]
+    endpoints = [value for key, value in (*environment, *settings.items()) if re.search("endpoint|url", key.lower())]
     if any(str(url).startswith("http://") for url in (root, *endpoints)):
         client.setdefault("allow_http", True)
     opens = HTTPStore.from_url if root.startswith(("http://", "https://")) else from_url

@@ -64,18 +64,8 @@ def repack_to_address(
     made = {"source": [*Identity.of(source)], "recipe": options.target_key}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
-        return RepackResult(
-            str(source),
-            str(target),
-            nbytes_of(source),
-            nbytes_of(target),
-            (),
-            (),
-            time.perf_counter() - began,
-            (note,),
-            (),
-            True,
-        )
+        nbytes, seconds = (nbytes_of(source), nbytes_of(target)), time.perf_counter() - began
+        return RepackResult(str(source), str(target), *nbytes, (), (), seconds, (note,), (), True)
     upload.check(options)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,8 +75,17 @@ def repack_to_address(
     with ExitStack() as stack:
         if not options.resume:
             stack.callback(remove, folder)
-        result = run(staged, replace(options, overwrite=True))
-        upload.send(staged, report)
+        try:
+            result = run(staged, replace(options, overwrite=True))
+            upload.send(staged, report)
+        except FileError as error:
+            rest = (
+                f"what was made is in {folder}: repeat the call"
+                if options.resume
+                else "resume=True keeps what was made"
+            )
+            error.args = (f"{error}; {rest}",)
+            raise
         if options.resume:
             staged.replace(removed)  # a part of a target would be in the way of the next run
             upload.keep(made)
