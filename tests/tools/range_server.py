@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-
 _GOOGLE = "<Key>{key}</Key><Size>{size}</Size><LastModified>2026-11-26T08:00:00Z</LastModified>"
 _AZURE = (
     "<Name>{key}</Name><Properties><Last-Modified>Thu, 26 Nov 2026 08:00:00 GMT</Last-Modified>"
