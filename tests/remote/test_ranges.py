@@ -64,6 +64,21 @@ def test_selections_are_those_of_the_local_file(
         assert remote["group/x"].attrs == local["group/x"].attrs
 
 
+def test_opening_takes_one_round_where_metadata_are_at_both_ends(server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(5).random((60, 80, 80), np.float32)
+    with h5py.File(tmp_path / "ends.h5", "w") as file:
+        tamis.hdf5.write(file, "TS", values, chunks=(10, 40, 40), filters="shuffle|deflate(1)")
+        file["TS"].attrs["units"] = "K"
+    server.latency = 0.05
+    with tamis.open(server.url("ends.h5")) as file:
+        assert file["TS"].attrs["units"] == "K"
+        assert server.rounds == 1
+        np.testing.assert_array_equal(file["TS"][...], values)
+    server.faults = Faults(no_ranges=True)  # the last bytes are those of the whole object
+    with tamis.open(server.url("ends.h5")) as file:
+        np.testing.assert_array_equal(file["TS"][...], values)
+
+
 def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "series.h5"
     values = np.random.default_rng(5).random((60, 160, 160), np.float32)

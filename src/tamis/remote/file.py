@@ -13,7 +13,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from zlib import crc32
 
@@ -50,6 +50,11 @@ ROUND_NBYTES = 3 << 19
 
 HEAD_NBYTES = 64 << 10
 """Bytes of the first request, which also tells the size: most headers are there."""
+
+TAIL_NBYTES = 16 << 10
+"""Bytes from the end that come with the first request: h5py and tamis write the last metadata there."""
+
+_WITH_TAILS = (".nc", ".nc4", ".h5", ".hdf5", ".hdf", ".he5")
 
 MOST_WHOLE_NBYTES = 512 << 20
 """Size of the largest object that is read whole from a server that has no ranges."""
@@ -294,16 +299,29 @@ class RemoteFile(RemoteBytes):
         Its address.
     """
 
+    tail = memoryview(b"")
+
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         self._objects, self._key = objects_of(address)
         self._whole: memoryview | None = None
         self.version = ""
         self.is_confirmed = True
+        has_tail = self._objects.reads_tails and address.lower().endswith(_WITH_TAILS)
+        tail = _threads().submit(self._last) if has_tail else None
         head = self._first()
         self.nbytes, self.version, self.head = head.size, head.version, bytes(head.data)
+        last = tail.result() if tail else None
+        if last is not None and (last.size, last.version) == (head.size, head.version):
+            self.tail = memoryview(last.data)
         if self._whole is None and len(self.head) != min(HEAD_NBYTES, self.nbytes):
             raise _short(self.address, 0, min(HEAD_NBYTES, self.nbytes), len(self.head))
+
+    def _last(self) -> Part | None:
+        """Return the last bytes; None if the server does not give them."""
+        with suppress(FileError, NoRangesError):
+            return self._get(self.address, self._objects, self._key, (-TAIL_NBYTES, 0), "")
+        return None
 
     def _first(self) -> Part:
         try:

@@ -58,6 +58,8 @@ class MetadataFile(io.RawIOBase):
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
         self._kept = len(self._blocks)
         self._put(0, memoryview(remote.head))
+        before = (len(remote.tail) - remote.nbytes) % BLOCK_NBYTES  # up to the first whole block
+        self._put(remote.nbytes - len(remote.tail) + before, remote.tail[before:])
 
     error: TamisError | None
     """Why a read failed: h5py's message does not say it."""

@@ -45,6 +45,7 @@ class Objects(Protocol):
     """A store."""
 
     can_list: bool
+    reads_tails: bool  # Whether `get` takes (-n, 0) for the last n bytes
     store: Any  # That of obstore or fsspec
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
@@ -234,12 +235,13 @@ class ObstoreObjects:
     def __init__(self, store: Any) -> None:
         self.store = store
         self.can_list = type(store).__name__ != "HTTPStore"
+        self.reads_tails = type(store).__name__ != "AzureStore"
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range of an object; see `Objects.get`."""
         import obstore
 
-        options: dict[str, Any] = {} if span is None else {"range": span}
+        options: dict[str, Any] = {} if span is None else {"range": span if span[0] >= 0 else {"suffix": -span[0]}}
         if version.startswith('"'):  # a weak ETag never matches; it is compared with that of the answer
             options["if_match"] = version
         try:
@@ -288,6 +290,7 @@ class LocalObjects:
 
     protocol = "file"
     can_list = False
+    reads_tails = True
 
     def __init__(self) -> None:
         self.store = self
@@ -297,6 +300,8 @@ class LocalObjects:
         with open(key, "rb") as file:
             status = os.fstat(file.fileno())
             begin, end = span or (0, status.st_size)
+            if begin < 0:
+                begin, end = max(begin + status.st_size, 0), status.st_size
             file.seek(begin)
             data = file.read(max(min(end, status.st_size) - begin, 0))
         return Part(data, status.st_size, f"{status.st_mtime_ns}-{status.st_size}")
@@ -366,6 +371,7 @@ class FsspecObjects:
     """A file system of fsspec."""
 
     can_list = True
+    reads_tails = False
 
     def __init__(self, filesystem: Any) -> None:
         self.store = filesystem

@@ -41,6 +41,7 @@ class ReferenceObjects:
     """
 
     can_list = True
+    reads_tails = False
     protocol = "file"
 
     def __init__(self, place: str, document: Mapping[str, Any]) -> None:

@@ -81,7 +81,7 @@ class _Counted:
 
     def __init__(self, objects: Objects) -> None:
         self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
-        self.can_list = objects.can_list
+        self.can_list, self.reads_tails = objects.can_list, objects.reads_tails
         self._lock, self._waiting = threading.Lock(), 0
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
