@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -17,7 +18,7 @@ import pytest
 
 import tamis
 from tamis.jobs.repack import spread
-from tamis.jobs.workers import LocalWorkers
+from tamis.jobs.workers import DaskWorkers, LocalWorkers
 from tamis.rewrite.segments import Segment, SegmentReader
 
 RECIPES = {
@@ -238,6 +239,19 @@ def test_interrupt_leaves_nothing(source: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         repack(source, tmp_path / "target.nc", workers=2, progress=progress)
     assert os.listdir(tmp_path) == ["source.nc"]
+
+
+def test_scheduler_that_has_ended_is_named() -> None:
+    pytest.importorskip("distributed")
+
+    def fails(*_: object) -> None:
+        raise ConnectionResetError("reset by peer")
+
+    client = SimpleNamespace(nthreads=fails, cancel=fails, scheduler=SimpleNamespace(address="tcp://1.2.3.4:5"))
+    workers = DaskWorkers(client)
+    with pytest.raises(tamis.FileError, match=r"tcp://1.2.3.4:5: the scheduler of Dask does not answer: reset by peer"):
+        _ = workers.idle
+    workers.stop()
 
 
 @pytest.mark.check

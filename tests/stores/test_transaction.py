@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tamis.errors import FileError
-from tamis.safety.transaction import Transaction
+from tamis.safety.transaction import Transaction, segments_of
 
 
 def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path) -> None:
@@ -21,6 +23,22 @@ def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path)
         transaction.commit()
         assert target.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_segments_are_removed_while_a_worker_still_writes(tmp_path: Path) -> None:
+    for _ in range(20):
+        with Transaction(tmp_path / "a.zarr") as transaction:
+            segment = segments_of(transaction.path) / "segment"
+            segment.mkdir(parents=True)
+            code = (
+                f"import os\nfor at in range(20000): os.close(os.open(f'{segment}/{{at}}', os.O_CREAT | os.O_WRONLY))"
+            )
+            worker = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+            while len(os.listdir(segment)) < 100:
+                pass
+        assert worker.wait() == 1  # no such folder
+        assert not transaction.notes
+        assert not os.listdir(tmp_path)
 
 
 def test_transaction_committed_replaces_what_was_there(tmp_path: Path) -> None:

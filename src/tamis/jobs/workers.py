@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tamis.errors import FileError
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -223,23 +225,27 @@ class DaskWorkers:
     @property
     def idle(self) -> int:
         """How many more tasks they take now: two for each thread, so that none waits for the next."""
-        threads: int = sum(self._client.nthreads().values())
+        with self._connected():
+            threads: int = sum(self._client.nthreads().values())
         return max(2 * threads, 1) - len(self._tasks)
 
     def submit(self, task: Task) -> None:
         """Begin a task."""
-        future = self._client.submit(_run_quietly, task, pure=False, key=f"tamis-{os.urandom(8).hex()}")
+        with self._connected():
+            future = self._client.submit(_run_quietly, task, pure=False, key=f"tamis-{os.urandom(8).hex()}")
         self._tasks[future] = task
 
     def events(self, seconds: float) -> Iterator[Event]:
         """Wait, at most so long, and yield what happened."""
-        with suppress(TimeoutError):
+        with self._connected(), suppress(TimeoutError):
             self._wait([*self._tasks], timeout=seconds, return_when="FIRST_COMPLETED")
         for future in [item for item in self._tasks if item.done()]:
             task = self._tasks.pop(future)
-            error = future.exception() if future.status == "error" else None
-            if error is None and future.status == "finished":
-                yield Finished(task, future.result())
+            with self._connected():
+                error = future.exception() if future.status == "error" else None
+                result = future.result() if future.status == "finished" else None
+            if future.status == "finished":
+                yield Finished(task, result)
             elif isinstance(error, self._killed):
                 yield Died(task, "was ended, several times", is_final=True)
             else:
@@ -247,7 +253,19 @@ class DaskWorkers:
 
     def stop(self) -> None:
         """Cancel what has not begun."""
-        self._client.cancel([*self._tasks])
+        with suppress(OSError):  # a scheduler that has ended
+            self._client.cancel([*self._tasks])
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say that the scheduler has ended, or is out of reach."""
+        try:
+            yield
+        except OSError as error:
+            raise FileError(
+                f"{self._client.scheduler.address}: the scheduler of Dask does not answer: {error}: with another one,"
+                " the same command makes what is left"
+            ) from error
 
 
 def _run_quietly(task: Task) -> Any:

@@ -29,6 +29,8 @@ _ENDING = ".tamis"
 _JOURNAL_ENDING = "-journal"
 _SEGMENTS_ENDING = "-chunks"
 _TOKEN_NBYTES = 4
+_TRIES = 9
+"""Of the removal of a folder in which workers of a run that was aborted may still be at work."""
 
 
 class Transaction:
@@ -169,10 +171,14 @@ class Transaction:
 
 def remove(path: Path) -> None:
     """Remove a file, or a folder with everything in it, if it exists."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
+        return
+    for _ in range(_TRIES):
+        with suppress(OSError):  # another process, which finds out with its next file, has just made one there
+            shutil.rmtree(path)
+            return
+    shutil.rmtree(path)
 
 
 def journal_of(temporary: Path) -> Path:
