@@ -8,8 +8,9 @@ are copies of the sample (3.9 MB), and small ones (22 kB). The table has the med
 of all processes, the largest number of bytes in the folder of targets, temporary files included, and the memory of the
 largest process.
 
-The huge file is made by two threads of one process, and by two processes beside the one that writes; the targets must
-must have the same bytes. ``--huge 8`` needs 16 GB of room.
+The huge file is made by two threads of one process, and by two processes beside the one that writes, as netCDF-4 and as
+Zarr; the targets of a format must have the same bytes. ``--huge 8`` needs 16 GB of room; ``--large 0 --small 0`` makes
+no other files.
 
 ``--open N`` opens N files of one series by `xarray.open_mfdataset`, with two steps each, and also by engines that open
 nothing, because all is in memory: less than these take, no engine can.
@@ -18,6 +19,7 @@ nothing, because all is in memory: less than these take, no engine can.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import statistics
@@ -119,12 +121,22 @@ def nbytes_in(folder: Path) -> int:
     return sum(sizes.values())
 
 
+def digest_of(target: Path) -> str:
+    """Return a checksum of a file, or of all files of a folder with their paths."""
+    files = [target] if target.is_file() else sorted(path for path in target.rglob("*") if path.is_file())
+    return hashlib.sha256("".join(f"{path}: {sha256_of(path)}\n" for path in files).encode()).hexdigest()
+
+
 def commands(source: Path, out: Path) -> dict[str, list[str]]:
     """Return the commands by what they do."""
     each = ["parallel", "--will-cite", "-j2", "nccopy"]
     if (path := source / "huge.nc").exists():
-        repack = [TAMIS, "repack", str(path), str(out / "huge.nc"), "--quiet", "-f", f"TS:{LOSSY}"]
-        return {"two threads": [*repack, "-j", "2"], "two workers": [*repack, "--workers", "2", "-j", "1"]}
+        rows = {}
+        for label, name in (("", "huge.nc"), (", Zarr", "huge.zarr")):
+            repack = [TAMIS, "repack", str(path), str(out / name), "--quiet", "-f", f"TS:{LOSSY}"]
+            rows[f"two threads{label}"] = [*repack, "-j", "2"]
+            rows[f"two workers{label}"] = [*repack, "--workers", "2", "-j", "1"]
+        return rows
     between = f"{out}/{{/}}.deflated-no-more"  # nccopy adds no filter to what is deflated
     files = [":::", *map(str, sorted(source.iterdir()))]
     words = ",".join(f"{word}u" for word in tamis.Zfp(accuracy=0.1).requested)
@@ -198,20 +210,20 @@ def main() -> None:
         make(folder / "in", options.large, options.small)
         if options.huge:
             make_huge(folder / "in" / "huge" / "huge.nc", options.huge)
-        sums = set[str]()
+        sums: dict[str, set[str]] = {}
         for kind in sorted(path.name for path in (folder / "in").iterdir()):
             rows = commands(folder / "in" / kind, folder / "out")
             costs: dict[str, list[Cost]] = {label: [] for label in rows}
             for _ in range(options.rounds):
                 for label, command in rows.items():
                     costs[label].append(cost_of(command, folder / "out"))
-                    for target in (folder / "out").glob("huge.nc"):
-                        sums.add(sha256_of(target))
+                    for target in (folder / "out").glob("huge.*"):
+                        sums.setdefault(target.suffix, set()).add(digest_of(target))
             for label, found in costs.items():
                 seconds, processor, peak, memory = map(statistics.median, zip(*found, strict=True))
                 numbers = f"{seconds:.2f} | {processor:.2f} | {peak / 1e6:.1f} | {memory / 1e6:.0f}"
                 print(f"| {kind} | {label} | {numbers} |", flush=True)
-        if len(sums) > 1:
+        if any(len(found) > 1 for found in sums.values()):
             sys.exit("expected the same bytes by threads and by workers, found different ones")
 
 
