@@ -207,13 +207,12 @@ def preview_repack_many(
     for name in options.keys() & _KINDS.keys():
         _KINDS[name].check(name, options[name])
     named = {name: options.pop(name) for name in ("other", "to") if name in options}
-    choice = Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named)
     run = _prepared(
         sources,
         out,
         recipe,
         files_from=options.pop("files_from", ()),
-        choice=choice,
+        choice=Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named),
         shard=options.pop("shard", None),
         keep_originals=options.pop("keep_originals", None),
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
@@ -303,10 +302,7 @@ def _prepared(
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
     return _Prepared(
         FolderOptions(
-            place,
-            replace(asked, threads=threads, optional_names=True),
-            keep_originals=keep_originals,
-            **folder,
+            place, replace(asked, threads=threads, optional_names=True), keep_originals=keep_originals, **folder
         ),
         listing,
         _part(listing, shard),

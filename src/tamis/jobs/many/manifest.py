@@ -139,8 +139,8 @@ class Manifest(Result):
         yield Table(self._table(), folded=[2], right=[3, 4, 5], code=[2], name="Files")
         before = sum(record.identity.nbytes for record in self.files)
         after = sum(record.target_nbytes for record in self.files)
-        count = plural(len(self.files), "file")
-        yield "name", f"{printable(self.folder)}: {count}, {size_text(before)} -> {size_text(after)}"
+        sizes = f"{size_text(before)} -> {size_text(after)}"
+        yield "name", f"{printable(self.folder)}: {plural(len(self.files), 'file')}, {sizes}"
 
 
 @checked(folder=PATH)
@@ -166,11 +166,11 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
         document = json.loads(path.read_bytes())
         found = [FileRecord.from_line(json_text(entry).encode()) for entry in document["files"]]
         recipes = {str(key): str(value) for key, value in document["recipes"].items()}
+        if None in found:
+            raise ValueError(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = disk_text(error) if isinstance(error, OSError) else "expected the JSON of tamis manifest"
         raise FileError(f"{path}: cannot be read: {reason}").at(path=path) from error
-    if None in found:
-        raise FileError(f"{path}: cannot be read: expected the JSON of tamis manifest").at(path=path)
     return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, found)))
 
 
@@ -246,10 +246,9 @@ def check_manifest(
         report("reading", done, total)
         path = Path(os.fsdecode(folder), record.path)
         try:
-            if nbytes_of(path) == record.target_nbytes and sha256_of(path) == record.target_sha256:
-                unchanged += 1
-            else:
-                changed.append(record.path)
+            is_same = nbytes_of(path) == record.target_nbytes and sha256_of(path) == record.target_sha256
+            unchanged += is_same
+            changed += [record.path] * (not is_same)
         except FileNotFoundError:
             missing.append(record.path)
         except OSError:

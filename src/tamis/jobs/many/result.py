@@ -185,10 +185,7 @@ class FolderPreview(Result):
 
     def _parts(self) -> Iterator[Part]:
         rows = [
-            (
-                *(printable(file.path), file.action, size_text(file.nbytes), file.format),
-                *(printable(file.source), printable(file.reason)),
-            )
+            [*map(printable, (file.path, file.action, size_text(file.nbytes), file.format, file.source, file.reason))]
             for file in self.files
         ]
         header = ("file", "action", "bytes", "format", "source", "why")
@@ -198,12 +195,8 @@ class FolderPreview(Result):
         left = [file for file in self.files if file.action in ("repack", "copy")]
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
-        yield (
-            "name",
-            f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
-            + (f", {refused} refused" if refused else "")
-            + "; dry run, nothing was written",
-        )
+        text = f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
+        yield "name", text + f", {refused} refused" * bool(refused) + "; dry run, nothing was written"
 
 
 class Tally:

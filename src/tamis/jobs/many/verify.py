@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
@@ -79,7 +79,7 @@ class FolderVerification(Result):
             yield "note", f"and {len(rows) - _MOST_ROWS} more: --json lists all"
         for note in self.notes:
             yield "note", printable(note)
-        counts = {name: sum(file.verdict == name for file in self.files) for name in Verdict.__args__}  # type: ignore[attr-defined]
+        counts = {name: sum(file.verdict == name for file in self.files) for name in get_args(Verdict)}
         words = [f"{count} {name.replace('-', ' ')}" for name, count in counts.items() if count]
         text = f"{plural(len(self.files), 'file')} compared: {', '.join(words) or 'none'}"
         yield ("name" if self.ok else "violation"), f"{printable(self.target)}: {text}"
@@ -134,8 +134,8 @@ def verify_many(
     if not os.path.isdir(target):
         raise FileError(f"{os.fsdecode(target)}: expected a folder with the same files, found none").at(path=target)
     report = progress or (lambda *_: None)
-    limits, names, dropped = checked_bounds(bounds), [*_texts(variables)], [*_texts(drop)]
-    threads = checked_threads(threads)
+    limits, threads = checked_bounds(bounds), checked_threads(threads)
+    names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()
     for number, path in enumerate(sorted(listing.files), 1):
@@ -146,33 +146,20 @@ def verify_many(
             continue
         met.add(other)
         try:
-            result = run_verify(
-                listing.files[path].source,
-                other,
-                limits,
-                names,
-                dropped,
-                threads,
-                partial(_report, report, step),
-                optional_names=True,
-            )
+            asked = limits, names, dropped, threads, partial(_report, report, step)
+            result = run_verify(listing.files[path].source, other, *asked, optional_names=True)
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
     extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
-    texts = [*left_out(listing)]
-    if extra:
-        texts.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
-    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(texts))
+    text = f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}"
+    notes = *left_out(listing), *[text] * bool(extra)
+    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), notes)
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:
     report(step, done, total)
-
-
-def _texts(names: Iterable[str]) -> Iterable[str]:
-    return [names] if isinstance(names, str) else names
 
 
 def _counterpart(path: Path) -> Path | None:
