@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from inprocess import run_tamis
 
 import tamis
 
@@ -87,9 +86,8 @@ def test_resume_notices_a_chunk_that_changed(store: Path, tmp_path: Path) -> Non
 def test_preview_and_json(store: Path) -> None:
     preview = tamis.preview_repack(store, store.with_suffix(".nc"), ZFP)
     assert preview["TS"].action == "store"
-    run = subprocess.run(
-        [sys.executable, "-m", "tamis", "inspect", str(store), "--json"], capture_output=True, text=True, check=True
-    )
+    run = run_tamis("inspect", store, "--json")
+    assert run.returncode == 0, run.stderr
     datasets = {item["path"]: item for item in json.loads(run.stdout)["files"][0]["datasets"]}
     assert datasets["/TS"]["chunks"] == [4, 20, 30]
     assert datasets["/TS"]["filters"]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from inprocess import run_tamis
 
 import tamis
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
-TAMIS = Path(sys.executable).with_name("tamis")
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +44,13 @@ def test_index_has_failures_first_and_links_reports(folders: tuple[Path, Path], 
 
 def test_command_writes_the_index_and_exits_1_for_failures(folders: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "index.html"
-    command = [str(TAMIS), "report", str(folders[0]), str(folders[1])]
-    done = subprocess.run([*command, "-o", str(page)], capture_output=True, text=True, check=False)
+    command = ["report", *folders]
+    done = run_tamis(*command, "-o", page)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith(f"{folders[1]}: 2 files")
     assert "All files, worst first" in page.read_text(encoding="utf-8")
-    printed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False).stdout
-    assert json.loads(printed)["files"][1]["dataset"] == "/TS"
-    assert subprocess.run([*command, "--bound", "TS:1"], capture_output=True, check=False).returncode == 2
+    assert json.loads(run_tamis(*command, "--json").stdout)["files"][1]["dataset"] == "/TS"
+    assert run_tamis(*command, "--bound", "TS:1").returncode == 2
 
 
 def test_folder_without_a_record_is_refused(tmp_path: Path) -> None:
