@@ -13,7 +13,8 @@ Zarr; the targets of a format must have the same bytes. ``--huge 8`` needs 16 GB
 no other files.
 
 ``--open N`` opens N files of one series by `xarray.open_mfdataset`, with two steps each, and also by engines that open
-nothing, because all is in memory: less than these take, no engine can.
+nothing, because all is in memory: less than these take, no engine can. All but netcdf4 also open them with
+``parallel=True``, in Dask's threads, in which netcdf4 often ends the process.
 """
 
 from __future__ import annotations
@@ -174,17 +175,19 @@ def print_opening(count: int, rounds: int) -> None:
             for known, decoded in ((memory_engine.STORED, False), (memory_engine.DECODED, True)):
                 with xr.open_dataset(file, engine="tamis", decode_cf=decoded) as opened:
                     known[file] = opened.load()
-        costs: dict[str, list[tuple[float, float]]] = {label: [] for label in engines}
+        rows = [(label, False) for label in engines] + [(label, True) for label in engines if label != "netcdf4"]
+        costs: dict[tuple[str, bool], list[tuple[float, float]]] = {row: [] for row in rows}
         for _ in range(rounds):
-            for label, engine in engines.items():
+            for label, parallel in rows:
+                how = {**joined, "engine": engines[label], "parallel": parallel}
                 begin, processor = time.perf_counter(), time.process_time()
-                opened = xr.open_mfdataset(files, engine=engine, combine="nested", concat_dim="time", **joined)
-                costs[label].append((time.perf_counter() - begin, time.process_time() - processor))
+                opened = xr.open_mfdataset(files, combine="nested", concat_dim="time", **how)
+                costs[label, parallel].append((time.perf_counter() - begin, time.process_time() - processor))
                 opened.close()
     print("\n| engine | ms a file | processor ms a file |\n|---|--:|--:|")
-    for label, found in costs.items():
+    for (label, parallel), found in costs.items():
         seconds, processor = (statistics.median(column) / count for column in zip(*found, strict=True))
-        print(f"| {label} | {seconds * 1e3:.1f} | {processor * 1e3:.1f} |")
+        print(f"| {label}{', parallel=True' * parallel} | {seconds * 1e3:.1f} | {processor * 1e3:.1f} |")
 
 
 def main() -> None:
