@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from range_server import Faults, Server
+from scipy.io import netcdf_file
 
 import tamis
 from tamis.remote import file as remote_file
@@ -140,6 +141,21 @@ def test_a_series_of_a_contiguous_variable_takes_few_requests(server: Server, ma
         server.reset()
         file["plain"][:, 9, 11]
         assert server.requests <= 20
+
+
+def test_a_classic_variable_is_fetched_in_one_round(server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(5).random((300, 80, 80), np.float32)
+    with netcdf_file(tmp_path / "a.nc", "w", version=2) as classic:
+        for axis, extent in zip("tyx", values.shape, strict=True):
+            classic.createDimension(axis, extent)
+        classic.createVariable("v", "f4", tuple("tyx"))[:] = values
+    server.latency = 0.03
+    with tamis.open(server.url("a.nc")) as file:
+        for key in ((slice(None), 3, 5), (7, slice(2, 9)), (slice(3, 200),), (slice(None, None, 50), 1, [1, 3])):
+            np.testing.assert_array_equal(file["v"][key], values[key])
+        server.reset()
+        np.testing.assert_array_equal(file["v"][...], values)
+        assert server.rounds == 1
 
 
 def test_a_whole_variable_is_fetched_once(server: Server, make_file: Callable[..., Path]) -> None:

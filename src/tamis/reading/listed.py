@@ -16,6 +16,7 @@ from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.arrays.threads import ordered_map
 from tamis.errors import located
 from tamis.reading.array import Array, SelectedChunks
+from tamis.remote.address import Address
 from tamis.stores.protocols import NotFoundError, Store, StoredArray
 
 if TYPE_CHECKING:
@@ -162,10 +163,17 @@ class ListedArray(Array):
 
             if not self.shape:
                 out[...] = reader.read(())
+            elif out.size and (run := self._remote_run(selection)) is not None:
+                reader.read(run, out)
             elif out.size:
                 with closing(ordered_map(place, selection.pieces(self._box), self._file.threads)) as placed:
                     for _ in placed:
                         pass
+
+    def _remote_run(self, selection: Selection | Points) -> Region | None:
+        """Return the region of a selection, if its parts are best asked for at once; None otherwise."""
+        is_remote = isinstance(self._file.path, Address) and self.chunks is None
+        return selection.region if is_remote and isinstance(selection, Selection) else None
 
     @property
     def _box(self) -> tuple[int, ...]:
