@@ -81,13 +81,17 @@ def requests_for(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = MOST_
 
 
 def in_fewest_rounds(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = MOST_NBYTES) -> list[Range]:
-    """Return the requests for ranges, without those that would need another round, if few bytes more spare it."""
+    """Return the requests for ranges, wider gaps read over where that takes less time than another round."""
     requests = requests_for(ranges, gap, most)
-    over = len(requests) % AT_ONCE if len(requests) > AT_ONCE else 0
+    if len(requests) <= AT_ONCE:
+        return requests
+    over = len(requests) % AT_ONCE
     gaps = sorted(begin - end for (_, end), (begin, _) in itertools.pairwise(requests))
-    fewer = requests_for(ranges, gaps[over - 1], most) if over else requests
-    more = sum(end - begin for begin, end in fewer) - sum(end - begin for begin, end in requests)
-    return fewer if more <= ROUND_NBYTES else requests
+    return min(requests, *(requests_for(ranges, wider, most) for wider in (gaps[over - 1], MOST_GAP)), key=_cost)
+
+
+def _cost(requests: Sequence[Range]) -> int:
+    return -(-len(requests) // AT_ONCE) * ROUND_NBYTES + sum(end - begin for begin, end in requests)
 
 
 class Window:
