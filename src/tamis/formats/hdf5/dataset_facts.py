@@ -12,7 +12,7 @@ from weakref import ref
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5t
+from h5py import h5a, h5d, h5p, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError
@@ -124,8 +124,10 @@ class DatasetFacts(DescribedArray):
         own = self.__dict__
         own["shape"], own["maxshape"] = facts.shape, facts.maxshape
         own[_CONTENTS] = known
-        if not any(name == b"NAME" for name, _ in facts.attributes):
+        names = {name for name, _ in facts.attributes}
+        if b"NAME" not in names:
             own["is_bare_dimension"] = False
+        own["has_scales"] = b"DIMENSION_LIST" in names
         if facts.stored_nbytes is not None:
             own["stored_nbytes"] = facts.stored_nbytes
         kept = vars(self.file).setdefault(_FORMS, {}) if with_attributes else _shared
@@ -390,6 +392,16 @@ class DatasetFacts(DescribedArray):
     def is_bare_dimension(self) -> bool:
         """True if the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
         return is_bare_dimension(self.dataset)
+
+    @cached_property
+    def has_scales(self) -> bool:
+        """True if dimension scales are attached to axes."""
+        return bool(h5a.exists(self.dataset.id, b"DIMENSION_LIST"))
+
+    @property
+    def is_enum(self) -> bool:
+        """True if the values are of an enumerated type."""
+        return self.form is None and isinstance(self.datatype, h5t.TypeEnumID)  # no form describes one
 
     @cached_property
     def address(self) -> int:

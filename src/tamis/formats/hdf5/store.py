@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import h5py
-from h5py import h5a, h5o, h5r, h5t
+from h5py import h5o, h5r
 
 from tamis import meaning
 from tamis.errors import FileError
@@ -34,7 +34,7 @@ def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> me
     """Return a dataset as a variable of the conventions."""
     dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
     is_scale = meaning.text(attributes, "CLASS") == "DIMENSION_SCALE"
-    dimensions = _dimensions(array.dataset, addresses)
+    dimensions = _dimensions(array, addresses)
     return meaning.Variable(
         path,
         shape,
@@ -42,17 +42,16 @@ def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> me
         (path,) if is_scale and not any(dimensions) and len(shape) == 1 else dimensions,
         attributes,
         is_scale,
-        isinstance(array.datatype, h5t.TypeEnumID),
+        array.is_enum,
     )
 
 
-def _dimensions(dataset: h5py.Dataset, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
+def _dimensions(array: Hdf5Array, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
     """Return the path of the first dimension scale of each axis."""
     with suppress(Exception):  # HDF5 and h5py raise many kinds
-        if not h5a.exists(dataset.id, b"DIMENSION_LIST"):
-            return ()
-        axes: Iterable[Any] = dataset.attrs["DIMENSION_LIST"]
-        return tuple(_scale(dataset, scales, addresses) for scales in axes)
+        if array.has_scales:
+            axes: Iterable[Any] = array.dataset.attrs["DIMENSION_LIST"]
+            return tuple(_scale(array.dataset, scales, addresses) for scales in axes)
     return ()
 
 
