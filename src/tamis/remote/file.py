@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from typing import Protocol
 from zlib import crc32
 
 import numpy as np
@@ -94,6 +95,13 @@ def _cost(requests: Sequence[Range]) -> int:
     return -(-len(requests) // AT_ONCE) * ROUND_NBYTES + sum(end - begin for begin, end in requests)
 
 
+class Cache(Protocol):
+    """Remembers bytes of a file."""
+
+    def look(self, span: Range) -> Iterable[tuple[Range, bytes | None]]:
+        """Return the parts of a range, with the bytes of those that are known."""
+
+
 class Window:
     """Ranges that are being fetched, or are there, in the order of their offsets and without overlaps."""
 
@@ -144,6 +152,7 @@ class RemoteBytes:
         self._windows: list[Window] = []
         self._ends: list[Range] = []  # Ends of the last reads, with how much to read ahead
         self._stops: list[int] = []  # Ends of arrays
+        self.cache: Callable[[], Cache | None] = lambda: None
 
     def fetch(self, span: Range) -> memoryview:
         """Return a range by one request."""
@@ -205,9 +214,7 @@ class RemoteBytes:
         spans = self._requests([(begin, end)], MOST_NBYTES)
         if len(spans) > 1:
             return self._window(spans)
-        done: Future[memoryview] = Future()
-        done.set_result(self.fetch(spans[0]))
-        return Window(spans, [done])
+        return Window(spans, [_done(self.fetch(spans[0]))])
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several ranges of offset and size, fetched in parallel."""
@@ -235,8 +242,7 @@ class RemoteBytes:
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
         """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
         check_not_forked(self.address)
-        spans = self._requests([(begin, begin + nbytes) for begin, nbytes in ranges if nbytes], MOST_NBYTES)
-        parts = [_threads().submit(self.fetch, span) for span in spans]
+        spans, parts = self._fetching([(begin, begin + nbytes) for begin, nbytes in ranges if nbytes])
 
         def copy(file: int) -> None:
             for (begin, _), part in zip(spans, parts, strict=True):
@@ -249,8 +255,17 @@ class RemoteBytes:
     ) -> Window:
         """Begin to fetch ranges in threads."""
         check_not_forked(self.address)
+        return Window(*self._fetching(spans, most, gap), is_stream=is_stream)
+
+    def _fetching(
+        self, spans: Sequence[Range], most: int = MOST_NBYTES, gap: int = MOST_GAP
+    ) -> tuple[list[Range], list[Future[memoryview]]]:
+        """Return ranges that cover some, and their bytes, which threads fetch unless they are known."""
         requests = self._requests([span for span in spans if span[0] < span[1]], most, gap)
-        return Window(requests, [_threads().submit(self.fetch, span) for span in requests], is_stream=is_stream)
+        cache = self.cache()
+        known = [part for span in requests for part in (cache.look(span) if cache else [(span, None)])]
+        parts = [_threads().submit(self.fetch, span) if data is None else _done(data) for span, data in known]
+        return [span for span, _ in known], parts
 
     def stop_at(self, offset: int) -> None:
         """Read ahead up to an offset; see `SlowSource.stop_at`."""
@@ -282,6 +297,12 @@ class RemoteBytes:
             others = [window for window in self._windows if not window.is_stream]
             self._windows = [*others, *streams[1 - _KEPT_STREAMS :], stream]
         return stream
+
+
+def _done(data: memoryview | bytes) -> Future[memoryview]:
+    done: Future[memoryview] = Future()
+    done.set_result(memoryview(data))
+    return done
 
 
 def _changed(address: Address) -> FileError:

@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+from weakref import ref
 
 from tamis.arrays.grid import Origin
 from tamis.errors import TamisError
@@ -28,6 +29,7 @@ _CRAWLED_NBYTES = 32 << 20
 _GAP_NBYTES = 2 * BLOCK_NBYTES
 _MOST_MORE_NBYTES = 128 << 10  # that a round may fetch for fewer requests
 _ROUNDS = 64
+_LEAST_RUN = 64  # cached blocks that are worth requests of their own around them
 _LEAST_CHUNKS = 128  # whose index has more than two nodes
 _MOST_LOOKED_UP = 4096
 
@@ -57,6 +59,7 @@ class MetadataFile(io.RawIOBase):
         self.misses = 0  # reads of libhdf5 that waited for the store
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
         self._kept = len(self._blocks)
+        remote.cache = ref(self)
         self._put(0, memoryview(remote.head))
         before = (len(remote.tail) - remote.nbytes) % BLOCK_NBYTES  # up to the first whole block
         self._put(remote.nbytes - len(remote.tail) + before, remote.tail[before:])
@@ -149,6 +152,23 @@ class MetadataFile(io.RawIOBase):
                 self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
             while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
                 self._blocks.popitem(last=False)
+
+    def look(self, span: Range) -> Iterable[tuple[Range, bytes | None]]:
+        """Yield the parts of a range: long ones that are cached, with their bytes, and others.
+
+        An index whose nodes lie among small chunks is read with them; most files have little that is cached.
+        """
+        if len(self._blocks) * BLOCK_NBYTES < self.remote.nbytes // 4:
+            yield span, None
+            return
+        begin, end = span
+        rows = range(begin // BLOCK_NBYTES, -(-end // BLOCK_NBYTES))
+        with self._lock:
+            runs = [(is_here, [*run]) for is_here, run in itertools.groupby(rows, self._blocks.__contains__)]
+        is_long = [is_here and len(run) >= _LEAST_RUN for is_here, run in runs for _ in run]
+        ends = [row for row, (one, other) in zip(rows[1:], itertools.pairwise(is_long), strict=True) if one != other]
+        for low, high in itertools.pairwise([begin, *(row * BLOCK_NBYTES for row in ends), end]):
+            yield (low, high), self._cached(low, high - low) if is_long[low // BLOCK_NBYTES - rows.start] else None
 
     def _cached(self, begin: int, nbytes: int) -> bytes | None:
         """Return a range from the cache; None if a block is not there."""
