@@ -19,19 +19,20 @@ namespace {
 // HDF5 asks when a dataset is created, and again before the first write to one that was opened. What cannot be created
 // is refused by set_local; what exists must stay writable, unless more harm were done.
 htri_t can_apply(hid_t dcpl, hid_t type, hid_t) {
-    const Hdf5& hdf5 = Hdf5::of(__builtin_return_address(0));
-    if (type < 0 || !hdf5.complete() || !takes_bytes_for_other_numbers(hdf5, dcpl, type)) return 1;
-    refuse(hdf5, "can_apply", "H5E_BADTYPE_g",
+    const Hdf5* const hdf5 = Hdf5::of(__builtin_return_address(0));
+    if (type < 0 || hdf5 == nullptr || !hdf5->complete() || !takes_bytes_for_other_numbers(*hdf5, dcpl, type)) return 1;
+    refuse(*hdf5, "can_apply", "H5E_BADTYPE_g",
            Message::format("zfp: the writer of this dataset misread its bytes in this machine's byte order; "
                            "copy what remains of it to a dataset of the native type"));
     return -1;
 }
 
 herr_t set_local(hid_t dcpl, hid_t type, hid_t space) {
-    const Hdf5& hdf5 = Hdf5::of(__builtin_return_address(0));
+    const Hdf5* const hdf5 = Hdf5::of(__builtin_return_address(0));
     Chunk chunk;
-    return restore_order(hdf5, "set_local", dcpl) && inspect(hdf5, "set_local", dcpl, type, space, chunk) &&
-                   configure(hdf5, "set_local", dcpl, type, chunk)
+    return hdf5 != nullptr && restore_order(*hdf5, "set_local", dcpl) &&
+                   inspect(*hdf5, "set_local", dcpl, type, space, chunk) &&
+                   configure(*hdf5, "set_local", dcpl, type, chunk)
                ? 0
                : -1;
 }

@@ -1,7 +1,8 @@
 #include "hdf5/interface.hpp"
 
 #include <atomic>
-#include <utility>
+#include <cstdlib>
+#include <new>
 
 namespace tamis::hdf5 {
 
@@ -13,11 +14,17 @@ struct Bound {
     Bound* next;
 };
 
-// Grows at the front without a lock, which a fork could leave locked. Two threads may bind a caller twice.
+// Grows at the front without a lock, which a fork could leave locked. Two threads may bind a caller twice. By malloc:
+// the static library needs no C++ runtime.
 struct BoundList {
     std::atomic<Bound*> first{nullptr};
     ~BoundList() {
-        for (Bound* at = first; at != nullptr;) delete std::exchange(at, at->next);
+        for (Bound* at = first; at != nullptr;) {
+            Bound* const next = at->next;
+            at->~Bound();
+            std::free(at);
+            at = next;
+        }
     }
 };
 
@@ -25,12 +32,15 @@ BoundList bound_list;
 
 }  // namespace
 
-const Hdf5& Hdf5::of(const void* caller) {
-    for (const Bound* at = bound_list.first.load(std::memory_order_acquire); at != nullptr; at = at->next)
-        if (at->caller == caller) return at->hdf5;
-    auto* added = new Bound{caller, Hdf5(caller), bound_list.first.load(std::memory_order_acquire)};
+const Hdf5* Hdf5::of(const void* caller) {
+    Bound* first = bound_list.first.load(std::memory_order_acquire);
+    for (const Bound* at = first; at != nullptr; at = at->next)
+        if (at->caller == caller) return &at->hdf5;
+    void* const memory = std::malloc(sizeof(Bound));
+    if (memory == nullptr) return nullptr;
+    auto* const added = ::new (memory) Bound{caller, Hdf5(caller), first};
     while (!bound_list.first.compare_exchange_weak(added->next, added, std::memory_order_acq_rel)) continue;
-    return added->hdf5;
+    return &added->hdf5;
 }
 
 Hdf5::Hdf5(const void* caller) : library_(caller) {

@@ -42,8 +42,8 @@ public:
     explicit Hdf5(const void* caller);
 
     // The same, bound once for each caller: HDF5 asks for every dataset, and binding all calls takes as long as half
-    // of H5Dcreate. The library stays loaded for as long as this plugin.
-    static const Hdf5& of(const void* caller);
+    // of H5Dcreate. The library stays loaded for as long as this plugin. Null without memory.
+    static const Hdf5* of(const void* caller);
 
     // False where the program links HDF5 statically and exports none of it.
     bool complete() const { return complete_; }
