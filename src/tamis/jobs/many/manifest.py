@@ -246,9 +246,10 @@ def check_manifest(
         report("reading", done, total)
         path = Path(os.fsdecode(folder), record.path)
         try:
-            is_same = nbytes_of(path) == record.target_nbytes and sha256_of(path) == record.target_sha256
-            unchanged += is_same
-            changed += [record.path] * (not is_same)
+            if nbytes_of(path) == record.target_nbytes and sha256_of(path) == record.target_sha256:
+                unchanged += 1
+            else:
+                changed.append(record.path)
         except FileNotFoundError:
             missing.append(record.path)
         except OSError:

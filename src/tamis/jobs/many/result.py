@@ -196,7 +196,7 @@ class FolderPreview(Result):
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
         text = f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
-        yield "name", text + f", {refused} refused" * bool(refused) + "; dry run, nothing was written"
+        yield "name", text + (f", {refused} refused" if refused else "") + "; dry run, nothing was written"
 
 
 class Tally:

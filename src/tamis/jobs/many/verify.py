@@ -153,9 +153,10 @@ def verify_many(
         else:
             verdicts.append(_verdict_on(path, result))
     extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
-    text = f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}"
-    notes = *left_out(listing), *[text] * bool(extra)
-    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), notes)
+    notes = [*left_out(listing)]
+    if extra:
+        notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
+    return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes))
 
 
 def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None:

@@ -140,7 +140,7 @@ class ChunkFiles:
 
     def path_of(self, number: int) -> Path | Address:
         """Return the path of the file of a chunk by its number."""
-        return self.folder / self.key_of_number(number)
+        return self.folder / self.key_of(self._index_of(number))
 
     def key_of_number(self, number: int) -> str:
         """Return the key of a chunk by its number."""
