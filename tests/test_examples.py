@@ -140,18 +140,25 @@ def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_pat
     environment = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
     for session in block.text.split("$ ")[1:]:
         command, *shown = session.splitlines()
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        printed = iter([comparable(line) for line in done.stdout.splitlines()])
-        for line in shown:
-            assert line == "…" or comparable(line) in printed, f"{path.name}: {command}: {line}\n{done.stdout}"
+        before = {*tmp_path.iterdir()}
+        # plan chooses by measured speeds, which other work on the machine distorts.
+        for _ in range(3 if command.startswith("tamis plan") else 1):
+            for path_made in {*tmp_path.iterdir()} - before:
+                path_made.unlink()
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            printed = iter([comparable(line) for line in done.stdout.splitlines()])
+            missing = [line for line in shown if line != "…" and comparable(line) not in printed]
+            if not missing:
+                break
+        assert not missing, f"{path.name}: {command}: {missing[0]}\n{done.stdout}"
 
 
 def test_readme_has_python_and_a_session() -> None:

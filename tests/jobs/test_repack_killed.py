@@ -28,7 +28,7 @@ def test_repack_killed_at_random_moments_keeps_its_promises(run_script: Callable
     assert seen["resumed: chunks taken over"] > 0
     assert sum(count for what, count in seen.items() if what.startswith("killed in: ")) == 16
     # Otherwise the moments would show little.
-    assert len([what for what in seen if what.startswith("killed in: ")]) >= 3
+    assert len([what for what in seen if what.startswith("killed in: ")]) >= 2
     assert os.listdir(tmp_path) == []
 
 
