@@ -252,6 +252,8 @@ def test_scheduler_that_has_ended_is_named() -> None:
     with pytest.raises(tamis.FileError, match=r"tcp://1.2.3.4:5: the scheduler of Dask does not answer: reset by peer"):
         _ = workers.idle
     workers.stop()
+    with pytest.raises(tamis.FileError, match=r"tcp://1.2.3.4:5: the scheduler of Dask does not answer: reset by peer"):
+        next(_results(client, iter(())))
 
 
 @pytest.mark.check

@@ -210,6 +210,18 @@ def _reporter(connection: Connection, ended: list[SystemExit]) -> Progress:
     return report
 
 
+@contextmanager
+def connected(client: Any) -> Iterator[None]:
+    """Say that the scheduler of Dask has ended, or is out of reach."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"{client.scheduler.address}: the scheduler of Dask does not answer: {error}: repeat this with another one,"
+            " which makes what is left"
+        ) from error
+
+
 class DaskWorkers:
     """The workers of a Dask cluster, which gives a task to another one if one ends."""
 
@@ -225,23 +237,23 @@ class DaskWorkers:
     @property
     def idle(self) -> int:
         """How many more tasks they take now: two for each thread, so that none waits for the next."""
-        with self._connected():
+        with connected(self._client):
             threads: int = sum(self._client.nthreads().values())
         return max(2 * threads, 1) - len(self._tasks)
 
     def submit(self, task: Task) -> None:
         """Begin a task."""
-        with self._connected():
+        with connected(self._client):
             future = self._client.submit(_run_quietly, task, pure=False, key=f"tamis-{os.urandom(8).hex()}")
         self._tasks[future] = task
 
     def events(self, seconds: float) -> Iterator[Event]:
         """Wait, at most so long, and yield what happened."""
-        with self._connected(), suppress(TimeoutError):
+        with connected(self._client), suppress(TimeoutError):
             self._wait([*self._tasks], timeout=seconds, return_when="FIRST_COMPLETED")
         for future in [item for item in self._tasks if item.done()]:
             task = self._tasks.pop(future)
-            with self._connected():
+            with connected(self._client):
                 error = future.exception() if future.status == "error" else None
                 result = future.result() if future.status == "finished" else None
             if future.status == "finished":
@@ -255,17 +267,6 @@ class DaskWorkers:
         """Cancel what has not begun."""
         with suppress(OSError):  # a scheduler that has ended
             self._client.cancel([*self._tasks])
-
-    @contextmanager
-    def _connected(self) -> Iterator[None]:
-        """Say that the scheduler has ended, or is out of reach."""
-        try:
-            yield
-        except OSError as error:
-            raise FileError(
-                f"{self._client.scheduler.address}: the scheduler of Dask does not answer: {error}: with another one,"
-                " the same command makes what is left"
-            ) from error
 
 
 def _run_quietly(task: Task) -> Any:

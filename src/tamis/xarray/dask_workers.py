@@ -12,7 +12,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -25,6 +25,7 @@ from tamis.arrays.index import as_array
 from tamis.arrays.reader import put
 from tamis.errors import DataError, TamisError, located
 from tamis.jobs.repack.planning import ReadSurvey
+from tamis.jobs.workers import connected
 from tamis.rewrite.packed_array import PackedArray, in_units, marks_of
 from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order
 from tamis.rewrite.write import encode_parts
@@ -99,14 +100,16 @@ def _results(client: Any, tasks: Iterator[_Task]) -> Generator[Any, None, None]:
     waiting: deque[_Task] = deque()
     try:
         while True:
-            most = _AHEAD * max(sum(client.nthreads().values()), 1)
-            waiting.extend(itertools.islice(tasks, max(most - len(waiting), 0)))  # workers may have ended
+            with connected(client):
+                most = _AHEAD * max(sum(client.nthreads().values()), 1)
+                waiting.extend(itertools.islice(tasks, max(most - len(waiting), 0)))  # workers may have ended
             if not waiting:
                 return
             yield _result(*waiting.popleft())  # the worker forgets it
     finally:
         if waiting:
-            client.cancel([task.future for task in waiting])
+            with suppress(OSError):  # a scheduler that has ended
+                client.cancel([task.future for task in waiting])
 
 
 def encode_in_workers(target: Path, files: ChunkFiles | None) -> EncodeElsewhere:
