@@ -20,6 +20,7 @@ import tamis
 from tamis.jobs.repack import spread
 from tamis.jobs.workers import DaskWorkers, LocalWorkers
 from tamis.rewrite.segments import Segment, SegmentReader
+from tamis.xarray.dask_workers import _results
 
 RECIPES = {
     "x": "zfp(accuracy=0.01)|shuffle|deflate(4)",
