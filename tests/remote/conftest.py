@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +23,18 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """Return a server of the temporary folder."""
-    with range_server(tmp_path) as running:
-        yield running
+    """Return a server of the temporary folder.
+
+    It is a thread of this process. A collection of garbage there would wait for h5py's lock, if it met objects of h5py,
+    while the holder of that lock waits for the server.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        with range_server(tmp_path) as running:
+            yield running
+    finally:
+        gc.enable()
 
 
 @pytest.fixture
