@@ -287,10 +287,8 @@ def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, M
     beyond = crossed(source, target, missing[0])
     if beyond is not None:
         beyond = beyond if valid is None else beyond & valid
-        facts |= {
-            "crossed": int(np.count_nonzero(beyond)),
-            "first_crossed": _first(beyond, source, target, start),
-        }
+        facts["crossed"] = int(np.count_nonzero(beyond))
+        facts["first_crossed"] = _first(beyond, source, target, start)
     return Tally(source.size, **facts, **_errors(source, target, valid, start, zero))
 
 

@@ -147,6 +147,16 @@ PairMoments moments_of(const Scalar* first, const Scalar* second, std::size_t co
     return found;
 }
 
+// The errors of a block; returns the largest.
+template <class Scalar>
+Error<Scalar> errors_of(const Scalar* before, const Scalar* after, std::size_t count,
+                        std::array<Error<Scalar>, block_size>& errors) {
+    for (std::size_t i = 0; i < count; ++i) errors[i] = error_of(before[i], after[i]);
+    return joined(
+        count, Error<Scalar>{}, [&](std::size_t i) { return errors[i]; },
+        [](Error<Scalar> a, Error<Scalar> b) { return a < b ? b : a; });
+}
+
 // Of a block without missing values, which is not empty.
 template <class Scalar>
 void add_block(const Scalar* before, const Scalar* after, std::size_t count, bool moments, Statistics<Scalar>& found) {
@@ -157,10 +167,7 @@ void add_block(const Scalar* before, const Scalar* after, std::size_t count, boo
     found.high = found.count == 0 ? high : std::max(found.high, high);
     found.count += count;
     std::array<Error<Scalar>, block_size> errors;
-    for (std::size_t i = 0; i < count; ++i) errors[i] = error_of(before[i], after[i]);
-    const auto largest = joined(
-        count, Error<Scalar>{}, [&](std::size_t i) { return errors[i]; },
-        [](Error<Scalar> a, Error<Scalar> b) { return a < b ? b : a; });
+    const auto largest = errors_of(before, after, count, errors);
     found.largest = std::max(found.largest, largest);
     found.squares.add(squares_of<Scalar>(errors, count, static_cast<double>(largest)));
     if (moments) found.moments.add(moments_of(before, after, count));
@@ -251,9 +258,7 @@ ValidErrors valid_errors(std::span<const Scalar> before, std::span<const Scalar>
     detail::each_block(before, [&](std::size_t at, std::size_t count) {
         const auto was = before.subspan(at, count), now = after.subspan(at, count);
         std::array<double, detail::block_size> errors;
-        for (std::size_t i = 0; i < count; ++i) errors[i] = detail::error_of(was[i], now[i]);
-        const auto error = [&](std::size_t i) { return errors[i]; };
-        const double largest = detail::joined(count, 0.0, error, detail::larger);
+        const double largest = detail::errors_of(was.data(), now.data(), count, errors);
         if (largest == 0) return;
         if (largest > found.largest) {
             found.largest = largest;
