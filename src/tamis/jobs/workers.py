@@ -217,8 +217,8 @@ def connected(client: Any) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(
-            f"{client.scheduler.address}: the scheduler of Dask does not answer: {error}: repeat this with another one,"
-            " which makes what is left"
+            f"{client.scheduler.address}: the scheduler of Dask does not answer: {error}: start another one, and run"
+            " this again"
         ) from error
 
 
