@@ -96,3 +96,9 @@ _LONGEST = 60
 def shortened(text: str) -> str:
     """Return a text, shortened if it is too long for a line."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def absent_text(names: tuple[str, ...]) -> str:
+    """Return a note that other files are absent."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"values are missing, because these files do not exist: {names[0]}{more}"

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from tamis.filters.zfp import is_stored
 from tamis.zfp.arrays import block_nbits, decode_blocks, nbytes_of, touched
 
 if TYPE_CHECKING:
-    from tamis.arrays.selection import Piece, Selection
+    from tamis.arrays.selection import Piece
     from tamis.pipeline import Pipeline
     from tamis.zfp.arrays import Run
 
@@ -396,16 +396,6 @@ class ChunkReader:
 
     def _failure(self, origin: Origin, text: str) -> FileError:
         return FileError(f"{self.label}: chunk at {origin}{text}").at(path=self._path, dataset=self._name, chunk=origin)
-
-
-@runtime_checkable
-class LooksUp(Protocol):
-    """An array of which some chunks can be opened without all of its index."""
-
-    can_look_up: bool
-
-    def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection, if they are few; None otherwise."""
 
 
 class ChunkedReader:

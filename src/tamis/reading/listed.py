@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.chunk_reader import LooksUp
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.arrays.threads import ordered_map
@@ -111,7 +110,7 @@ class ListedArray(Array):
 
     def prepare(self) -> bool:
         """Read the chunk index and return True: selections need no lock."""
-        if self._by_chunks and not (isinstance(self._array, LooksUp) and self._array.can_look_up):
+        if self._by_chunks and not self._array.can_look_up:
             self._file.source(self.name, self._array.open_chunks)
         return True
 
@@ -144,8 +143,7 @@ class ListedArray(Array):
         self._file.check_open()
         with located(path=self._file.path, dataset=self.name):
             if self._by_chunks:
-                is_few = isinstance(selection, Selection) and isinstance(self._array, LooksUp)
-                few = self._array.open_few(selection) if is_few else None  # type: ignore[attr-defined]
+                few = self._array.open_few(selection) if isinstance(selection, Selection) else None
                 source = few or self._file.source(self.name, self._array.open_chunks)
                 SelectedChunks(source, self.name, self._file.cache).fill(out, selection, self._file.threads)
             else:

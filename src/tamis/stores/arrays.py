@@ -21,6 +21,8 @@ from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGrou
 from tamis.stores.protocols import Arrays, Readers, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.arrays.selection import Selection
     from tamis.filters import Filter
     from tamis.meaning.companions import CompanionFlags
     from tamis.stores.data_model import DataModel, NamedArray
@@ -50,6 +52,15 @@ class DescribedArray:
     @property
     def fill_marker(self) -> NDArray[Any] | None:
         """The fill value if it marks missing values by itself, without an attribute; None otherwise."""
+        return None
+
+    @property
+    def can_look_up(self) -> bool:
+        """See `StoredArray.can_look_up`."""
+        return False
+
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """See `StoredArray.open_few`."""
         return None
 
     @property

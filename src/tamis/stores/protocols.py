@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Grid
     from tamis.arrays.index import ChunkIndex, Parts
+    from tamis.arrays.selection import Selection
     from tamis.arrays.source import Placed
     from tamis.filters import ChunkType, Filter
     from tamis.meaning import Packing, Role
@@ -393,6 +394,13 @@ class StoredArray(Protocol):
     def open_witness(self) -> ArrayReader:
         """Open the values through the library of the format, in its own types, without our code."""
 
+    @property
+    def can_look_up(self) -> bool:
+        """True if some chunks can be opened without the whole chunk index."""
+
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """Open the chunks of a selection if they are few and can be looked up; None otherwise."""
+
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
 
@@ -589,9 +597,3 @@ class Readers:
             needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
         h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
         return f"HDF5 {' and '.join(needs)} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"
-
-
-def absent_text(names: tuple[str, ...]) -> str:
-    """Return a note that other files are absent."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"values are missing, because these files do not exist: {names[0]}{more}"

@@ -368,11 +368,11 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def can_look_up(self) -> bool:
-        """True if the file is elsewhere; see `LooksUp`."""
+        """True if the file is elsewhere; see `StoredArray.can_look_up`."""
         return remote_of(self.file) is not None
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection, if they are few; see `LooksUp`."""
+        """See `StoredArray.open_few`."""
         if (remote := remote_of(self.file)) is None:
             return None
         grid = Grid(self.shape, self.chunk_shape or self.shape)

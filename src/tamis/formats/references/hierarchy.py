@@ -21,9 +21,9 @@ from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.stored.codecs import MASK_MARK
-from tamis.formatting import printable
+from tamis.formatting import absent_text, printable
 from tamis.notation.zarr import version_3
-from tamis.stores.protocols import ELSEWHERE, StoredArray, absent_text
+from tamis.stores.protocols import ELSEWHERE, StoredArray
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import DataModel, NamedArray

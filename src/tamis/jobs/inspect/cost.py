@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.arrays.chunk_reader import LooksUp
 from tamis.arrays.gather import whole
 from tamis.arrays.reader import ContiguousReader
 from tamis.arrays.selection import Selection
@@ -193,7 +192,7 @@ def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
 def _chunks_of(array: StoredArray, region: Region) -> list[Range]:
     """Return the ranges of the chunks that a region touches; reads the chunk index as far as a reader would."""
     selection = Selection(tuple(range(axis.start, axis.stop) for axis in region), frozenset())
-    index = ((isinstance(array, LooksUp) and array.open_few(selection)) or array.open_chunks()).index
+    index = (array.open_few(selection) or array.open_chunks()).index
     rows = index.positions_of(selection.numbers(index.grid))
     begins, sizes = index.offsets[rows[rows >= 0]], index.sizes[rows[rows >= 0]]
     return [*zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]

@@ -18,6 +18,7 @@ from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
 from tamis.formats.registry import open_store
+from tamis.formatting import absent_text
 from tamis.jobs.inspect.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
@@ -25,7 +26,7 @@ from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import Readers, StoredArray, absent_text
+from tamis.stores.protocols import Readers, StoredArray
 
 if TYPE_CHECKING:
     from tamis.meaning import Role

@@ -13,7 +13,7 @@ from tamis.accuracy.fields import FIELD_WORDS
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
-from tamis.formatting import ratio_text, shape_text, size_text
+from tamis.formatting import absent_text, ratio_text, shape_text, size_text
 from tamis.jobs.plan.candidates import (
     FAST_SHARE,
     Candidates,
@@ -43,7 +43,7 @@ from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
-from tamis.stores.protocols import ELSEWHERE, Store, StoredArray, absent_text
+from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step

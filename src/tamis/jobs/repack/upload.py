@@ -79,12 +79,8 @@ def repack_to_address(
             result = run(staged, replace(options, overwrite=True))
             upload.send(staged, report)
         except FileError as error:
-            rest = (
-                f"what was made is in {folder}: repeat the call"
-                if options.resume
-                else "resume=True keeps what was made"
-            )
-            error.args = (f"{error}; {rest}",)
+            kept = f"what was made is in {folder}: repeat the call"
+            error.args = (f"{error}; {kept if options.resume else 'resume=True keeps what was made'}",)
             raise
         if options.resume:
             staged.replace(removed)  # a part of a target would be in the way of the next run

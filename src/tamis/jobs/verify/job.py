@@ -16,6 +16,7 @@ from tamis.arrays.index import Parts, joined
 from tamis.arrays.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.formats.registry import open_store
+from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names
 from tamis.jobs.repack.planning import dropped_datasets
@@ -39,7 +40,7 @@ from tamis.rewrite.packed_array import ArrayInUnits
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
-from tamis.stores.protocols import Change, StoreComparison, absent_text
+from tamis.stores.protocols import Change, StoreComparison
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid

@@ -506,11 +506,11 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def can_look_up(self) -> bool:
-        """True for references, by which the place of each chunk is known; see `LooksUp`."""
+        """True for references, which have the place of each chunk; see `StoredArray.can_look_up`."""
         return isinstance(self.folder, Address) and hasattr(self.folder.store, "reference") and not self.is_sharded
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection, if they are few; see `LooksUp`."""
+        """See `StoredArray.open_few`."""
         if not self.can_look_up or 4 * len(numbers := selection.numbers(self.grid)) > self.grid.chunk_count:
             return None
         few = copy(self)
