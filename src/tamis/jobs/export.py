@@ -259,7 +259,7 @@ def _references(
 
 def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
     """Raise an error unless references of this kind can be written to an address."""
-    from tamis.remote.file import exists
+    from tamis.remote.file import size_of
 
     if kind == "icechunk" and place.startswith("s3://") and place.store is None:
         return
@@ -267,7 +267,7 @@ def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
         raise ParameterError(
             f"{place}: expected kind kerchunk for a target that is elsewhere, or icechunk on S3, got {kind!r}"
         )
-    if not overwrite and exists(place):
+    if not overwrite and size_of(place) is not None:
         raise FileError(f"{place}: File exists: use overwrite, or another name").at(path=place)
 
 

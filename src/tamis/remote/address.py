@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from posixpath import basename
 from typing import Any
@@ -66,14 +67,10 @@ class Address(str):
         return Address(f"{before.rstrip('/')}/{name.lstrip('/')}{mark}{query}", self.store, **self.options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.url, self.store, dict(self.options))
+        return partial(Address, self.url, self.store, **self.options), ()
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
-
-
-def _made(url: str, store: Any, options: Mapping[str, Any]) -> Address:
-    return Address(url, store, **options)
 
 
 def is_address(path: object) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -53,15 +54,18 @@ class Objects(Protocol):
 
     def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
         """Return ranges of an object in parallel, without a check of its version, and without threads of Python."""
+        return [self.get(key, span, "").data for span in spans]
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder."""
+        yield from ()
 
     def put(self, key: str, data: Any) -> None:
         """Write an object: bytes, or the content of a path."""
 
     def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Remove an object, if objects can be written."""
+        self.put(key, None)
 
 
 class RequestError(FileError):
@@ -74,23 +78,13 @@ class NoRangesError(Exception):
     """Raised for a server that only returns whole objects."""
 
 
-_forked = False
-
-
-def _mark_forked() -> None:
-    global _forked  # noqa: PLW0603 - a fact of the process
-    _forked = True
-
-
-@lru_cache(maxsize=1)
-def _watch_forks() -> None:
-    """Remember forks from now on: the threads of obstore and fsspec do not exist in a forked process."""
-    os.register_at_fork(after_in_child=_mark_forked)
+_first_process = lru_cache(maxsize=1)(os.getpid)
+"""The process of the first request: the threads of obstore and fsspec do not exist in one that it forks."""
 
 
 def check_not_forked(address: Address) -> None:
     """Raise FileError in a process that was forked after a request, where any request would wait forever."""
-    if _forked:
+    if _first_process() != os.getpid():
         raise FileError(
             f"{address}: expected a process that was not forked after its parent read remote files:"
             ' start processes by "spawn" or "forkserver" (multiprocessing.get_context)'
@@ -108,7 +102,6 @@ def objects_of(address: Address) -> tuple[Objects, str]:
         If the address or its options are wrong.
     """
     check_not_forked(address)
-    _watch_forks()
     if address.store is not None:
         objects = _given(address)
         if isinstance(objects, FsspecObjects):
@@ -118,10 +111,11 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     parts = urlsplit(address.url)
     root = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme.lower() == "memory":
-        return _fsspec_memory(address), f"{parts.netloc}{unquote(parts.path)}"
+        memory = _package("fsspec", "memory://", address).filesystem("memory")
+        return FsspecObjects(memory), f"{parts.netloc}{unquote(parts.path)}"
     if parts.scheme.lower() in ("http", "https"):
         root += f"/?{parts.query}" if parts.query else ""
-    import_obstore(address)
+    _package("obstore", "files that are elsewhere", address)
     key = address.url.partition("://")[2].partition("/")[2]
     try:
         objects = _opened(root, _frozen(address.options), _environment())
@@ -155,26 +149,14 @@ def _opened(root: str, options: tuple[tuple[str, Any], ...], environment: tuple[
     return ObstoreObjects(opens(root, client_options=client, retry_config=retry, **settings))
 
 
-def import_obstore(address: Address) -> Any:
-    """Return obstore; raise MissingFilterError that names the extra."""
+def _package(name: str, use: str, address: Address) -> Any:
+    """Import a package; raise MissingFilterError that names the extra."""
     try:
-        import obstore
+        return import_module(name)
     except ImportError as error:
         raise MissingFilterError(
-            f"{address}: expected the package obstore for files that are elsewhere, found none:"
-            " pip install 'tamis[remote]'"
+            f"{address}: expected the package {name} for {use}, found none: pip install 'tamis[remote]'"
         ) from error
-    return obstore
-
-
-def _fsspec_memory(address: Address) -> Objects:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingFilterError(
-            f"{address}: expected the package fsspec for memory://, found none: pip install 'tamis[remote]'"
-        ) from error
-    return FsspecObjects(fsspec.filesystem("memory"))
 
 
 def _given(address: Address) -> Objects:
@@ -285,7 +267,7 @@ class ObstoreObjects:
         obstore.delete(self.store, key)
 
 
-class LocalObjects:
+class LocalObjects(Objects):
     """Files of this machine, as a store of what is read range by range; its keys are paths."""
 
     protocol = "file"
@@ -306,21 +288,9 @@ class LocalObjects:
             data = file.read(max(min(end, status.st_size) - begin, 0))
         return Part(data, status.st_size, f"{status.st_mtime_ns}-{status.st_size}")
 
-    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
-        """Return ranges of a file; see `Objects.get_many`."""
-        return [self.get(key, span, "").data for span in spans]
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield nothing: folders of this machine are read as such."""
-        yield from ()
-
     def put(self, key: str, data: Any) -> None:
         """Write a file."""
         Path(key).write_bytes(data)
-
-    def delete(self, key: str) -> None:
-        """Remove a file."""
-        os.unlink(key)
 
 
 class ChangedError(Exception):
@@ -351,12 +321,9 @@ def _without_collection() -> Iterator[None]:
     """
     global _gc_paused  # noqa: PLW0603 - the collector is one for the process
     with _gc_lock:
-        if not _gc_paused and not gc.isenabled():
-            paused = False
-        else:
+        if paused := bool(_gc_paused) or gc.isenabled():
             gc.disable()
             _gc_paused += 1
-            paused = True
     try:
         yield
     finally:

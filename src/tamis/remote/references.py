@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ class Reference(NamedTuple):
     nbytes: int
 
 
-class ReferenceObjects:
+class ReferenceObjects(Objects):
     """The references of a document as a store. Keys begin with the place of the document.
 
     Parameters
@@ -97,10 +97,6 @@ class ReferenceObjects:
         part = objects.get(inner, (found.offset + begin, found.offset + end), version) if begin < end else None
         return Part(b"", 0, version) if part is None else part._replace(size=found.nbytes)
 
-    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
-        """Return ranges of an object; see `Objects.get_many`."""
-        return [self.get(key, span, "").data for span in spans]
-
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder."""
         for key in self.keys(prefix):
@@ -122,10 +118,6 @@ class ReferenceObjects:
     def put(self, key: str, data: Any) -> None:
         """Raise FileError: references are read only."""
         raise self._wrong("expected another target, got references, which tamis does not change")
-
-    def delete(self, key: str) -> None:
-        """Raise FileError: references are read only."""
-        self.put(key, None)
 
 
 def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -169,15 +169,15 @@ def _remote_head(address: Address) -> bytes:
 
 def _is_remote_zarr(address: Address) -> bool:
     """Return whether an address has Zarr metadata below it; asked first if its name says so."""
-    from tamis.remote.file import exists
+    from tamis.remote.file import size_of
 
     if address.name.endswith(".zarr") or address.endswith("/"):
-        return any(exists(address / name) for name in _ZARR_METADATA)
+        return any(size_of(address / name) is not None for name in _ZARR_METADATA)
     try:
         _remote_head(address)
     except FileError as error:
         is_absent = getattr(error, "status", 0) == 404
-        if is_absent and any(exists(address / name) for name in _ZARR_METADATA):
+        if is_absent and any(size_of(address / name) is not None for name in _ZARR_METADATA):
             return True
         raise
     return False

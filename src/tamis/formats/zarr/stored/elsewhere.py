@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarr.core.buffer import Buffer
@@ -20,7 +20,7 @@ def place_for_zarr(address: Address) -> Any:
     objects, key = objects_of(address)
     key = key.rstrip("/")
     if isinstance(objects, ReferenceObjects):
-        return _ReferenceStore(_Fetched(objects, key), read_only=True)
+        return _ReferenceStore(_Fetched(objects, key), read_only=True)  # type: ignore[arg-type]  # only read
     if isinstance(objects, ObstoreObjects):
         return StorePath(ObjectStore(objects.store, read_only=True), key)
     filesystem = objects.store
@@ -34,7 +34,7 @@ def place_for_zarr(address: Address) -> Any:
     return FsspecStore(filesystem, path=f"/{key}" if address.startswith("memory://") else key, read_only=True)
 
 
-class _Fetched(MutableMapping[str, Buffer]):
+class _Fetched(Mapping[str, Buffer]):
     """The objects of references by key, each fetched when it is used."""
 
     def __init__(self, objects: ReferenceObjects, folder: str) -> None:
@@ -54,12 +54,6 @@ class _Fetched(MutableMapping[str, Buffer]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-    def __setitem__(self, name: str, value: Buffer) -> None:
-        raise TypeError("references are read only")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("references are read only")
 
 
 class _ReferenceStore(MemoryStore):
