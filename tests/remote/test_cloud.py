@@ -151,3 +151,17 @@ def test_public_buckets_of_google_and_azure_are_read(server: Server, tmp_path: P
     assert tamis.verify(SAMPLE, address, bounds={"TS": 0.1}).ok
     with pytest.raises(tamis.FileError, match="no such object"):
         tamis.open(f"{scheme}://bucket/run/b.nc", storage_options=options)
+
+
+def test_the_last_bytes_on_azure_come_with_what_is_needed_first(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    values = np.random.default_rng(5).random((60, 80, 80), np.float32)
+    with h5py.File(tmp_path / "bucket/ends.h5", "w") as file:
+        tamis.hdf5.write(file, "TS", values, chunks=(10, 40, 40), filters="shuffle|deflate(1)")
+        file["TS"].attrs["units"] = "K"
+    server.latency = 0.05
+    options = {"endpoint": server.url("").rstrip("/"), "skip_signature": True, "account_name": "account"}
+    with tamis.open("az://bucket/ends.h5", storage_options=options) as file:
+        assert file["TS"].attrs["units"] == "K"
+        assert (server.rounds, server.requests) == (2, 2)  # Azure has no ranges from the end
+        np.testing.assert_array_equal(file["TS"][...], values)

@@ -15,6 +15,7 @@ from scipy.io import netcdf_file
 
 import tamis
 from tamis.remote import file as remote_file
+from tamis.remote import nodes
 from tamis.remote.address import Address
 from tamis.remote.file import RemoteFile, in_fewest_rounds, requests_for
 
@@ -98,16 +99,33 @@ def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> 
         assert server.requests == 0  # the same chunks
 
 
-@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
-def test_a_selection_of_a_large_index_reads_a_part_of_it(
-    server: Server, tmp_path: Path, options: dict[str, object]
-) -> None:
-    path = tmp_path / "many.h5"
+NEW = {"libver": "latest"}
+INDEXES = {
+    "tree": ({}, None),
+    "tree behind a user block": ({"userblock_size": 512}, None),
+    "fixed array": (NEW, None),
+    "fixed array of a larger grid": (NEW, (300, 200, 400)),
+    "extensible array": (NEW, (None, 96, 120)),
+    "extensible array of a larger grid": (NEW, (None, 200, 400)),
+    "new tree": (NEW, (None, None, 120)),
+}
+
+
+def write_many(path: Path, kind: str) -> np.ndarray:
+    """Write 6,480 of 8,640 chunks, with such an index, and return the values."""
+    options, limits = INDEXES[kind]
     values = np.random.default_rng(6).integers(0, 99, (120, 96, 120), np.int32)
     with h5py.File(path, "w", **options) as file:
-        chunked = file.create_dataset("v", values.shape, "i4", chunks=(2, 8, 10), shuffle=True, fletcher32=True)
-        chunked[:90] = values[:90]  # chunks of the rest are absent
+        more = {"chunks": (2, 8, 10), "maxshape": limits, "shuffle": True, "fletcher32": True}
+        file.create_dataset("v", values.shape, "i4", **more)[:90] = values[:90]
     values[90:] = 0
+    return values
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_a_selection_of_a_large_index_reads_a_part_of_it(server: Server, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "many.h5"
+    values = write_many(path, kind)
     with tamis.open(server.url("many.h5")) as file:
         for key in (7, 95, (slice(80, 100), 9, 11), (slice(None, None, 7), slice(5, 9), 3), ([1, 50, 119], 4)):
             np.testing.assert_array_equal(file["v"][key], values[key])
@@ -127,10 +145,68 @@ def test_a_selection_of_a_large_index_reads_a_part_of_it(
         assert server.requests <= 1
 
 
+@pytest.mark.parametrize("kind", INDEXES)
+def test_an_index_is_fetched_level_by_level(server: Server, tmp_path: Path, kind: str) -> None:
+    values = write_many(tmp_path / "many.h5", kind)
+    server.latency = 0.05
+    for key in ((slice(None), 3, 5), ...):
+        with tamis.open(server.url("many.h5")) as file:
+            array = file["v"]
+            server.reset()
+            np.testing.assert_array_equal(array[key], values[key])
+            assert server.rounds <= 8  # the depth of the index, and values; a node at a time would be 16 and more
+    server.reset()
+    assert tamis.inspect(server.url("many.h5"))["v"].stored_nbytes == 6480 * 644
+    assert server.rounds <= 8
+
+
+@pytest.mark.parametrize("kind", ["tree", "tree behind a user block"])
+def test_a_map_comes_with_its_index(server: Server, tmp_path: Path, kind: str) -> None:
+    values = write_many(tmp_path / "many.h5", kind)
+    with tamis.open(server.url("many.h5")) as file:
+        array = file["v"]
+        server.reset()
+        server.latency = 0.3
+        np.testing.assert_array_equal(array[30], values[30])
+        assert server.rounds == 2  # of the lower levels: the values come with the last one
+        assert server.nbytes < 1.5 * 144 * 644
+        server.reset()
+        np.testing.assert_array_equal(array[31], values[31])
+        assert server.requests == 0  # the same chunks
+
+
+@pytest.mark.parametrize("guess", [(0, 9), (1000, 200_000), (1 << 40, 1 << 41)])
+def test_a_wrong_guess_changes_no_values(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guess: tuple[int, int]
+) -> None:
+    values = write_many(tmp_path / "many.h5", "tree")
+    monkeypatch.setattr(nodes, "_span_of", lambda *_: guess)
+    with tamis.open(server.url("many.h5")) as file:
+        for row in (30, 0, 89, 95):
+            np.testing.assert_array_equal(file["v"][row], values[row])
+
+
+def test_chunks_in_another_order_are_not_guessed(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(6).integers(0, 99, (120, 48, 60), np.int32)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        chunked = file.create_dataset("v", values.shape, "i4", chunks=(1, 4, 5), shuffle=True)
+        for row in np.random.default_rng(7).permutation(120):
+            chunked[row] = values[row]
+    guesses: list[object] = []
+    guess = nodes._span_of
+    monkeypatch.setattr(nodes, "_span_of", lambda *facts: guesses.append(guess(*facts)) or guesses[-1])
+    with tamis.open(server.url("a.h5")) as file:
+        np.testing.assert_array_equal(file["v"][30], values[30])
+    assert {*guesses} == {None}
+
+
 def test_requests_that_would_need_another_round_are_joined() -> None:
-    spans = [(at * 65_000 + at * at, at * 65_000 + at * at + 10) for at in range(40)]
+    count = remote_file.AT_ONCE + 8
+    spans = [(at * 65_000 + at * at, at * 65_000 + at * at + 10) for at in range(count)]
     assert len(in_fewest_rounds(spans, 0)) == remote_file.AT_ONCE
-    assert len(in_fewest_rounds([(4 * begin, 4 * begin + 10) for begin, _ in spans], 0)) == 40  # too far
+    assert len(in_fewest_rounds([(4 * begin, 4 * begin + 10) for begin, _ in spans], 0)) == count  # too far
 
 
 def test_a_series_of_a_contiguous_variable_takes_few_requests(server: Server, make_file: Callable[..., Path]) -> None:

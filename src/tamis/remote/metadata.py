@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
-import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
-from weakref import ref
+from typing import Any, TypeVar
 
-from tamis.arrays.grid import Origin
 from tamis.errors import TamisError
 from tamis.remote import disk_cache
-from tamis.remote.file import HEAD_NBYTES, RemoteFile, in_fewest_rounds, requests_for
-from tamis.remote.nodes import Crawler, Place, Wanted, children_of_read
+from tamis.remote.file import (
+    HEAD_NBYTES,
+    MOST_GAP,
+    TAIL_NBYTES,
+    WITH_TAILS,
+    RemoteFile,
+    in_fewest_rounds,
+    requests_for,
+)
+from tamis.remote.nodes import Crawler, Place, Wanted, guarded
 from tamis.remote.objects import Range
 
 BLOCK_NBYTES = 1024
@@ -23,13 +28,12 @@ BLOCK_NBYTES = 1024
 MOST_NBYTES = 64 << 20
 """Limit of the cached blocks."""
 
-_MISSED_BLOCKS = 8
+_MISSED_NBYTES = 8 * BLOCK_NBYTES
 _LARGE_NBYTES = 1 << 20
 _CRAWLED_NBYTES = 32 << 20
 _GAP_NBYTES = 2 * BLOCK_NBYTES
 _MOST_MORE_NBYTES = 128 << 10  # that a round may fetch for fewer requests
 _ROUNDS = 64
-_LEAST_RUN = 64  # cached blocks that are worth requests of their own around them
 _LEAST_CHUNKS = 128  # whose index has more than two nodes
 _MOST_LOOKED_UP = 4096
 
@@ -51,16 +55,16 @@ class MetadataFile(io.RawIOBase):
         self._blocks: OrderedDict[int, memoryview] = OrderedDict()
         self._lock = threading.Lock()
         self._at = 0
-        self._siblings: dict[int, list[Place]] = {}
         self._looked_up: dict[int, int] = {}
         self._asked: list[int] = []
         self._asked_nbytes = 0
         self.crawler = Crawler()
-        self.misses = 0  # reads of libhdf5 that waited for the store
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
         self._kept = len(self._blocks)
-        remote.cache = ref(self)
         self._put(0, memoryview(remote.head))
+        # Some stores, such as Azure, only have last bytes by their offset: these come with what is needed first.
+        is_late = not remote.tail and remote.address.lower().endswith(WITH_TAILS)
+        self._late = [(max(remote.nbytes - TAIL_NBYTES, 0), remote.nbytes)] if is_late else []
         before = (len(remote.tail) - remote.nbytes) % BLOCK_NBYTES  # up to the first whole block
         self._put(remote.nbytes - len(remote.tail) + before, remote.tail[before:])
 
@@ -69,17 +73,17 @@ class MetadataFile(io.RawIOBase):
 
     def crawl(self) -> None:
         """Fetch the metadata that listing the file needs, before libhdf5 asks for it with h5py's lock."""
-        head = bytes(self.remote.head)
-        self.base = next((at for at in self._bases(len(head)) if head[at : at + 4] == b"\x89HDF"), 0)
-        self._follow([*self.crawler.roots(head[self.base :])], self._fetch_in_threads)
+        if self.remote.nbytes > len(head := bytes(self.remote.head)):
+            self.base = next((at for at in (0, *(512 << n for n in range(32))) if head[at : at + 4] == b"\x89HDF"), 0)
+            self._follow([*self.crawler.roots(head[self.base :])])
 
     base = 0
     """Offset of the superblock, behind a user block."""
 
-    def prefetch_index(self, header: int, chunks: Sequence[tuple[int, Origin]] = ()) -> None:
-        """Fetch the chunk index of a dataset, by the address of its object header: for some chunks, or for all."""
+    def prefetch_index(self, header: int, *wanted: Any) -> None:
+        """Fetch the chunk index of a dataset, by the address of its object header: all of it, or as in `Wanted`."""
         if (root := self.crawler.indexes.get(header)) is not None:
-            self._follow([root(Wanted(*zip(*chunks, strict=True)) if chunks else None)], self._fetch_in_threads)
+            self._follow([root(Wanted(*wanted) if wanted else None)])
 
     def looks_up(self, header: int, count: int, total: int) -> bool:
         """Return whether to look up some chunks of a dataset: until that would cost more than its whole index."""
@@ -101,48 +105,59 @@ class MetadataFile(io.RawIOBase):
         (offset,) = self._asked
         return result, offset
 
-    @staticmethod
-    def _bases(nbytes: int) -> Iterable[int]:
-        return itertools.chain([0], itertools.takewhile(lambda at: at < nbytes, (512 << n for n in range(32))))
-
     def _fetch_in_threads(self, spans: Sequence[Range]) -> list[memoryview]:
+        if (
+            any(end - begin > MOST_GAP for begin, end in spans)
+            and sum(end - begin for begin, end in spans) <= MOST_NBYTES
+        ):
+            self.remote.begin(self.remote.absent(spans))  # the values between the nodes are kept, too
         with self.remote.ahead([(begin, end - begin) for begin, end in spans], _GAP_NBYTES):
             return [memoryview(self.remote.read(begin, end - begin)) for begin, end in spans]
 
-    def _follow(self, places: Sequence[Place], fetch: Fetch) -> None:
+    def _follow(self, places: Sequence[Place]) -> None:
         """Fetch places, and what they point to, level by level."""
         seen: set[tuple[int, int]] = set()
-        nbytes = 0
+        nbytes, can_guess = 0, True
         for _ in range(_ROUNDS):
-            places = [place for place in places if self._is_sound(place) and place[:2] not in seen]
+            most = self.remote.nbytes - self.base
+            places = [place for place in places if place.nbytes > 0 <= place.offset < most and place[:2] not in seen]
             seen.update(place[:2] for place in places)
-            nbytes += sum(place.nbytes for place in places)
-            if not places or nbytes > _CRAWLED_NBYTES:
+            spans = [self._blocks_of(place) for place in places if not place.are_values]
+            guessed = [self._blocks_of(place) for place in places if place.are_values]
+            nbytes += sum(end - begin for begin, end in spans)
+            if not spans or nbytes > _CRAWLED_NBYTES:
                 return
-            self._load([(at := place.offset + self.base, at + place.nbytes) for place in places], fetch)
-            found: list[Place] = []
-            for place in places:
-                if place.parse is not None and (data := self._cached(place.offset + self.base, place.nbytes)):
-                    found += place.parse(data)
-            places = found
+            if guessed and can_guess and self._missing(spans):  # otherwise the values are asked for at once
+                self.remote.begin(guessed)
+                can_guess = False
+            for some in (self.remote.absent(spans), spans):  # others than those among values are not read with these
+                self._load(some, self._fetch_in_threads)
+            parts = [(p.parse, self._cached(p.offset + self.base, p.nbytes)) for p in places if p.parse is not None]
+            places = [child for parse, data in parts if data for child in guarded(parse, data)]
 
-    def _is_sound(self, place: Place) -> bool:
-        return place.nbytes > 0 and 0 <= place.offset + self.base < self.remote.nbytes
+    def _blocks_of(self, place: Place) -> Range:
+        """Return the range of the blocks that have a place."""
+        begin, end = place.offset + self.base, min(place.offset + self.base + place.nbytes, self.remote.nbytes)
+        return begin - begin % BLOCK_NBYTES, min(end + -end % BLOCK_NBYTES, self.remote.nbytes)
 
     def _load(self, spans: Iterable[Range], fetch: Fetch) -> None:
         """Fetch the blocks of ranges that are not cached."""
-        most = self.remote.nbytes
-        rows = {row for begin, end in spans for row in range(begin // BLOCK_NBYTES, -(-min(end, most) // BLOCK_NBYTES))}
-        with self._lock:
-            missing = sorted(row for row in rows if row not in self._blocks)
-        if not missing:
+        if not self._missing(spans := [*spans]):
             return
+        missing, self._late = self._missing([*spans, *self._late]), []
         wanted = [(row * BLOCK_NBYTES, min((row + 1) * BLOCK_NBYTES, self.remote.nbytes)) for row in missing]
         requests = requests_for(wanted)
         if sum(end - begin for begin, end in requests) > len(wanted) * BLOCK_NBYTES + _MOST_MORE_NBYTES:
             requests = in_fewest_rounds(wanted, _GAP_NBYTES)
         for (begin, _), data in zip(requests, fetch(requests), strict=True):
             self._put(begin, data)
+
+    def _missing(self, spans: Iterable[Range]) -> list[int]:
+        """Return the blocks of ranges that are not cached."""
+        most = self.remote.nbytes
+        rows = {row for begin, end in spans for row in range(begin // BLOCK_NBYTES, -(-min(end, most) // BLOCK_NBYTES))}
+        with self._lock:
+            return sorted(row for row in rows if row not in self._blocks)
 
     def _put(self, begin: int, data: memoryview) -> None:
         """Cache the whole blocks of a range that begins with one."""
@@ -152,23 +167,6 @@ class MetadataFile(io.RawIOBase):
                 self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
             while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
                 self._blocks.popitem(last=False)
-
-    def look(self, span: Range) -> Iterable[tuple[Range, bytes | None]]:
-        """Yield the parts of a range: long ones that are cached, with their bytes, and others.
-
-        An index whose nodes lie among small chunks is read with them; most files have little that is cached.
-        """
-        if len(self._blocks) * BLOCK_NBYTES < self.remote.nbytes // 4:
-            yield span, None
-            return
-        begin, end = span
-        rows = range(begin // BLOCK_NBYTES, -(-end // BLOCK_NBYTES))
-        with self._lock:
-            runs = [(is_here, [*run]) for is_here, run in itertools.groupby(rows, self._blocks.__contains__)]
-        is_long = [is_here and len(run) >= _LEAST_RUN for is_here, run in runs for _ in run]
-        ends = [row for row, (one, other) in zip(rows[1:], itertools.pairwise(is_long), strict=True) if one != other]
-        for low, high in itertools.pairwise([begin, *(row * BLOCK_NBYTES for row in ends), end]):
-            yield (low, high), self._cached(low, high - low) if is_long[low // BLOCK_NBYTES - rows.start] else None
 
     def _cached(self, begin: int, nbytes: int) -> bytes | None:
         """Return a range from the cache; None if a block is not there."""
@@ -188,20 +186,11 @@ class MetadataFile(io.RawIOBase):
         if nbytes >= _LARGE_NBYTES:  # values that only libhdf5 can read
             end = min(begin + nbytes, self.remote.nbytes)
             return b"".join(self.remote.fetch_here(requests_for([(begin, end)])))
-        data = self._cached(begin, nbytes)
-        if data is None:
-            self.misses += 1
-            if siblings := self._siblings.get(begin - self.base):
-                self._follow(siblings, self.remote.fetch_here)
-            end = max(begin + nbytes, begin + _MISSED_BLOCKS * BLOCK_NBYTES)
-            self._load([(begin, begin + nbytes if siblings else end)], self.remote.fetch_here)
+        if (data := self._cached(begin, nbytes)) is None:
+            self._load([(begin, begin + max(nbytes, _MISSED_NBYTES))], self.remote.fetch_here)
             data = self._cached(begin, nbytes)
-        if data is None:  # more than the cache holds at a time
-            return self.remote.fetch_here([(begin, min(begin + nbytes, self.remote.nbytes))])[0]
-        # libhdf5 reads the first node of a chunk index when it opens a dataset, and goes on where it needs chunks.
-        children = [*children_of_read(data)]
-        self._siblings.update((place.offset, children) for place in children)
-        return data
+        # Another thread may have filled the cache meanwhile.
+        return self.remote.fetch_here([(begin, min(begin + nbytes, self.remote.nbytes))])[0] if data is None else data
 
     def keep(self) -> None:
         """Keep what was read for the next opening, if it is worth it."""
@@ -236,19 +225,3 @@ class MetadataFile(io.RawIOBase):
         room[: len(data)] = data
         room[len(data) :] = bytes(len(room) - len(data))
         return len(room)
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-
-def open_metadata(remote: RemoteFile) -> MetadataFile:
-    """Return the file for libhdf5, with the metadata that opening and listing it need."""
-    file = MetadataFile(remote)
-    if remote.nbytes > HEAD_NBYTES:
-        file.crawl()
-    return file

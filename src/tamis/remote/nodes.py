@@ -6,10 +6,16 @@ mean something else yield no addresses, or useless ones.
 
 from __future__ import annotations
 
+import math
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby, pairwise
+from operator import mul
 from typing import NamedTuple
+
+from tamis.arrays.grid import Grid, Origin
 
 _UNDEFINED = (1 << 64) - 1
 _PREFIX = 24  # of a node of the first B-trees
@@ -17,6 +23,9 @@ _HEADER_NBYTES = 1024  # of an object header, as far as it is known
 _COLLECTION_NBYTES = 4096  # of a global heap
 _GROUP_LEAF_NBYTES = 8 + 8 * 40
 _MOST_LINK = 1 << 10
+_MOST_DEPTH = 16
+_MOST_ENTRIES = 1 << 21
+_SLACK, _MOST_GUESSED = 32, 1.5  # of a guess: part of the bytes of a node that is added, and most bytes for one
 
 
 class Place(NamedTuple):
@@ -25,13 +34,27 @@ class Place(NamedTuple):
     offset: int
     nbytes: int
     parse: Callable[[bytes], Iterable[Place]] | None = None
+    are_values: bool = False  # Whether the values that are wanted probably lie here
 
 
 class Wanted(NamedTuple):
     """Some chunks of an array, in order."""
 
-    numbers: Sequence[int]
-    origins: Sequence[tuple[int, ...]]
+    origins: Sequence[Origin]
+    grid: Grid
+    limits: Sequence[int | None]  # Largest extents
+
+    def between(self, first: tuple[float, ...], last: tuple[float, ...]) -> Wanted | None:
+        """Return those from one origin on, up to another; None if there are none."""
+        found = self.origins[bisect_left(self.origins, first) : bisect_left(self.origins, last)]
+        return self._replace(origins=found) if found else None
+
+    def numbers(self) -> list[int]:
+        """Return their numbers in an index that is an array, where an unlimited axis comes first."""
+        axes = sorted(range(len(self.limits)), key=lambda axis: self.limits[axis] is not None)
+        extents = (self.limits[axis] or self.grid.shape[axis] for axis in axes)
+        turned = Grid(tuple(extents), tuple(self.grid.chunk_shape[axis] for axis in axes))
+        return sorted(turned.number_of([origin[axis] for axis in axes]) for origin in self.origins)
 
 
 def _u(data: bytes, at: int, nbytes: int) -> int:
@@ -40,20 +63,11 @@ def _u(data: bytes, at: int, nbytes: int) -> int:
     return int.from_bytes(data[at : at + nbytes], "little")
 
 
-def children_of_read(data: bytes) -> Iterable[Place]:
-    """Return what a node of a chunk index points to, by the bytes that libhdf5 reads at once: a whole node."""
-    if data[:4] == b"TREE" and data[4:5] == b"\1" and data[5:6] != b"\0":
-        key = (len(data) - 536) / 65  # for 32 children at least and 64 at most, the default
-        if key == int(key) and key >= 24 and not key % 8:
-            return list(_guarded(lambda node: _chunk_tree(node, int(key), None), data))
-    return ()
-
-
-def _guarded(parse: Callable[[bytes], Iterable[Place]], data: bytes) -> Iterator[Place]:
+def guarded(parse: Callable[[bytes], Iterable[Place]], data: bytes) -> Iterator[Place]:
     """Yield the places in a part; none after the first byte that means something else."""
     try:
         yield from parse(data)
-    except (IndexError, struct.error):
+    except (ValueError, IndexError, struct.error):
         return
 
 
@@ -70,16 +84,14 @@ class Crawler:
         """Yield the place of the root group, by the first bytes of the file."""
         if head[:8] != b"\x89HDF\r\n\x1a\n":
             return
-        if head[8] in (0, 1):  # superblock with a symbol table entry
-            if head[13] != 8 or head[14] != 8:
-                return
-            yield self.header(_u(head, 68 if head[8] == 1 else 64, 8))
+        if head[8] in (0, 1) and head[13] == head[14] == 8:  # superblock with a symbol table entry
+            yield self.header(_u(head, 64 + 4 * head[8], 8))
         elif head[8] in (2, 3) and head[9] == head[10] == 8:
             yield self.header(_u(head, 36, 8))
 
     def header(self, offset: int) -> Place:
         """Return the place of an object header."""
-        return Place(offset, _HEADER_NBYTES, lambda data: _guarded(lambda part: self._header(part, offset), data))
+        return Place(offset, _HEADER_NBYTES, partial(self._header, offset=offset))
 
     def _header(self, data: bytes, offset: int) -> Iterator[Place]:
         if data[:4] == b"OHDR":
@@ -104,14 +116,15 @@ class Crawler:
             kind, nbytes = (data[at], _u(data, at + 1, 2)) if is_new else (_u(data, at, 2), _u(data, at + 2, 2))
             message = data[at + prefix : at + prefix + nbytes]
             at += prefix + nbytes
-            yield from _guarded(lambda part, kind=kind: self._message(kind, part, header, prefix, is_new), message)  # type: ignore[misc]
+            yield from guarded(lambda part, kind=kind: self._message(kind, part, header, prefix, is_new), message)  # type: ignore[misc]
 
     def _message(self, kind: int, data: bytes, header: int, prefix: int, is_new: bool) -> Iterator[Place]:
-        if kind == 0x02:
-            at = 2 + 8 * bool(data[1] & 1)
-            yield from self._dense(_u(data, at, 8), [_u(data, at + 8, 8)], holds_links=True)
+        if kind in (0x02, 0x15):  # links and attributes in a fractal heap, and their tree
+            at = 2 + (8 if kind == 0x02 else 2) * bool(data[1] & 1)
+            yield Place(_u(data, at, 8), 160, partial(self._fractal, holds_links=kind == 0x02))
+            yield Place(_u(data, at + 8, 8), 38, _new_tree)
         elif kind == 0x06:
-            yield from self._link(data, 0)
+            yield from filter(None, self._link_at(data, 0)[:1])
         elif kind == 0x08:
             yield from self._layout(data, header)
         elif kind == 0x0C:
@@ -126,14 +139,11 @@ class Crawler:
             )
         elif kind == 0x11:
             yield from self._group(_u(data, 0, 8), _u(data, 8, 8))
-        elif kind == 0x15:
-            at = 2 + 2 * bool(data[1] & 1)
-            yield from self._dense(_u(data, at, 8), [_u(data, at + 8, 8)], holds_links=False)
 
     def _group(self, tree: int, heap: int) -> Iterator[Place]:
         """Yield the places of a group with a symbol table."""
-        yield Place(heap, 32, lambda data: _guarded(_heap, data))
-        yield Place(tree, _PREFIX + 33 * 8 + 32 * 8, lambda data: _guarded(self._group_tree, data))
+        yield Place(heap, 32, _heap)
+        yield Place(tree, _PREFIX + 33 * 8 + 32 * 8, self._group_tree)
 
     def _group_tree(self, data: bytes) -> Iterator[Place]:
         if data[:4] != b"TREE" or data[4]:
@@ -141,15 +151,10 @@ class Crawler:
         level = data[5]
         for row in range(_u(data, 6, 2)):
             child = _u(data, _PREFIX + 8 + 16 * row, 8)
-            if level:
-                yield Place(child, len(data), lambda part: _guarded(self._group_tree, part))
-            else:
-                yield Place(child, _GROUP_LEAF_NBYTES, lambda part: _guarded(self._group_leaf, part))
+            yield Place(child, *((len(data), self._group_tree) if level else (_GROUP_LEAF_NBYTES, self._group_leaf)))
 
     def _group_leaf(self, data: bytes) -> Iterator[Place]:
-        if data[:4] != b"SNOD":
-            return
-        for row in range(_u(data, 6, 2)):
+        for row in range(_u(data, 6, 2) if data[:4] == b"SNOD" else 0):
             entry = 8 + 40 * row
             yield self.header(_u(data, entry + 8, 8))
 
@@ -158,20 +163,11 @@ class Crawler:
         if data[0] == 3 and data[1] == 2:
             key = 8 + 8 * data[2]
             place = Place(_u(data, 3, 8), _PREFIX + 65 * key + 64 * 8)
-            self.indexes[header] = lambda wanted: place._replace(
-                parse=lambda part: _guarded(lambda node: _chunk_tree(node, key, wanted), part)
-            )
+            self.indexes[header] = lambda wanted: place._replace(parse=partial(_chunk_tree, key=key, wanted=wanted))
             yield place
         elif data[0] in (4, 5) and data[1] == 2:
             index = Place(_u(data, len(data) - 8, 8), 256)
-            self.indexes[header] = lambda wanted: index._replace(
-                parse=lambda part: _guarded(lambda node: _new_index(node, wanted), part)
-            )
-
-    def _link(self, data: bytes, at: int) -> Iterator[Place]:
-        place, _ = self._link_at(data, at)
-        if place is not None:
-            yield place
+            self.indexes[header] = lambda wanted: index._replace(parse=partial(_new_index, wanted=wanted))
 
     def _link_at(self, data: bytes, at: int) -> tuple[Place | None, int]:
         """Return the object header of a hard link, and where the next link begins; 0 if there is no link here."""
@@ -199,12 +195,6 @@ class Crawler:
                     return
                 yield Place(offset, _COLLECTION_NBYTES)
 
-    def _dense(self, heap: int, trees: list[int], *, holds_links: bool) -> Iterator[Place]:
-        """Yield the places of links or attributes in a fractal heap, and of their trees."""
-        yield Place(heap, 160, lambda data: _guarded(lambda part: self._fractal(part, holds_links), data))
-        for tree in trees:
-            yield Place(tree, 38, lambda data: _guarded(_new_tree, data))
-
     def _fractal(self, data: bytes, holds_links: bool) -> Iterator[Place]:
         if data[:4] != b"FRHP":
             return
@@ -214,9 +204,7 @@ class Crawler:
         if filtered or start > 1 << 20:
             return
         begin = 13 + (bits + 7) // 8 + 4 * bool(flags & 2)
-
-        def block(data: bytes) -> Iterator[Place]:
-            return _guarded(lambda part: self._links_in(part, begin) if holds_links else iter(()), data)
+        block = partial(self._links_in, at=begin) if holds_links else None
 
         def indirect(data: bytes) -> Iterator[Place]:
             at = 13 + (bits + 7) // 8
@@ -228,19 +216,13 @@ class Crawler:
                     yield Place(_u(data, at, 8), size, block)
                     at += 8
 
-        if rows:
-            nbytes = 17 + (bits + 7) // 8 + rows * width * 8
-            yield Place(root, nbytes, lambda part: _guarded(indirect, part))
-        else:
-            yield Place(root, start, block)
+        nbytes = 17 + (bits + 7) // 8 + rows * width * 8
+        yield Place(root, nbytes, indirect) if rows else Place(root, start, block)
 
     def _links_in(self, data: bytes, at: int) -> Iterator[Place]:
-        if data[:4] != b"FHDB":
-            return
-        while 0 < at < len(data):
+        while data[:4] == b"FHDB" and 0 < at < len(data):
             place, at = self._link_at(data, at)
-            if place is not None:
-                yield place
+            yield from filter(None, [place])
 
 
 def _heap(data: bytes) -> Iterator[Place]:
@@ -255,47 +237,132 @@ def _chunk_tree(data: bytes, key: int, wanted: Wanted | None) -> Iterator[Place]
     """
     if data[:4] != b"TREE" or data[4] != 1 or not data[5]:
         return
-    count, step, origin = _u(data, 6, 2), key + 8, struct.Struct(f"<{key // 8 - 2}Q")
-    ends = [origin.unpack_from(data, _PREFIX + step * row + 8) for row in range(count)] if wanted else []
-    rows = {max(bisect_right(ends, first) - 1, 0) for first in wanted.origins} if wanted else range(count)
-    for row in sorted(rows):
-        child = _u(data, _PREFIX + key + step * row, 8)
-        yield Place(child, len(data), lambda part: _guarded(lambda node: _chunk_tree(node, key, wanted), part))
+    count, step, origin = _u(data, 6, 2), key + 8, struct.Struct(f"<II{key // 8 - 2}Q")
+    keys = [origin.unpack_from(data, _PREFIX + step * row) for row in range(count + 1)]
+    children = [_u(data, _PREFIX + key + step * row, 8) for row in range(count)]
+    if wanted and (span := _span_of(wanted, keys, children, data[5], (len(data) - _PREFIX) // step)):
+        yield Place(span[0], span[1] - span[0], are_values=True)
+    for child, (first, last) in zip(children, pairwise(keys), strict=True):
+        part = wanted and wanted.between(first[2:], last[2:])
+        if part or not wanted:
+            yield Place(child, len(data), partial(_chunk_tree, key=key, wanted=part))
 
 
-def _new_tree(data: bytes) -> Iterator[Place]:
-    """Yield the root of a tree of the second kind, and its children if they are leaves."""
+def _span_of(
+    wanted: Wanted, keys: Sequence[Sequence[int]], children: Sequence[int], level: int, room: int
+) -> tuple[int, int] | None:
+    """Return where the bytes of wanted chunks probably are, by the places of a node's children; None if unknown.
+
+    Chunks that were written in the order of the index lie between its nodes. A node that is full gives its last chunks
+    to a new one, which is put behind the chunk that was too many.
+    """
+    if len(children) < 3:
+        return None
+    first, last = map(wanted.grid.number_of, (wanted.origins[0], wanted.origins[-1]))
+    numbers = [wanted.grid.number_of(key[2:]) for key in keys]
+    size = sum(key[0] for key in keys[:-1]) / len(children)
+    ends = []
+    for number in (first, last + 1):
+        # The first node is younger than the second.
+        row = min(max(bisect_right(numbers, number - 1) - 1, 1), len(children) - 2)
+        count, gap = numbers[row + 1] - numbers[row], children[row + 1] - children[row]
+        if count < 1 or not 0.8 * size * count < gap < 1.5 * size * count:
+            return None
+        late = room / count ** (1 / level) - 1
+        ends.append((children[row] + gap * ((number - numbers[row]) / count - late), gap / _SLACK))
+    (begin, before), (end, after) = ends
+    begin, end = max(begin - before, 0), end + after
+    return (int(begin), int(end)) if end - begin < _MOST_GUESSED * size * len(wanted.origins) else None
+
+
+def _new_tree(data: bytes, wanted: Wanted | None = None) -> Iterator[Place]:
+    """Yield the nodes of a tree of the second kind, but for the root only those that may have wanted chunks."""
     if data[:4] != b"BTHD":
         return
     node, record, depth = _u(data, 6, 4), _u(data, 10, 2), _u(data, 12, 2)
     root, count = _u(data, 16, 8), _u(data, 24, 2)
-    if not 0 < node <= 1 << 16 or not record:
+    if not 0 < node <= 1 << 16 or not record or depth > _MOST_DEPTH:
         return
-    most = (node - 10) // record
-    width = (most.bit_length() + 7) // 8
+    total = most = (node - 10) // record
+    pointers = [0, 8 + _width(most)]  # bytes of one in a node, by its level
+    for _ in range(1, depth):
+        fits = (node - 10 - pointers[-1]) // (record + pointers[-1])
+        total = (fits + 1) * total + fits
+        pointers.append(pointers[1] + _width(total))
 
-    def inner(data: bytes) -> Iterator[Place]:
-        at = 6 + count * record
-        for _ in range(count + 1):
-            yield Place(_u(data, at, 8), node)
-            at += 8 + width
+    def inner(data: bytes, count: int, level: int, wanted: Wanted | None) -> Iterator[Place]:
+        steps = wanted.grid.chunk_shape if wanted else ()
+        place, begin = struct.Struct(f"<{len(steps)}Q"), record - 8 * len(steps)
+        scaled = (place.unpack_from(data, 6 + begin + row * record) for row in range(count))
+        ends: list[tuple[float, ...]] = [(), *(tuple(map(mul, steps, at)) for at in scaled), (math.inf,)]
+        for row, (first, last) in enumerate(pairwise(ends)):
+            at, part = 6 + count * record + row * pointers[level], wanted and wanted.between(first, last)
+            if part or not wanted:
+                below = partial(inner, count=_u(data, at + 8, _width(most)), level=level - 1, wanted=part)
+                yield Place(_u(data, at, 8), node, below if level > 1 else None)
 
-    yield Place(root, node, (lambda part: _guarded(inner, part)) if depth == 1 else None)
+    yield Place(root, node, partial(inner, count=count, level=depth, wanted=wanted) if depth else None)
+
+
+def _width(number: int) -> int:
+    """Return the bytes of a number that may be so large."""
+    return (number.bit_length() + 7) // 8
 
 
 def _new_index(data: bytes, wanted: Wanted | None) -> Iterator[Place]:
-    """Yield what a chunk index of HDF5 1.10 begins with; of a fixed array, the pages of wanted chunks."""
+    """Yield what a chunk index of HDF5 1.10 begins with; of an array, the parts that have wanted chunks."""
     if data[:4] == b"FAHD":
         entries, nbytes, page = _u(data, 8, 8), data[6], 1 << min(data[7], 30)
         pages = -(-entries // page) if entries > page else 0
         begin, prefix = _u(data, 16, 8), 18 + (pages + 7) // 8
-        if wanted is None or not pages:
+        if wanted and pages:
+            yield from _pages(begin, prefix, page, nbytes, wanted.numbers())
+        else:
             yield Place(begin, min(prefix + entries * nbytes + 4 * pages, 64 << 20))
-            return
-        yield Place(begin, prefix)
-        for number in sorted({number // page for number in wanted.numbers}):
-            yield Place(begin + prefix + number * (page * nbytes + 4), page * nbytes + 4)
     elif data[:4] == b"EAHD":
-        yield Place(_u(data, 60, 8), 1024)
+        yield from _extensible_array(data, wanted)
     elif data[:4] == b"BTHD":
-        yield from _new_tree(data)
+        yield from _new_tree(data, wanted)
+
+
+def _pages(begin: int, prefix: int, page: int, nbytes: int, numbers: Sequence[int]) -> Iterator[Place]:
+    """Yield the beginning of a block of entries in pages, and the pages that have some, by their numbers in it."""
+    yield Place(begin, prefix)
+    for row in sorted({number // page for number in numbers}):
+        yield Place(begin + prefix + row * (page * nbytes + 4), page * nbytes + 4)
+
+
+def _extensible_array(header: bytes, wanted: Wanted | None) -> Iterator[Place]:
+    """Yield the index block of an extensible array, which leads to blocks of entries, some by secondary blocks."""
+    nbytes, bits, own, least, direct, page = *header[6:11], 1 << min(header[11], 30)
+    if not least:
+        return
+    # Blocks of a level have so many entries, and there are so many of them: the first ones are in the index block.
+    offset, entries = (bits + 7) // 8, 14 + own * nbytes
+    levels, listed, first_far = bits - least.bit_length() + 2, 2 * (direct - 1), 2 * direct.bit_length() - 2
+    numbers = range(min(_u(header, 44, 8), _MOST_ENTRIES)) if wanted is None else wanted.numbers()
+
+    def blocks(data: bytes, at: int, size: int, numbers: Sequence[int]) -> Iterator[Place]:
+        """Yield blocks by their addresses in a part."""
+        for row, some in groupby(numbers, lambda number: number // size):
+            begin, inside = _u(data, at + 8 * row, 8), [number % size for number in some]
+            if size > page:
+                yield from _pages(begin, 18 + offset, page, nbytes, inside)
+            else:
+                yield Place(begin, 18 + offset + size * nbytes)
+
+    def index(data: bytes) -> Iterator[Place]:
+        first, row = own, 0
+        for level in range(levels):
+            many, size = 1 << level // 2, least << (level + 1) // 2
+            here = numbers[bisect_left(numbers, first) : bisect_left(numbers, first + many * size)]
+            inside = [number - first for number in here]
+            if inside and row < listed:
+                yield from blocks(data, entries + 8 * row, size, inside)
+            elif inside:
+                begin = 14 + offset + many * -(-size // page // 8) * (size > page)
+                place = _u(data, entries + 8 * (listed + level - first_far), 8)
+                yield Place(place, begin + 8 * many + 4, partial(blocks, at=begin, size=size, numbers=inside))
+            first, row = first + many * size, row + many
+
+    yield Place(_u(header, 60, 8), entries + 8 * (listed + levels - first_far) + 4, index)

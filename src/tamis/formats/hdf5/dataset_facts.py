@@ -279,7 +279,13 @@ class DatasetFacts(DescribedArray):
     @cached_property
     def stored_nbytes(self) -> int:
         """Bytes of the values in the file."""
+        self.fetch_index()
         return int(self.dataset.id.get_storage_size())
+
+    def fetch_index(self) -> None:
+        """Fetch the chunk index in a file that is elsewhere, before libhdf5 walks over it, node by node."""
+        if (remote := remote_of(self.file)) is not None:
+            remote.prefetch_index(self.address)
 
     @cached_property
     def layout(self) -> str:

@@ -225,6 +225,7 @@ class Hdf5Array(DatasetFacts):
             nothing = np.empty(0, np.int64)
             return ChunkIndex(grid, range(0), nothing, nothing, nothing.astype(np.uint32))
         try:
+            self.fetch_index()
             return read_index(self.dataset.id, grid, first_offset(self.file))
         except FileError as error:
             raise type(error)(f"{self.label}: {error}") from error
@@ -380,14 +381,12 @@ class Hdf5Array(DatasetFacts):
         if not remote.looks_up(self.address, len(numbers), grid.chunk_count):
             return None
         chunks = [(number, grid.origin_of(number)) for number in numbers.tolist()]
-        remote.prefetch_index(self.address, chunks)
+        remote.prefetch_index(self.address, [origin for _, origin in chunks], grid, self.maxshape)
         return self._chunk_reader(look_up(self.dataset.id, grid, chunks, remote.place_of))
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
         self._flush()
-        if (remote := remote_of(self.file)) is not None:
-            remote.prefetch_index(self.address)
         return self._chunk_reader(self.chunk_index())
 
     def _chunk_reader(self, index: ChunkIndex) -> ChunkReader:
@@ -460,6 +459,7 @@ class Hdf5Array(DatasetFacts):
                 place = self.label, self.shape, self.number_type, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
             self.check_readable()
+        self.fetch_index()
         return LibraryReader(self)
 
     def _few_values(self) -> NDArray[Any] | None:

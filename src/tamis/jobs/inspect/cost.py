@@ -81,20 +81,22 @@ class _Counted:
     def __init__(self, objects: Objects) -> None:
         self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
         self.can_list, self.reads_tails = objects.can_list, objects.reads_tails
-        self._lock, self._waiting = threading.Lock(), 0
+        self._lock, self.waiting = threading.Lock(), 0
+        self.spans: list[Range | None] = []  # that were asked for
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range; see `Objects.get`."""
         with self._lock:
-            self.rounds += not self._waiting
-            self._waiting += 1
+            self.rounds += not self.waiting
+            self.waiting += 1
+            self.spans.append(span)
         time.sleep(_ANSWER_SECONDS)  # so that requests at the same time are seen to be
         try:
             part = self._objects.get(key, span, version)
+            self._count([part.data])
         finally:
             with self._lock:
-                self._waiting -= 1
-        self._count([part.data])
+                self.waiting -= 1
         return part._replace(version="")  # without one, no metadata are kept on disk, or taken from there
 
     def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
@@ -171,7 +173,11 @@ def _access(name: str, counted: _Counted, latency: float) -> Access:
 def _of_selection(name: str, array: StoredArray, region: Region, counted: _Counted, latency: float) -> Access:
     """Return the cost of a part of a variable, with what finding the values takes."""
     before = counted.requests, counted.nbytes, counted.rounds
-    spans = in_fewest_rounds(_chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region))
+    wanted = _chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region)
+    while counted.waiting:  # values may come with the index
+        time.sleep(_ANSWER_SECONDS)
+    known = [span for span in counted.spans if span]
+    spans = in_fewest_rounds([(at, end) for at, end in wanted if not any(a <= at and end <= b for a, b in known)])
     requests, nbytes, rounds = (
         now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)
     )

@@ -222,12 +222,13 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
 
 def _open_remote(address: Address) -> h5py.File:
     """Open a file that is elsewhere."""
-    from tamis.remote.metadata import open_metadata  # late: most files are here
+    from tamis.remote.metadata import MetadataFile  # late: most files are here
 
     remote = opened_remote(address)
     if not any(remote.head[at : at + 8] == _SIGNATURE for at in (0, 512, 1024, 2048, 4096, 8192)):
         raise FileError(f"{address}: expected {READABLE}, got {kind_of(address)}").at(path=address)
-    metadata = open_metadata(remote)
+    metadata = MetadataFile(remote)
+    metadata.crawl()
     fapl = access_list(keeps_chunks=False)
     fapl.set_fileobj_driver(h5fd.fileobj_driver, metadata)
     try:

@@ -13,6 +13,7 @@ from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.files import remote_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
 from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_links, quick_look
@@ -323,6 +324,8 @@ def _visit(contents: Contents, path: str, link: Link, object_path: str) -> _Open
         contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
         return None
     contents.places[link.address] = object_path
+    if (remote := remote_of(contents.datasets.file)) is not None:
+        remote.prefetch_index(link.address)  # which is looked at below
     group = contents.groups.opened(path)
     depth = Depth.values if contents.room > 0 else Depth.facts
     item = quick_look(contents.datasets.file, group, link.name, depth) or _opened(group, link.name)
