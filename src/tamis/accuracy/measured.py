@@ -85,11 +85,6 @@ class Measured(NamedTuple):
         return math.sqrt(self.moments.square_1 / self.moments.count) if self.moments.count else None
 
     @property
-    def is_exact(self) -> bool:
-        """True if there is no error."""
-        return not self.tally.squares.mantissa
-
-    @property
     def ks_probability(self) -> float | None:
         """Probability by the Kolmogorov-Smirnov test, or less; None if no value is valid."""
         count = self.tally.compared

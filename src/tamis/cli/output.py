@@ -115,7 +115,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tamis.jobs.inspect.result import Inspection
-    from tamis.jobs.progress import Progress
     from tamis.jobs.repack.result import RepackResult
     from tamis.jobs.result import Line, Result
 

@@ -201,7 +201,7 @@ class JoinedStore(ListedStore["StoredArray"]):
     reader_words = "the formats of the files"
 
     def __init__(self, paths: Sequence[str], dimension: str, opens: Opens) -> None:
-        self.dimension, self._opens = dimension, opens
+        self.dimension = dimension
         facts = [_facts_of(opens, path, dimension) for path in paths]
         for other in facts[1:]:
             other.check_like(facts[0])

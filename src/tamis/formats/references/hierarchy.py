@@ -249,11 +249,6 @@ class References:
     arrays: Mapping[str, ReferencedArray]
     notes: tuple[str, ...] = ()  # What is left out
 
-    @property
-    def chunk_count(self) -> int:
-        """Number of chunks that are referenced."""
-        return sum(len(array.chunks) for array in self.arrays.values())
-
 
 def references_of(store: Store, model: DataModel, url: str, drop: Collection[str] = ()) -> References:
     """Return references to all arrays of a file, each checked to be decoded by its codecs."""

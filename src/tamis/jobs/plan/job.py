@@ -34,9 +34,6 @@ from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, ch
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
-    from tamis.jobs.plan.result import PlannedVariable
-    from tamis.jobs.plan.wants import Want
-    from tamis.jobs.progress import Progress
     from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.stores.protocols import Store
 

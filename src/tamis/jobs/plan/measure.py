@@ -28,8 +28,6 @@ from tamis.rounding import Absolute, Rounding
 
 if TYPE_CHECKING:
     from tamis import meaning
-    from tamis.jobs.plan.sample import Sample
-    from tamis.jobs.plan.wants import Want
     from tamis.zfp import Accuracy, Precision
 
 

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.resuming import Resuming, Unresumed
     from tamis.rewrite.packed_array import PackedArray
-    from tamis.rewrite.rewrite import Create, Rewrite, Written
+    from tamis.rewrite.rewrite import Create
     from tamis.safety.transaction import Transaction
-    from tamis.stores.protocols import Store, StoredArray
 
 
 def growth_of(store: Store, transaction: Transaction) -> str:

@@ -39,7 +39,6 @@ from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement
-    from tamis.jobs.recipes.names import Assigned
     from tamis.jobs.repack.options import RepackOptions
     from tamis.rewrite.transfer import TargetForm
     from tamis.rounding import PackingRange

@@ -272,7 +272,6 @@ class Resuming:
         self._dead = leftovers.dead
         self._leftover: Leftover | None = None  # whose chunks are reused
         self._left: set[str] = set()  # datasets whose chunks in it are still to be reused
-        self.reused = False
         self.notes: list[str] = []
         if resume and leftovers.busy:
             self.close()
@@ -383,7 +382,6 @@ class Resuming:
             return
         self._leftover = max(fitting, key=lambda leftover: sum(map(leftover.count, self._alike(leftover))))
         self._left = {path for path in self._alike(self._leftover) if self._leftover.count(path)}
-        self.reused = bool(self._left)
         for path, entry in self.run.datasets.items():
             before = self._leftover.run.datasets.get(path, {}) if self._leftover.run else {}
             # The entry of a companion is empty; the record of its dataset is enough.
