@@ -220,6 +220,22 @@ def over_chunks(
             yield from task_results
 
 
+def each_result(
+    source: ArrayReader,
+    parts: Parts,
+    dtype: np.dtype[Any],
+    function: Callable[[Region, NDArray[Any]], R],
+    threads: int,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Generator[R, None, None]:
+    """Call a function on region and values of each chunk as `over_chunks`, report progress, and close the source."""
+    progress(0, len(parts))
+    with closing(source), closing(over_chunks(source, parts, dtype, one_by_one(function), threads)) as results:
+        for done, result in enumerate(results, start=1):
+            yield result
+            progress(done, len(parts))
+
+
 def slabs(source: ArrayReader, parts: Parts, itemsize: int, most_nbytes: int) -> Iterator[Parts]:
     """Yield parts several at a time, so that `over_chunks` on each in turn has the same results in the same order."""
     shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import meaning
-from tamis.arrays.gather import one_by_one, over_chunks
+from tamis.arrays.gather import each_result
 from tamis.arrays.grid import origin_of
 from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import ParameterError, located
@@ -184,14 +183,9 @@ def packing_range_of(
         with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):
             return PackingRange.of(in_units(source, values), marks)
 
-    progress(0, len(parts))
-    with (
-        closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, reader.dtype.newbyteorder("="), one_by_one(range_of), threads)) as found,
-    ):
-        for done, extent in enumerate(found, start=1):
-            total = total.plus(extent)
-            progress(done, len(parts))
+    reader = source.open_reader()
+    for extent in each_result(reader, parts, reader.dtype.newbyteorder("="), range_of, threads, progress):
+        total = total.plus(extent)
     return total if parts.are_all else total.plus(PackingRange.of(fill_of(source).reshape(1), marks))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import equal_values
 from tamis.accuracy.measured import Measured
-from tamis.arrays.gather import chunks_at_once, one_by_one, over_chunks, several_chunks
+from tamis.arrays.gather import chunks_at_once, each_result, several_chunks
 from tamis.arrays.grid import Grid, Region, grid_of, origin_of
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.source import seal_of
@@ -272,11 +272,7 @@ def _errors(
             after = after.astype(plan.dtype, copy=False)
         return compare(part, before, after), plan.measured(before, after)
 
-    with (
-        closing(source.open_values()) as reader,
-        closing(over_chunks(reader, parts, dtype, one_by_one(error), threads)) as errors,
-    ):
-        yield from errors
+    yield from each_result(source.open_values(), parts, dtype, error, threads)
 
 
 def _compare_values(plan: Rewrite) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:

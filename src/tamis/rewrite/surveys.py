@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.fields import FieldMeasures
 from tamis.accuracy.measured import Measured
-from tamis.arrays.gather import bounded_threads, cut, one_by_one, over_chunks, whole
+from tamis.arrays.gather import bounded_threads, cut, each_result, whole
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
 
@@ -54,8 +54,6 @@ def count_missing(
     """Count the missing values of a source in threads, without the parts that are not stored."""
     source.check_readable()
     parts = source.parts(plan.grid(source))
-    total = MissingCount()
-    progress(0, len(parts))
 
     def count(part: Region, values: NDArray[Any]) -> MissingCount:
         nan = infinite = 0
@@ -65,14 +63,7 @@ def count_missing(
         marked = ((f"{marker:g}", int(np.count_nonzero(values == marker))) for marker in plan.missing.values)
         return MissingCount(nan, infinite, tuple(marked))
 
-    with (
-        closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, plan.dtype, one_by_one(count), threads)) as counts,
-    ):
-        for done, part_count in enumerate(counts, start=1):
-            total += part_count
-            progress(done, len(parts))
-    return total
+    return sum(each_result(source.open_reader(), parts, plan.dtype, count, threads, progress), MissingCount())
 
 
 def count_partial(plan: Rewrite, target: StoredArray) -> int:
@@ -132,19 +123,13 @@ def measured_pairs(
     """Return what the measures of a plan need of all values of two arrays, read in threads."""
     grid = plan.grid(source)
     total, parts = Measured(), joined(source.parts(grid), target.parts(grid))
-    progress(0, len(parts))
 
     def measured(part: Region, values: NDArray[Any]) -> Measured | None:
         return plan.measured(values, after.read(part).astype(plan.dtype, copy=False))
 
-    with (
-        closing(source.open_reader()) as before,
-        closing(target.open_reader()) as after,
-        closing(over_chunks(before, parts, plan.dtype, one_by_one(measured), threads)) as surveys,
-    ):
-        for done, part_measured in enumerate(surveys, start=1):
-            total = total.plus(part_measured or Measured())
-            progress(done, len(parts))
+    with closing(target.open_reader()) as after:
+        for found in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
+            total = total.plus(found or Measured())
     count = source.size - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
     return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), count, plan.missing))
 
@@ -168,19 +153,13 @@ def survey(
     source.check_readable()
     parts = source.parts(plan.grid(source))
     count, total = 0, Measured()
-    progress(0, len(parts))
 
     def measured(part: Region, values: NDArray[Any]) -> tuple[int, Measured]:
         size = math.prod(axis.stop - axis.start for axis in part)
         return size, Measured.unchanged(values, plan.missing, moments=moments)
 
-    with (
-        closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, plan.dtype, one_by_one(measured), threads)) as surveys,
-    ):
-        for done, (size, values) in enumerate(surveys, start=1):
-            count, total = count + size, total.plus(values)
-            progress(done, len(parts))
+    for size, values in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
+        count, total = count + size, total.plus(values)
     return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.missing))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import one_by_one, over_chunks
+from tamis.arrays.gather import each_result
 from tamis.arrays.grid import Grid, Region, grid_of
 from tamis.arrays.index import Parts
 from tamis.errors import TamisError
@@ -288,12 +287,7 @@ def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
 
     def read(sample: Parts) -> list[Part]:
         source.check_readable()
-        keep = one_by_one(lambda part, values: (part, values.copy()))
-        with (
-            closing(source.open_reader()) as reader,
-            closing(over_chunks(reader, sample, plan.dtype, keep, 1)) as parts_read,
-        ):
-            return [*parts_read]
+        return [*each_result(source.open_reader(), sample, plan.dtype, lambda part, values: (part, values.copy()), 1)]
 
     return with_tolerance_of(plan, source.shape, source.parts, read)
 
