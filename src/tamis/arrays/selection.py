@@ -115,8 +115,8 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
     array of the whole shape.
     """
     keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 1 and _is_mask(keys[0]) and keys[0].shape == shape:
-        return Points(np.nonzero(keys[0]))
+    if len(keys) == 1 and isinstance(mask := keys[0], np.ndarray) and mask.dtype == bool and mask.shape == shape:
+        return Points(np.nonzero(mask))
     if any(item is None for item in keys):
         raise TypeError("expected no None (numpy.newaxis) in an index, got one: add the axis to the result")
     axes: list[Indices] = []
@@ -172,10 +172,6 @@ def _inside(index: int, extent: int, axis: int) -> int:
     if not -extent <= index < extent:
         raise IndexError(f"expected an index of {-extent} to {extent - 1} along axis {axis}, got {index}")
     return index + extent if index < 0 else index
-
-
-def _is_mask(item: Any) -> bool:
-    return isinstance(item, np.ndarray) and item.dtype == bool
 
 
 def _array(item: Any) -> NDArray[Any]:

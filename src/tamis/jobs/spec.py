@@ -251,7 +251,11 @@ def _notations(
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
     chain = pipeline.stages
-    doubles: dict[int, Sequence[int]] = {i: (2,) for i, stage in enumerate(chain) if _has_double(stage.filter)}
+    doubles: dict[int, Sequence[int]] = {
+        i: (2,)
+        for i, stage in enumerate(chain)
+        if isinstance(stage.filter, Zfp) and stage.filter.requested[0] in (_RATE, _ACCURACY)
+    }
     usual = all(stage.filter.id <= _NETCDF_OWN and stage.optional == stage.filter.optional for stage in chain)
     varies = "" if usual else _FLAGS
     has_zfp = any(isinstance(stage.filter, Zfp) for stage in chain)
@@ -292,10 +296,6 @@ def _attempt(write: Callable[[], str], note: str = "") -> NotationText:
         return NotationText(write(), note=note)
     except ParameterError as error:
         return NotationText(problem=str(error))
-
-
-def _has_double(item: Filter) -> bool:
-    return isinstance(item, Zfp) and item.requested[0] in (_RATE, _ACCURACY)
 
 
 def _nccopy_text(

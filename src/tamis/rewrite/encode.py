@@ -165,7 +165,7 @@ class ChunkEncoder(NamedTuple):
         """Encode a chunk without its lossy filters, which must be optional."""
         if not can_skip_loss(self.pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {self.pipeline}")
-        skip = _lossy_types(self.pipeline)
+        skip = tuple({type(item) for item in self.pipeline.filters if item.error_bound != 0})
         return Encoded(*self.pipeline.encode(self.padding.pad(values, self.chunk.shape), skip=skip))
 
     def _encode(self, values: NDArray[Any], *, always_compare: bool = False) -> _Encoding:
@@ -246,10 +246,6 @@ class ChunkEncoder(NamedTuple):
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
     """Apply the other filters to the output of the first one, like `ChunkEncoder.encode`."""
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
-
-
-def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
-    return tuple({type(item) for item in pipeline.filters if item.error_bound != 0})
 
 
 @lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline

@@ -83,8 +83,9 @@ class LadderPart:
         """Bytes that the filters after zfp add."""
         return _CHECKSUM_NBYTES * sum(isinstance(item, Fletcher32) for item in self._plan.pipeline.filters)
 
+    @cached_property
     def lossless_nbytes(self) -> int:
-        """Return the bytes of the part without zfp."""
+        """Bytes of the part without zfp."""
         return len(self._plan.encoder().encode_lossless(self._values).data)
 
 
@@ -192,7 +193,7 @@ class _Climbed:
 
     def nbytes(self, tolerance: float) -> int:
         if self.misses(tolerance):
-            return self._lossless_nbytes
+            return self._part.lossless_nbytes
         return self._rung(tolerance).nbytes + self._part.checksums_nbytes
 
     def _rung(self, tolerance: float) -> Rung:
@@ -201,10 +202,6 @@ class _Climbed:
             rungs = self._part.rungs([Accuracy(candidate) for candidate in tolerances[::-1]])
             self._rungs |= zip(tolerances[::-1], rungs, strict=True)
         return self._rungs[tolerance]
-
-    @cached_property
-    def _lossless_nbytes(self) -> int:
-        return self._part.lossless_nbytes()
 
 
 _SAMPLE_NBYTES = 8 << 20

@@ -6,7 +6,6 @@ import os
 import string
 import time
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -200,20 +199,16 @@ def is_read(path: str | os.PathLike[str]) -> bool:
         head = stream.read(len(_HDF5_HEAD))
         if head.startswith((_HDF5_HEAD, *_CLASSIC_HEADS)):
             return True
-        return any(_reads(stream, offset) == _HDF5_HEAD for offset in _user_blocks(stream))
+        handle = stream.fileno()
+        return any(os.pread(handle, len(_HDF5_HEAD), offset) == _HDF5_HEAD for offset in _user_blocks(handle))
 
 
-def _user_blocks(stream: FileIO) -> Iterator[int]:
+def _user_blocks(handle: int) -> Iterator[int]:
     """Yield the offsets at which the content of an HDF5 file may begin after a user block."""
-    offset, end = _LEAST_USER_BLOCK, os.fstat(stream.fileno()).st_size
+    offset, end = _LEAST_USER_BLOCK, os.fstat(handle).st_size
     while offset < end:
         yield offset
         offset *= 2
-
-
-def _reads(stream: FileIO, offset: int) -> bytes | None:
-    stream.seek(offset)
-    return stream.read(len(_HDF5_HEAD))
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

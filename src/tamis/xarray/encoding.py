@@ -189,7 +189,9 @@ def encoding(
             continue
         try:
             if not recipe.exact and recipe.value.error_bound != 0:
-                _refuse_role(ds.variables[variable], variable, roles()[variable])
+                role, stored = roles()[variable], ds.variables[variable]
+                if role.is_exact and stored.ndim and stored.dtype.kind in "iufmM":
+                    raise ParameterError(f"{variable}: {role.reason}; name it to store it lossily")
             encode(variable, recipe.value, in_units=True)
             skipped.pop(variable, None)
         except ParameterError as error:
@@ -236,12 +238,6 @@ def _check_required(name: str, pipeline: Pipeline, required: Requirement, *, in_
             f"{name}: expected filters whose own bound keeps {required}, got {pipeline}, and xarray's engines do not "
             f"check it: save with ds.tamis.to_netcdf, which does"
         ).at(dataset=name)
-
-
-def _refuse_role(variable: Any, name: str, role: meaning.Role) -> None:
-    """Raise ParameterError for a variable that a lossy pattern skips because of its role."""
-    if role.is_exact and variable.ndim and variable.dtype.kind in "iufmM":
-        raise ParameterError(f"{name}: {role.reason}; name it to store it lossily")
 
 
 def _encoding_of(

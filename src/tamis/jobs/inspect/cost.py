@@ -147,7 +147,8 @@ def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0
     names = [*variables] or [_largest(path)]
     accesses = []
     with open_store(Address(key, counted)) as store:
-        accesses.append(_access("open", counted, latency))
+        seconds = counted.rounds * latency + counted.nbytes / _BANDWIDTH
+        accesses.append(Access("open", counted.requests, counted.nbytes, seconds))
         shapes = {name: tuple(store.array(f"/{name.lstrip('/')}").shape or ()) for name in names}
     for name, shape in shapes.items():
         for word, region in _selections(shape):
@@ -163,11 +164,6 @@ def _largest(path: Any) -> str:
         if not store.arrays:
             raise FileError(f"{store.path}: expected an array, found none").at(path=store.path)
         return max(store.arrays, key=lambda name: store.arrays[name].nbytes)
-
-
-def _access(name: str, counted: _Counted, latency: float) -> Access:
-    seconds = counted.rounds * latency + counted.nbytes / _BANDWIDTH
-    return Access(name, counted.requests, counted.nbytes, seconds)
 
 
 def _of_selection(name: str, array: StoredArray, region: Region, counted: _Counted, latency: float) -> Access:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
@@ -117,7 +118,7 @@ class State:
     def refresh(self) -> None:
         """Read what was written since the last call."""
         try:
-            names = sorted(name for name in os.listdir(self.folder) if _is_state(name))
+            names = sorted(name for name in os.listdir(self.folder) if fnmatchcase(name, f"{_STATE}*{_ENDING}"))
         except FileNotFoundError:
             return
         except OSError as error:
@@ -195,10 +196,6 @@ class State:
                     if is_locked and _has_name(stream.fileno(), path):  # otherwise another process claimed it anew
                         path.unlink()
         return count
-
-
-def _is_state(name: str) -> bool:
-    return name.startswith(_STATE) and name.endswith(_ENDING)
 
 
 class _Writers:

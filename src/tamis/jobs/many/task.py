@@ -172,8 +172,9 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         result = run_repack(source, target, replace(options, resume=False, overwrite=True), report)
-    record = FileRecord(task.file.target, "repacked", task.file.source, datasets=_datasets_of(result))
-    return replace(record, notes=_notes_of(result), unmatched=result.unmatched)
+    record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched)
+    datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
+    return replace(record, datasets=datasets, notes=_notes_of(result))
 
 
 def _is_recorded(task: FileTask, source: Path | Address) -> bool:
@@ -190,10 +191,6 @@ _KEPT_FIELDS = (
     *("path", "pipeline", "nbytes", "source_nbytes", "target_nbytes", "companion_nbytes", "bound", "relative_bound"),
     *("largest_error", "chunks", "lossless_chunks", "missing_values", "copied", "require", "notes"),
 )
-
-
-def _datasets_of(result: RepackResult) -> tuple[dict[str, Any], ...]:
-    return tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
 
 
 def _notes_of(result: RepackResult) -> tuple[str, ...]:

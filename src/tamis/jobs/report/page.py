@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tamis.formatting import plural, ratio_text, shape_text
+from tamis.formatting import plural, ratio_text, shape_text, size_text
 from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
 from tamis.jobs.report.parts import (
     MADE_BY,
@@ -21,7 +21,7 @@ from tamis.jobs.report.parts import (
     text,
     whole_page,
 )
-from tamis.jobs.report.result import COLUMNS, Report, Reported, row, size_words
+from tamis.jobs.report.result import COLUMNS, Report, Reported, row
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
@@ -110,10 +110,11 @@ def _variable(number: int, dataset: Reported) -> Iterator[str]:
     yield f'<section aria-labelledby="v{number}"><h2 id="v{number}">{text(title)}</h2>'
     dimensions = ", ".join(dataset.dimensions)
     shape = shape_text(dataset.compared.shape) + (f" ({dimensions})" if dimensions else "")
+    sizes = f"{size_text(dataset.nbytes)} of values, stored as {size_text(dataset.target_nbytes)}"
     facts = [
         f"{shape}, {dataset.compared.target_type}",
         f"in {dataset.units}" if dataset.units else "",
-        f"{size_words(dataset)}: ratio {ratio_text(dataset.ratio)}" if dataset.ratio else "",
+        f"{sizes}: ratio {ratio_text(dataset.ratio)}" if dataset.ratio else "",
         f"filters {dataset.filters}" if dataset.filters else "no filters",
         f"asked: {dataset.requirement}" if dataset.requirement else "nothing was asked",
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tamis.formatting import printable, ratio_text, size_text
+from tamis.formatting import printable, ratio_text
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table, json_fields
 from tamis.jobs.verify.result import Compared, Finding, number
 from tamis.kinds import FLAG, PATH, checked
@@ -264,8 +264,3 @@ def row(dataset: Reported) -> tuple[str, ...]:
         missing,
         dataset.outcome,
     )
-
-
-def size_words(dataset: Reported) -> str:
-    """Return the sizes of a variable in words."""
-    return f"{size_text(dataset.nbytes)} of values, stored as {size_text(dataset.target_nbytes)}"
