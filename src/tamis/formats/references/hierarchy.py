@@ -14,11 +14,12 @@ import numcodecs
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import several_chunks
+from tamis.arrays.gather import several_chunks, whole
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import Parts
 from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType
+from tamis.formats.zarr.array_metadata import Described
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.stored.codecs import MASK_MARK
 from tamis.formatting import absent_text, printable
@@ -49,18 +50,9 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReferencedArray:
+class ReferencedArray(Described):
     """A Zarr array whose chunks are bytes of other files."""
 
-    path: str  # Path in the hierarchy
-    # Of the array; slowest axis first
-    shape: tuple[int, ...]
-    chunk_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fill_value: Any  # Value of chunks that are not stored
-    dimensions: tuple[str, ...]  # Name of each axis
-    attributes: Mapping[str, Any]  # As readers of netCDF have them
-    codecs: Codecs  # What decodes the chunks
     chunks: Mapping[Index, Reference]
     inlined: Mapping[Index, bytes]  # Bytes of chunks that references cannot express, by index
     read: Callable[[], NDArray[Any]]  # Returns all values as stored
@@ -96,7 +88,7 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
 
     def read() -> NDArray[Any]:
         with closing(array.open_reader()) as reader:
-            values = reader.read(tuple(slice(0, extent) for extent in array.shape))
+            values = reader.read(whole(array.shape))
         return values if values.dtype == dtype else values.view(dtype)
 
     codecs, chunk_shape, chunks, inlined = stored
@@ -177,7 +169,7 @@ def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
             f" {array.type_text} in a {array.layout} dataset",
         )
     with closing(array.open_reader()) as reader:
-        values = reader.read(tuple(slice(0, extent) for extent in shape))
+        values = reader.read(whole(shape))
     codecs = Codecs((), tuple(version_3((), dtype)))
     chunk_shape = tuple(max(extent, 1) for extent in shape)
     return codecs, chunk_shape, {}, {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if array.size else {}

@@ -31,7 +31,7 @@ def kerchunk_document(references: References) -> dict[str, Any]:
         refs[f"{key}.zattrs"] = json.dumps(json_attributes(path, attributes))
     for path, array in references.arrays.items():
         key = path.strip("/")
-        refs[f"{key}/.zarray"] = json.dumps(metadata_2(array))
+        refs[f"{key}/.zarray"] = json.dumps(metadata_2(array, array.absent))
         refs[f"{key}/.zattrs"] = json.dumps(attributes_2(array))
         for index, place in array.chunks.items():
             refs[f"{key}/{_chunk_key(index)}"] = [place.url, place.offset, place.nbytes]

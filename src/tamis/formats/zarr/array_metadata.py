@@ -8,9 +8,10 @@ import math
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,44 +26,19 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Described(Protocol):
+@dataclass(frozen=True, slots=True)
+class Described:
     """An array as described by Zarr metadata."""
 
-    @property
-    def path(self) -> str:
-        """Path in the hierarchy."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents, slowest axis first."""
-
-    @property
-    def chunk_shape(self) -> tuple[int, ...]:
-        """Chunk shape."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values in the chunks."""
-
-    @property
-    def fill_value(self) -> Any:
-        """Value of chunks that are not stored."""
-
-    @property
-    def dimensions(self) -> tuple[str, ...]:
-        """Name of each axis."""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """As readers of netCDF have them."""
-
-    @property
-    def codecs(self) -> Codecs:
-        """The codecs that decode the chunks."""
-
-    @property
-    def absent(self) -> int:
-        """Number of chunks that are not stored."""
+    path: str  # Path in the hierarchy
+    # Of the array; slowest axis first
+    shape: tuple[int, ...]
+    chunk_shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # Type of the values in the chunks
+    fill_value: Any  # Value of chunks that are not stored
+    dimensions: tuple[str, ...]  # Name of each axis
+    attributes: Mapping[str, Any]  # As readers of netCDF have them
+    codecs: Codecs  # What decodes the chunks
 
 
 _TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
@@ -78,7 +54,7 @@ def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
     return known and dtype.itemsize <= {"f": 8, "c": 16}.get(dtype.kind, dtype.itemsize)
 
 
-def metadata_2(array: Described) -> Json:
+def metadata_2(array: Described, absent: int) -> Json:
     """Return the content of ``.zarray``.
 
     xarray masks values that equal the fill value. So it is null if unwritten values are zero anyway, and no attribute
@@ -86,7 +62,7 @@ def metadata_2(array: Described) -> Json:
     """
     configs = array.codecs.version_2
     is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
-    needed = is_missing or (np.asarray(array.fill_value).tobytes().strip(b"\0") and array.absent)
+    needed = is_missing or (np.asarray(array.fill_value).tobytes().strip(b"\0") and absent)
     return {
         "zarr_format": 2,
         "shape": [*array.shape],

@@ -140,11 +140,11 @@ class ChunkFiles:
 
     def path_of(self, number: int) -> Path | Address:
         """Return the path of the file of a chunk by its number."""
-        return self.folder / self.key_of(self._index_of(number))
+        return self.folder / self.key_of_number(number)
 
     def key_of_number(self, number: int) -> str:
         """Return the key of a chunk by its number."""
-        return self.key_of(self._index_of(number))
+        return self.key_of(tuple(map(int, np.unravel_index(number, self.counts))))
 
     def some(self, numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return numbers and sizes of those chunks that references have."""
@@ -152,12 +152,6 @@ class ChunkFiles:
 
         sizes = ((number, size_in(self.folder, self.key_of_number(number))) for number in numbers)
         return _columns((number, size) for number, size in sizes if size is not None)
-
-    def _index_of(self, number: int) -> tuple[int, ...]:
-        index = [0] * len(self.counts)
-        for axis in reversed(range(len(self.counts))):
-            number, index[axis] = divmod(number, self.counts[axis])
-        return tuple(index)
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""

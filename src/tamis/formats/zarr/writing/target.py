@@ -20,6 +20,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType, Deflate, Filter, Shuffle
 from tamis.formats.zarr.array_metadata import (
+    Described,
     Json,
     attributes_2,
     consolidate,
@@ -51,7 +52,6 @@ from tamis.safety.transaction import remove
 from tamis.stores.data_model import is_latin_1
 
 if TYPE_CHECKING:
-    from tamis.formats.zarr.codec_choice import Codecs
     from tamis.meaning.missing import Flags
     from tamis.stores.data_model import AttributeForm, NamedArray, NamedGroup
     from tamis.stores.protocols import ArrayWriter, StoredArray
@@ -188,40 +188,22 @@ class NewArray:
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents, slowest axis first."""
-        return self.writer.grid.shape
-
-    @property
-    def chunk_shape(self) -> tuple[int, ...]:
-        """Chunk shape."""
-        return self.writer.grid.chunk_shape
-
-    @property
-    def codecs(self) -> Codecs:
-        """The codecs of the chunks."""
-        return self.writer.codecs
-
-    @property
     def types(self) -> Types:
         """Types of the attributes."""
         return types_of(self.attributes, self.forms)
 
-    @property
-    def absent(self) -> int:
-        """Number of chunks that are not stored."""
-        return self.writer.grid.chunk_count - self.writer.count
-
     def write_metadata(self, root: Path, form: ZarrForm) -> Json:
         """Write the metadata into the array's folder, which exists if it has chunks, and return them."""
-        folder = root / self.path.strip("/")
+        folder, grid = root / self.path.strip("/"), self.writer.grid
         if not self.writer.count:
             folder.mkdir(parents=True, exist_ok=True)
+        place = self.path, grid.shape, grid.chunk_shape
+        array = Described(*place, self.dtype, self.fill_value, self.dimensions, self.attributes, self.writer.codecs)
         if form.zarr_format == 2:
-            write_json(folder / ".zattrs", attributes_2(self) | with_types_of(self.types))
-            return write_json(folder / ".zarray", metadata_2(self))
-        metadata = metadata_3(self)
-        if (counts := form.shard_counts(self.writer.grid)) is not None:
+            write_json(folder / ".zattrs", attributes_2(array) | with_types_of(self.types))
+            return write_json(folder / ".zarray", metadata_2(array, grid.chunk_count - self.writer.count))
+        metadata = metadata_3(array)
+        if (counts := form.shard_counts(grid)) is not None:
             metadata |= _sharded(metadata, counts)
         return write_json(folder / "zarr.json", metadata)
 
@@ -363,7 +345,7 @@ class ZarrTarget:
             if plan.copied:
                 carry(plan, array, create)
             elif array.shape:
-                write(plan, array, create, _no_progress, self._threads)
+                write(plan, array, create, lambda *_: None, self._threads)
             else:
                 _write_scalar(plan, array, create(plan))
 
@@ -454,10 +436,6 @@ def _write_scalar(plan: Rewrite, array: StoredArray, writer: ZarrWriter) -> None
     with closing(array.open_reader()) as reader:
         writer.put([NewChunk(0, reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)])
     writer.finish()
-
-
-def _no_progress(done: int, count: int) -> None:
-    """Do nothing."""
 
 
 def _flags(variable: NamedArray) -> dict[str, Any]:

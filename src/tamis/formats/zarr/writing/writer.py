@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 _VERSIONS = (2, 3)
 
 
-def _index_of(grid: Grid, number: int) -> tuple[int, ...]:
-    """Return the index of a chunk along each axis."""
-    return tuple(start // step for start, step in zip(grid.origin_of(number), grid.chunk_shape, strict=True))
-
-
 @dataclass(frozen=True, slots=True)
 class ZarrForm:
     """The form of a new hierarchy: a `tamis.rewrite.transfer.TargetForm`, and a `FolderForm` of its transaction."""
@@ -107,7 +102,7 @@ class ZarrForm:
 
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk, relative to the hierarchy, by the number of the chunk."""
-        index = _index_of(grid, number)
+        index = tuple(map(int, np.unravel_index(number, grid.counts)))
         if (counts := self.shard_counts(grid)) is not None:
             index = tuple(i // count for i, count in zip(index, counts, strict=True))
         folder = path.strip("/")
