@@ -191,6 +191,8 @@ class UnchunkedArray:
     """Members of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
 
     shape: tuple[int, ...]
+    varies: bool
+    nbytes: int
     has_named_type = is_bare_dimension = has_companion = is_companion = False
     can_read_chunks = False
     partial_filtered = True
@@ -199,16 +201,6 @@ class UnchunkedArray:
     contiguous_offset: int | None = None
     companion: StoredArray | None = None
     companion_flags: CompanionFlags | None = None
-
-    @property
-    @abstractmethod
-    def varies(self) -> bool:
-        """See `StoredArray.varies`."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """See `StoredArray.nbytes`."""
 
     @property
     def size(self) -> int:

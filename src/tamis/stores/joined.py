@@ -7,7 +7,7 @@ import posixpath
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import meaning
+from tamis.arrays.gather import whole
 from tamis.arrays.reader import put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
@@ -102,17 +103,13 @@ class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
         self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
         self.byteorder = first.byteorder
         self.type_text, self.type_words = first.type_text, first.type_words
-        self.has_fill = first.has_fill
+        self.has_fill, self.varies = first.has_fill, first.varies
+        self.nbytes = self.size * (0 if first.dtype is None else int(first.dtype.itemsize))
 
     @property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes of the first file."""
         return self._first.attributes
-
-    @property
-    def varies(self) -> bool:
-        """True if the lengths of values vary."""
-        return self._first.varies
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
@@ -144,11 +141,6 @@ class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
     def chunk(self) -> ChunkType:
         """Type of the values."""
         return ChunkType(self.dtype or np.dtype("V1"), ())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.size * (0 if self.dtype is None else int(self.dtype.itemsize))
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader of all files."""
@@ -374,11 +366,8 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
 
 def _values_of(store: Store, path: str) -> NDArray[Any]:
     array = store.array(path).as_values()
-    reader = array.open_values()
-    try:
-        return np.ascontiguousarray(reader.read(tuple(slice(0, extent) for extent in array.shape)))
-    finally:
-        reader.close()
+    with closing(array.open_values()) as reader:
+        return np.ascontiguousarray(reader.read(whole(array.shape)))
 
 
 def _checksum(values: NDArray[Any]) -> str:

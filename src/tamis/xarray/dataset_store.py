@@ -186,6 +186,8 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         self.maxshape = tuple(
             None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
         )
+        self.varies = self.dtype is None  # only texts do
+        self.nbytes = self.size * int(variable.dtype.itemsize)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -218,11 +220,6 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         return None
 
     @property
-    def varies(self) -> bool:
-        """True if values are texts of varying length."""
-        return self.dtype is None
-
-    @property
     def type_text(self) -> str:
         """Type of the values, for people."""
         if self._enum is not None:
@@ -246,11 +243,6 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     def chunk(self) -> ChunkType:
         """Type of the values."""
         return ChunkType(self.dtype or _CHARACTER, ())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.size * int(self.variable.dtype.itemsize)
 
     @property
     def has_fill(self) -> bool:

@@ -60,6 +60,7 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
             for name, extent in zip(variable.dimensions, variable.shape, strict=True)
         )
         self.pipeline = Pipeline(())
+        self.nbytes = self.size * variable.dtype.itemsize
         self._source = source
 
     @property
@@ -113,11 +114,6 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
     def chunk(self) -> ChunkType:
         """Type of the values."""
         return ChunkType(self.dtype, ())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.size * self.numpy_type.itemsize
 
     @cached_property
     def fill_value(self) -> NDArray[Any]:

@@ -161,6 +161,7 @@ class ZarrArray(PartByPart, DescribedArray):
     partial_filtered = can_read_independently = has_slow_library = True
     contiguous_offset: int | None = None
     layout = "chunked"
+    problem = ""  # zarr-python reports what it cannot read
 
     def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
         self.path, self.label, self.address = path, f"{store_path}: {path}", number
@@ -176,6 +177,9 @@ class ZarrArray(PartByPart, DescribedArray):
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
         self.varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
+        self.size = math.prod(self.shape)
+        self.nbytes = self.size * self.numpy_type.itemsize
+        self.values_nbytes = 0 if self.varies else self.nbytes
         self.zarr_format = int(array.metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
         self.group_types: object = None
@@ -239,21 +243,6 @@ class ZarrArray(PartByPart, DescribedArray):
             return ""
         return "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
 
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.size * self.numpy_type.itemsize
-
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-        return 0 if self.varies else self.nbytes
-
     @cached_property
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
@@ -305,11 +294,6 @@ class ZarrArray(PartByPart, DescribedArray):
         if self.filters is not None:
             return self.filters.pipeline
         return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in self.codecs if codec.get("name") != "bytes")
-
-    @property
-    def problem(self) -> str:
-        """Empty: zarr-python reports what it cannot read."""
-        return ""
 
     @cached_property
     def chunk(self) -> ChunkType:
