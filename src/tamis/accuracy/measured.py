@@ -42,8 +42,7 @@ class Measured(NamedTuple):
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
         """Return what is known of a part that did not change, if asked for with moments."""
-        absent = missing.find(values)
-        valid = values.reshape(-1) if absent is None else values[~absent]
+        valid = missing.valid(values).reshape(-1)
         if not valid.size:
             return cls()
         tally = Tally(valid.size, low=valid.min().item(), high=valid.max().item(), compared=valid.size)

@@ -230,8 +230,7 @@ def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE
 def unchanged(values: Array, missing: Missing = NONE_MISSING) -> Tally:
     """Return what `compare` returns for values that did not change; `missing` is in their type."""
     flat = _flat(values)
-    absent = missing.find(flat)
-    valid = flat if absent is None else flat[~absent]
+    valid = missing.valid(flat)
     low, high = (_item(valid.min()), _item(valid.max())) if valid.size else (None, None)
     return Tally(flat.size, missing=flat.size - valid.size, low=low, high=high, compared=valid.size)
 

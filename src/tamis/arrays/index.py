@@ -134,26 +134,22 @@ class Parts(Sequence[Region]):
     def grouped(self, shape: tuple[int, ...]) -> Iterator[Parts]:
         """Yield groups of chunks in the same part of `shape`, which is whole chunks, in the order of these parts."""
         factors = [step // own for step, own in zip(shape, self.grid.chunk_shape, strict=True)]
-        if isinstance(self.numbers, range):
+        if isinstance(self.numbers, range) and self.are_all:
             yield from self._grouped_whole(factors)
             return
+        numbers = as_array(self.numbers)
         counts = [-(-count // factor) for count, factor in zip(self.grid.counts, factors, strict=True)]
-        places = np.unravel_index(self.numbers, self.grid.counts)
+        places = np.unravel_index(numbers, self.grid.counts)
         group = np.ravel_multi_index([at // factor for at, factor in zip(places, factors, strict=True)], counts)
         order = np.argsort(group, kind="stable")
         ends = np.flatnonzero(np.diff(group[order])) + 1
         for members in np.split(order, ends):
             if len(members):
-                yield Parts(self.grid, self.numbers[members])
+                yield Parts(self.grid, numbers[members])
 
     def _grouped_whole(self, factors: Sequence[int]) -> Iterator[Parts]:
         """Yield groups of all chunks of the grid, without a list of all numbers."""
         counts = self.grid.counts
-        if self.numbers != range(self.grid.chunk_count):
-            yield from Parts(self.grid, as_array(self.numbers)).grouped(
-                tuple(factor * own for factor, own in zip(factors, self.grid.chunk_shape, strict=True))
-            )
-            return
         for begins in itertools.product(*map(range, [0] * len(counts), counts, factors)):
             axes = [
                 np.arange(begin, min(begin + factor, count))

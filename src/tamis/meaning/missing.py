@@ -49,6 +49,11 @@ class Missing:
                 mask = equal if mask is None else mask | equal
         return mask
 
+    def valid(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Return the values that are not missing: in a row, or as they are if all are valid."""
+        absent = self.find(data)
+        return data if absent is None else data[~absent]
+
     def survey(self, data: NDArray[Any]) -> Survey:
         """Return the range of values, and the number of missing ones."""
         if has_native(data.dtype):

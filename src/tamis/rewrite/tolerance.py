@@ -23,7 +23,7 @@ from tamis.errors import TamisError
 from tamis.filters import Fletcher32, Zfp
 from tamis.formatting import plural
 from tamis.meaning.companions import fill_gaps
-from tamis.meaning.missing import Missing, has_native
+from tamis.meaning.missing import has_native
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import idle_types
 from tamis.rewrite.new_chunk import make_chunk
@@ -330,7 +330,9 @@ def _with_room_for_rounding(
     try:
         sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
         # The median, because spikes need no room elsewhere: their chunks may be stored without loss.
-        largest = float(np.median([_largest_valid(missing, values) for _, values in read(sample)] or [0.0]))
+        largest = float(
+            np.median([missing.survey(missing.valid(values)).largest for _, values in read(sample)] or [0.0])
+        )
     except TamisError:
         largest = 0.0
     room = _ROOM * largest * float(np.finfo(plan.dtype).eps)
@@ -340,13 +342,6 @@ def _with_room_for_rounding(
         f" {plan.in_units(tolerance):g}; every value is proven to keep the bound of {plan.unpacked_bound:g}"
     )
     return replace(plan, pipeline=with_tolerance(plan.pipeline, tolerance, marks), notes=(*plan.notes, note))
-
-
-def _largest_valid(missing: Missing, values: NDArray[Any]) -> float:
-    """Return the largest magnitude of the finite values that are not missing."""
-    gaps = missing.find(values)
-    valid = values if gaps is None else values[~gaps]
-    return missing.survey(valid).largest
 
 
 def _note(plan: Rewrite, tolerance: float, sample: Parts) -> str:

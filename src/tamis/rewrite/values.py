@@ -79,9 +79,7 @@ def rounding_of(values: NDArray[Any], missing: Missing) -> float:
     """Return the largest error that rounding to the type can have caused in valid floats."""
     if values.dtype.kind != "f":
         return 0.0
-    is_missing = missing.find(values)
-    valid = np.abs(values) if is_missing is None else np.abs(values[~is_missing])
-    return float(np.spacing(valid.max(initial=0))) / 2
+    return float(np.spacing(np.abs(missing.valid(values)).max(initial=0))) / 2
 
 
 def _changed(given: NDArray[Any], values: NDArray[Any]) -> NDArray[np.bool_]:

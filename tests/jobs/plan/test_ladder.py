@@ -17,7 +17,7 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import (
     Facts,
-    absolute_roundings,
+    absolute_errors,
     cost_of,
     facts_of,
     kept_bits,
@@ -82,12 +82,11 @@ def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_
     assert [*zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
 
 
-def test_absolute_roundings_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:
-    steps = [*map(str, absolute_roundings(as_want("abs=0.1"), FACTS))]
-    assert steps[:2] == ["absolute(bound=0.1)", "absolute(bound=0.05)"]
-    assert str(next(absolute_roundings(as_want("std=0.5"), FACTS))) == "absolute(bound=0.5)"
-    assert str(next(absolute_roundings(as_want("rmse=0.1"), FACTS))) == "absolute(bound=0.25)"
-    assert not [*absolute_roundings(as_want("range=0.1"), FACTS._replace(high=-3.0))]
+def test_absolute_errors_begin_at_the_bound_and_are_powers_of_two_without_one() -> None:
+    assert [*absolute_errors(as_want("abs=0.1"), FACTS)][:2] == [0.1, 0.05]
+    assert next(absolute_errors(as_want("std=0.5"), FACTS)) == 0.5
+    assert next(absolute_errors(as_want("rmse=0.1"), FACTS)) == 0.25
+    assert not [*absolute_errors(as_want("range=0.1"), FACTS._replace(high=-3.0))]
 
 
 @pytest.mark.parametrize("bound", [0.3, 0.25, 1e-3, 40.0])

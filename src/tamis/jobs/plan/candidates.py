@@ -20,7 +20,6 @@ from tamis.jobs.plan.measure import (
     Cost,
     absolute_bound,
     absolute_errors,
-    absolute_roundings,
     cost_of,
     facts_of,
     failures,
@@ -40,7 +39,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import fill_of, in_units, marks_of
-from tamis.rounding import BitRound, Pack, PackingRange, Rounding
+from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
@@ -390,7 +389,7 @@ class Candidates:
         if any(name in want.limits for name in RELATIVE):
             kept = kept_bits(want, self._facts, self._dtype.itemsize)
             return (BitRound(keepbits=bits) for bits in kept)
-        return absolute_roundings(want, self._facts)
+        return (Absolute(bound=error) for error in absolute_errors(want, self._facts))
 
     def _keeps(self, filters: Pipeline, *, rounds: bool) -> bool:
         """Return whether filters meet the want on the sample."""

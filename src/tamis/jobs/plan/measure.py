@@ -24,7 +24,6 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import LadderPart
-from tamis.rounding import Absolute, Rounding
 
 if TYPE_CHECKING:
     from tamis import meaning
@@ -253,8 +252,7 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packin
             values = piece.values
             tally = tally.plus(unchanged(values, marks.of_type(values.dtype)))
             if "corr" in want.limits or "std" in want.limits:
-                absent = marks.find(values)
-                valid = values if absent is None else values[~absent]
+                valid = marks.valid(values)
                 moments = moments.plus(Moments.of(valid, valid))
     scale = 1.0 if packing is None else abs(packing.scale)
     if tally.low is None or tally.high is None:
@@ -306,11 +304,6 @@ def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[Zfp]]:
     yield [Zfp(accuracy=error) for error in _powers_of_two(want, facts, 64)]
     yield [Zfp(precision=bits) for bits in range(2, 8 * itemsize)]
     yield [Zfp(rate=bits) for bits in range(2, 8 * itemsize)]
-
-
-def absolute_roundings(want: Want, facts: Facts) -> Iterator[Rounding]:
-    """Yield roundings to multiples of a step, from loose to tight, beginning with the wanted absolute error."""
-    return (Absolute(bound=error) for error in absolute_errors(want, facts))
 
 
 def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:

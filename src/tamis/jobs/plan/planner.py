@@ -298,7 +298,7 @@ def _measured(
     chosen, reason = _choice(front, settings, source_ratio, candidates)
     if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
-    own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
+    own_chunks, dimensions = all(array.chunk_shape == variable.chunk_shape for array in arrays), variable.dimensions
     result = PlannedVariable(
         variable.path,
         str(variable.want),
@@ -311,14 +311,9 @@ def _measured(
         reason,
         candidates.required(chosen),
         tuple(candidates.refused.items()),
-        _named(variable.dimensions),
+        dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None,
     )
     return result, every
-
-
-def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return names of dimensions, if each belongs to only one axis."""
-    return dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None
 
 
 def _front(

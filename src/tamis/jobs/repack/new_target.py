@@ -423,15 +423,13 @@ def _facts(
 def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
     """Raise BoundError for missed measures of whole datasets, with the requested and the reached value of each."""
     changed = (result for result in results if result.largest_error and result.path in plans)
-    missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
-    _refuse({path: texts for path, texts in missed.items() if texts})
+    _refuse({result.path: _missed(plans[result.path], result.measures) for result in changed})
 
 
 def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
     """Raise the same error for a dataset that is written but not yet read again, if already known."""
     measures = reached_while_writing(plan, source, written) if written.largest_error else {}
-    if texts := _missed(plan, measures):
-        _refuse({plan.path: texts})
+    _refuse({plan.path: _missed(plan, measures)})
 
 
 def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
@@ -446,11 +444,11 @@ def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
 
 
 def _refuse(missed: Mapping[str, Sequence[str]]) -> None:
-    if missed:
+    if texts := [text for own in missed.values() for text in own]:
         raise BoundError(
-            f"{'; '.join(text for texts in missed.values() for text in texts)}: nothing was kept: take filters that"
-            " lose less, such as a smaller accuracy of zfp or a rounding to more bits, or require less"
-        ).at(dataset=next(iter(missed)))
+            f"{'; '.join(texts)}: nothing was kept: take filters that lose less, such as a smaller accuracy of zfp or"
+            " a rounding to more bits, or require less"
+        ).at(dataset=next(path for path, own in missed.items() if own))
 
 
 def _text(value: float | None) -> str:

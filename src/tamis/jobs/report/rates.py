@@ -96,8 +96,7 @@ def _range(sample: Sample, source: StoredArray) -> tuple[float, float]:
     """Return the range of the sampled values, and a little more."""
     ends = []
     for piece in (piece for pieces in sample.chunks for piece in pieces):
-        absent = source.missing.find(piece.values)
-        valid = piece.values if absent is None else piece.values[~absent]
+        valid = source.missing.valid(piece.values)
         ends += [float(valid.min()), float(valid.max())] if valid.size else []
     low, high = min(ends, default=0.0), max(ends, default=0.0)
     margin = (high - low) / 8
