@@ -166,11 +166,11 @@ class Variables:
             return first
         raise self._absent(option, "variable", path, variables)
 
-    def dimension_path(self, name: str, option: str) -> str:
+    def dimension_path(self, name: str) -> str:
         """Return the path of a dimension."""
         path = "/" + posixpath.normpath(name).strip("/")
         if path not in self.dimensions:
-            raise self._absent(option, "dimension", path, self.dimensions)
+            raise self._absent("-c", "dimension", path, self.dimensions)
         return path
 
     def _absent(self, option: str, kind: str, path: str, known: Mapping[str, object]) -> FileError:
@@ -199,34 +199,6 @@ _RECORDS_NBYTES = 1 << 22
 """Bytes of a chunk of records, where neither the source nor an option says its length, as in netCDF."""
 
 
-@dataclass(frozen=True, slots=True)
-class NccopyOptions:
-    """Options of nccopy."""
-
-    # Arguments of ``-F`` and of ``-c``, parsed
-    filters: tuple[NccopyArgument, ...] = ()
-    chunks: tuple[ChunkArgument, ...] = ()
-    level: int | None = None  # Argument of ``-d``: 0 to 9; None without it
-    shuffle: bool = False  # Whether ``-s`` is given
-
-    def __post_init__(self) -> None:
-        """Refuse options that contradict each other, or that nccopy ignores."""
-        if self.level is not None and not 0 <= self.level <= 9:
-            raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
-        if self.shuffle and not self.level:
-            raise ParameterError(
-                "expected -d 1 to 9 with -s, because nccopy otherwise ignores it: add -d, or leave -s out"
-            )
-        if self.level is not None and any(ALL in item.variables and item.chain for item in self.filters):
-            raise ParameterError(
-                "expected filters for all variables once, got -d and -F '*,…': write all of them in one -F, such as"
-                " -F '*,2|1,4'"
-            )
-        for item in self.chunks:
-            if item.unchunked:
-                raise ParameterError(_unchunked_text(item))
-
-
 def _unchunked_text(item: ChunkArgument) -> str:
     name = item.variable.removeprefix("/")
     layout, argument = ("CONTI", "/") if item.unchunked == "contiguous" else ("COMPA", f"{name}:compact")
@@ -235,36 +207,6 @@ def _unchunked_text(item: ChunkArgument) -> str:
         f"expected chunk lengths (-c), got {item.unchunked} storage, which tamis does not write: use"
         f" h5repack -l {chosen}, or nccopy -c {argument if not name or item.unchunked == 'compact' else f'{name}:'}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Filters and chunk shapes by path: of variables that are named, and by rules for the others."""
-
-    pipelines: Mapping[str, Pipeline]
-    chunks: Mapping[str, tuple[int, ...]]
-    rule_pipelines: Mapping[str, Pipeline]
-    rule_chunks: Mapping[str, tuple[int, ...]]
-
-
-def rules_for(store: Store, options: NccopyOptions) -> Rules:
-    """Return the meaning of nccopy's options for a file."""
-    variables = Variables(store)
-    named = _named_chains(options.filters, variables)
-    pipelines = {path: Pipeline(()) if chain is None else pipeline_of(chain) for path, chain in named.items()}
-    everywhere = [item.chain for item in options.filters if ALL in item.variables]
-    general = pipeline_of(chained) if (chained := [one for chain in everywhere for one in chain or ()]) else None
-    rule_pipelines = {}
-    if general is not None or options.level is not None or None in everywhere:
-        for path, array in store.arrays.items():
-            if path not in pipelines and not array.is_bare_dimension:
-                pipeline = _by_level(array, options, removed=None in everywhere) if general is None else general
-                if pipeline.stages or array.pipeline.stages:
-                    rule_pipelines[path] = pipeline
-    chunks, rule_chunks = _chunks(store, variables, options.chunks)
-    # Without requests for no filters on variables that have none.
-    needed = {path: asked for path, asked in pipelines.items() if asked.stages or store.arrays[path].pipeline.stages}
-    return Rules(needed, chunks, rule_pipelines, rule_chunks)
 
 
 def pipeline_of(requests: Sequence[Request]) -> Pipeline:
@@ -293,7 +235,7 @@ def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> 
     return chains
 
 
-def _by_level(array: StoredArray, options: NccopyOptions, *, removed: bool) -> Pipeline:
+def _by_level(array: StoredArray, options: CopyOptions, *, removed: bool) -> Pipeline:
     """Return the filters of a variable without ``-F``: those of ``-d``, none, or its own."""
     own = Pipeline(()) if removed else Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
     if options.level is None:
@@ -318,7 +260,7 @@ def _chunks(
             if named.setdefault(path, argument.shape) != argument.shape:
                 raise ParameterError(f"expected one chunk shape for {argument.variable!r} (-c), got two")
         for name, length in argument.dimensions.items():
-            path = variables.dimension_path(name, "-c")
+            path = variables.dimension_path(name)
             if lengths.setdefault(path, length) != length:
                 raise ParameterError(f"expected one chunk length for {name!r} (-c), got two")
             dimension = variables.dimensions[path]
@@ -392,15 +334,31 @@ class CopyOptions:
     # the source is.
     kind: str | None = None
     drop: Sequence[str] = ()  # Names or patterns of variables that are left out
-    nccopy: NccopyOptions = field(init=False)
+    # Those of ``-F`` and ``-c``, parsed
+    filter_arguments: Sequence[NccopyArgument] = field(init=False)
+    chunk_arguments: Sequence[ChunkArgument] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check and parse the options."""
+        """Check and parse the options; refuse those that contradict each other, or that nccopy ignores."""
         for name, option in _OPTION_KINDS.items():
             option.check(name, getattr(self, name))
         check_policy(self.missing)
-        filters, chunks = tuple(map(parse_argument, self.filters)), tuple(map(parse_chunk_argument, self.chunks))
-        object.__setattr__(self, "nccopy", NccopyOptions(filters, chunks, self.level, self.shuffle))
+        object.__setattr__(self, "filter_arguments", [*map(parse_argument, self.filters)])
+        object.__setattr__(self, "chunk_arguments", [*map(parse_chunk_argument, self.chunks)])
+        if self.level is not None and not 0 <= self.level <= 9:
+            raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
+        if self.shuffle and not self.level:
+            raise ParameterError(
+                "expected -d 1 to 9 with -s, because nccopy otherwise ignores it: add -d, or leave -s out"
+            )
+        if self.level is not None and any(ALL in item.variables and item.chain for item in self.filter_arguments):
+            raise ParameterError(
+                "expected filters for all variables once, got -d and -F '*,…': write all of them in one -F, such as"
+                " -F '*,2|1,4'"
+            )
+        for item in self.chunk_arguments:
+            if item.unchunked:
+                raise ParameterError(_unchunked_text(item))
         least_nbytes(self.min_size)
         if self.kind is not None and self.kind.lower() not in _KINDS:
             raise ParameterError(
@@ -425,13 +383,25 @@ class CopyOptions:
     def adapt(self, options: RepackOptions, store: Store) -> RepackOptions:
         """Return options of a repack with the filters and chunks that nccopy's rules give the variables of a file."""
         self._check_kind(store)
-        rules = rules_for(store, self.nccopy)
-        return replace(
-            options,
-            recipe=Recipe(rules.pipelines, chunks=rules.chunks, missing=self.missing, drop=self.drop),
-            rule_pipelines=rules.rule_pipelines,
-            rule_chunks=rules.rule_chunks,
-        )
+        variables = Variables(store)
+        named = _named_chains(self.filter_arguments, variables)
+        pipelines = {path: Pipeline(()) if chain is None else pipeline_of(chain) for path, chain in named.items()}
+        everywhere = [item.chain for item in self.filter_arguments if ALL in item.variables]
+        general = pipeline_of(chained) if (chained := [one for chain in everywhere for one in chain or ()]) else None
+        rule_pipelines = {}
+        if general is not None or self.level is not None or None in everywhere:
+            for path, array in store.arrays.items():
+                if path not in pipelines and not array.is_bare_dimension:
+                    pipeline = _by_level(array, self, removed=None in everywhere) if general is None else general
+                    if pipeline.stages or array.pipeline.stages:
+                        rule_pipelines[path] = pipeline
+        chunks, rule_chunks = _chunks(store, variables, self.chunk_arguments)
+        # Without requests for no filters on variables that have none.
+        needed = {
+            path: asked for path, asked in pipelines.items() if asked.stages or store.arrays[path].pipeline.stages
+        }
+        recipe = Recipe(needed, chunks=chunks, missing=self.missing, drop=self.drop)
+        return replace(options, recipe=recipe, rule_pipelines=rule_pipelines, rule_chunks=rule_chunks)
 
     def _check_kind(self, store: Store) -> None:
         # A file in a format before netCDF-4 becomes a netCDF-4 file.
