@@ -219,9 +219,6 @@ def _filter_id(subject: int | str | type[Filter] | Filter) -> int:
     return subject if isinstance(subject, int) else subject.id
 
 
-__all__ = ["filterspec_fix8", "filterspec_parse", "filterspec_parse_parameter", "filterspec_parselist"]
-
-
 @checked(text=TEXT, compat=TEXT)
 def filterspec_parse(text: str, *, compat: Compat | None = None) -> Request:
     """Return id and parameters of the text of one filter, such as ``32013,3,0,0.1d``.

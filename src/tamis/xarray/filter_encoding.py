@@ -49,7 +49,7 @@ _IN_ATTRIBUTES = (*meaning.FILL_ATTRIBUTES, "valid_min", "valid_max", "valid_ran
 """Attributes that would have to be written in packed units, which no encoding does."""
 
 _OFF = {"compression": None, "shuffle": False, "fletcher32": False}
-_BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
+_BLOSC_SHUFFLES = ("none", "byte", "bit")
 
 
 def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = None) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _netcdf4_compression(compressor_filter: Filter) -> dict[str, Any]:
             return {"compression": "szip", "szip_coding": coding, "szip_pixels_per_block": pixels}
         case Blosc(compressor=compressor, level=level, shuffle=shuffle) if level and compressor != "snappy":
             name = compressor.replace("blosclz", "lz")
-            return {"compression": f"blosc_{name}", "complevel": level, "blosc_shuffle": _BLOSC_SHUFFLES[shuffle]}
+            return {"compression": f"blosc_{name}", "complevel": level, "blosc_shuffle": _BLOSC_SHUFFLES.index(shuffle)}
     raise ParameterError(
         "netCDF4-python writes deflate, zstd, bzip2 and blosc of levels 1 to 9, and szip of 4, 8, 16 or 32 pixels"
     )
@@ -176,8 +176,6 @@ FLAGS = ("zlib", "zstd", "bzip2", "szip", "blosc")
 
 FILTER_KEYS = (PIPELINE, *FLAGS, "complevel", "shuffle", "fletcher32", "compression", "compression_opts")
 
-_SHUFFLES = {0: "none", 1: "byte", 2: "bit"}
-
 
 def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
     """Return filters as keys of an encoding: all of them as text, and as xarray's engines save them.
@@ -214,7 +212,7 @@ def _netcdf4_flags(pipeline: Pipeline) -> dict[str, Any]:
                 return {"szip": szip} | {f"szip_{key}": value for key, value in szip.items()}
             case Blosc():
                 name = "lz" if item.compressor == "blosclz" else item.compressor
-                shuffle = next(number for number, word in _SHUFFLES.items() if word == item.shuffle)
+                shuffle = _BLOSC_SHUFFLES.index(item.shuffle)
                 return {"blosc": {"compressor": f"blosc_{name}", "shuffle": shuffle}, "complevel": item.level}
     return {}
 
@@ -262,7 +260,7 @@ def _stages(encoding: Mapping[str, Any]) -> Iterable[Stage]:
             filters.append(Szip(coding=details["coding"], pixels=details["pixels_per_block"]))
         case "blosc" if isinstance(details, Mapping):
             compressor = str(details["compressor"]).removeprefix("blosc_")
-            shuffle = _SHUFFLES.get(details["shuffle"], "byte")
+            shuffle = dict(enumerate(_BLOSC_SHUFFLES)).get(details["shuffle"], "byte")
             filters.append(
                 Blosc(compressor="blosclz" if compressor == "lz" else compressor, level=level, shuffle=shuffle)
             )

@@ -28,8 +28,8 @@ from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.formats.hdf5.lib.references import copy_attribute
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, other_ancillary
-from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree, create_target
-from tamis.formats.hdf5.tree.create import create_like, create_named, plist_like, type_like
+from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree
+from tamis.formats.hdf5.tree.create import create_like, create_named, create_target, plist_like, type_like
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.tree.walk import Link, link_plist
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store
 
-__all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
-
 _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
 Adapt = Callable[[RepackOptions, "Store"], RepackOptions]

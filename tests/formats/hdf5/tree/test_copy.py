@@ -17,7 +17,8 @@ import pytest
 from h5py import h5a, h5o, h5s, h5t
 
 from tamis.errors import FileError, ParameterError
-from tamis.formats.hdf5.tree.copy import Recreate, copy_tree, create_like, create_target
+from tamis.formats.hdf5.tree.copy import Recreate, copy_tree
+from tamis.formats.hdf5.tree.create import create_like, create_target
 
 DATA = Path(__file__).resolve().parents[5] / "shared" / "data"
 REAL = [
@@ -315,7 +316,8 @@ def test_copy_tree_of_named_type_needs_no_filter(tmp_path: Path) -> None:
     # In another process, since a filter that is gone is gone for all other tests too.
     program = """if True:
         import sys, h5py
-        from tamis.formats.hdf5.tree.copy import copy_tree, create_target
+        from tamis.formats.hdf5.tree.copy import copy_tree
+        from tamis.formats.hdf5.tree.create import create_target
         h5py.h5z.unregister_filter(h5py.h5z.FILTER_LZF)
         with h5py.File(sys.argv[1]) as old, create_target(old, sys.argv[2]) as new:
             copy_tree(old, new, {})

@@ -14,7 +14,8 @@ from h5py import h5a, h5f, h5g, h5p, h5s, h5t
 from tamis.errors import FileError
 from tamis.filters import UnknownFilter
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.tree.copy import copy_tree, create_target
+from tamis.formats.hdf5.tree.copy import copy_tree
+from tamis.formats.hdf5.tree.create import create_target
 from tamis.hdf5 import create_group, group_filters, group_phase_change
 
 Fill, Links, Storage = Callable[..., h5py.Group], Callable[[h5py.Group], dict[str, str]], Callable[[h5py.Group], int]

@@ -54,7 +54,8 @@ with h5py.File(sys.argv[1]) as file:
     print(len([*file["g"]]), group_filters(file["g"]).filters[0].id)
 """
 COPY = """
-from tamis.formats.hdf5.tree.copy import copy_tree, create_target
+from tamis.formats.hdf5.tree.copy import copy_tree
+from tamis.formats.hdf5.tree.create import create_target
 with h5py.File(sys.argv[1]) as old, create_target(old, sys.argv[2]) as new:
     try:
         copy_tree(old, new, {})

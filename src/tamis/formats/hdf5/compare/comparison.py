@@ -27,7 +27,7 @@ from tamis.formats.hdf5.compare.elements import (
     without_target,
 )
 from tamis.formats.hdf5.lib.attributes import stored_values, text_attribute
-from tamis.formats.hdf5.lib.datatypes import type_words
+from tamis.formats.hdf5.lib.datatypes import text_of, type_words
 from tamis.formats.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.formats.hdf5.lib.references import attribute_names, has_references
 from tamis.formats.hdf5.stored_array import about_companion
@@ -66,7 +66,7 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
     """Yield differences of the attributes of two objects: names, types except for byte order, shapes and values."""
     names, others = attribute_names(source), attribute_names(target)
     for name in names:
-        text = _text(name)
+        text = text_of(name)
         if name not in others:
             if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name), objects[0]), objects[0]):
                 yield Difference(text, f"attribute {text!r} is lost")
@@ -78,7 +78,7 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
         if change:
             yield Difference(text, f"attribute {text!r}: {change}", harmless=change.startswith(_GONE))
     for name in sorted({*others} - {*names}):
-        yield Difference(_text(name), f"attribute {_text(name)!r} is new", added=True)
+        yield Difference(text_of(name), f"attribute {text_of(name)!r} is new", added=True)
 
 
 def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
@@ -87,16 +87,16 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
     for name, link in before.items():
         if name not in after:
             if not link.is_object:
-                yield Difference(_text(name), f"{link.text} is lost")
+                yield Difference(text_of(name), f"{link.text} is lost")
         elif not link.leads_alike(after[name]):
-            yield Difference(_text(name), f"{link.text} became {after[name].text}")
+            yield Difference(text_of(name), f"{link.text} became {after[name].text}")
         elif link.text.startswith(_NAMED_TYPE):
             types = h5t.open(source.id, name), h5t.open(target.id, name)
             for difference in attribute_differences(*types, objects):
-                yield replace(difference, name=_text(name))
+                yield replace(difference, name=text_of(name))
     for name, link in after.items():
         if name not in before and not link.is_object:
-            yield Difference(_text(name), f"{link.text} is new", added=True)
+            yield Difference(text_of(name), f"{link.text} is new", added=True)
 
 
 def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
@@ -130,7 +130,7 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
         before, after = ([name for name in order if name in shared] for order in orders if order is not None)
         for old, new in zip(before, after, strict=True):
             if old != new:
-                yield "creation-order", f"links were created in another order, {_text(new)} where {_text(old)} was"
+                yield "creation-order", f"links were created in another order, {text_of(new)} where {text_of(old)} was"
                 return
 
 
@@ -221,10 +221,6 @@ def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
         else:
             links[name] = _Link(link_words(group, link))
     return links
-
-
-def _text(name: bytes | str) -> str:
-    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
 # Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.

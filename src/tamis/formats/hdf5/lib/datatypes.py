@@ -132,13 +132,13 @@ def type_words(datatype: Any) -> str:
     match datatype.get_class():
         case h5t.COMPOUND:
             members = (
-                f"{_text(datatype.get_member_name(i))}: {type_words(datatype.get_member_type(i))}"
+                f"{text_of(datatype.get_member_name(i))}: {type_words(datatype.get_member_type(i))}"
                 for i in range(datatype.get_nmembers())
             )
             return f"compound {{{', '.join(members)}}}"
         case h5t.ENUM:
             names = (
-                f"{_text(datatype.get_member_name(i))}={datatype.get_member_value(i)}"
+                f"{text_of(datatype.get_member_name(i))}={datatype.get_member_value(i)}"
                 for i in range(datatype.get_nmembers())
             )
             return f"enum of {type_words(datatype.get_super())} {{{', '.join(names)}}}"
@@ -154,7 +154,7 @@ def type_words(datatype: Any) -> str:
         case h5t.REFERENCE:
             return "region reference" if datatype.equal(h5t.STD_REF_DSETREG) else "reference"
         case h5t.OPAQUE:
-            return f"opaque of {nbytes} bytes, {_text(datatype.get_tag())!r}"
+            return f"opaque of {nbytes} bytes, {text_of(datatype.get_tag())!r}"
         case h5t.INTEGER | h5t.FLOAT:
             return _number_text(datatype.encode())
         case h5t.BITFIELD:
@@ -189,7 +189,8 @@ def _float_text(datatype: Any) -> str:
     return f", fields {datatype.get_fields()}, bias {datatype.get_ebias()}, normalization {datatype.get_norm()}"
 
 
-def _text(name: bytes | str) -> str:
+def text_of(name: bytes | str) -> str:
+    """Return a name or path for messages."""
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 

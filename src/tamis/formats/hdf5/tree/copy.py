@@ -21,7 +21,7 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import set_text_like
-from tamis.formats.hdf5.lib.datatypes import has_varying
+from tamis.formats.hdf5.lib.datatypes import has_varying, text_of
 from tamis.formats.hdf5.lib.files import shares_messages, writers_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
@@ -42,8 +42,6 @@ from tamis.formats.hdf5.tree.create import (
     copy_plist,
     create_copy,
     create_group_like,
-    create_like,
-    create_target,
     same_object,
     staging_name,
 )
@@ -53,11 +51,6 @@ from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.protocols import CopyInsteadError
-
-
-def text_of(path: bytes) -> str:
-    """Return a path for messages."""
-    return path.decode("utf-8", "backslashreplace")
 
 
 def subject_of(path: bytes, attribute: bytes | None = None) -> str:
@@ -129,9 +122,6 @@ def shorten_list(target: h5d.DatasetID) -> None:
     del attributes[_SCALE_OF]
     if len(kept):
         attributes.create(_SCALE_OF, kept, dtype=datatype)
-
-
-__all__ = ["Copied", "Recreate", "copy_tree", "create_like", "create_target"]
 
 
 class Copied(NamedTuple):

@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.files import access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import bare_address, listed_pipeline
 from tamis.formats.hdf5.lib.references import copy_values
-from tamis.formats.hdf5.tree.walk import INSTALL, filter_text, link_plist
+from tamis.formats.hdf5.tree.walk import INSTALL, filter_text, raw_name
 from tamis.kinds import FLAG, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -118,12 +118,11 @@ def create_group(
     if not isinstance(name, str) or not name.strip("/") or "\0" in name:
         raise ParameterError(f"expected the name of a group, got {name!r}")
     folder, slash, last = name.rstrip("/").rpartition("/")
-    raw_name = last.encode("utf-8", "surrogateescape")
-    lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
+    own_name, lcpl = raw_name(last)
     try:
         owner = parent.require_group(folder or "/") if slash else parent
         with calls.new_group_format(owner.id):
-            return h5py.Group(h5g.create(owner.id, raw_name, lcpl, gcpl))
+            return h5py.Group(h5g.create(owner.id, own_name, lcpl, gcpl))
     except (ValueError, OSError, RuntimeError, TypeError) as error:
         path = parent.file.filename
         raise FileError(f"{path}: cannot create group {name!r}: {error}").at(path=path) from error
@@ -364,9 +363,8 @@ def create_named(
     parent: h5py.Group, name: str, datatype: h5t.TypeID, space: h5s.SpaceID, plist: h5p.PropDCID
 ) -> h5py.Dataset:
     """Create a dataset from its type, extents and creation properties, which do not change."""
-    raw_name = name.encode("utf-8", "surrogateescape")
-    lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
-    return h5py.Dataset(h5d.create(parent.id, raw_name, calls.unshared(datatype), calls.unshared(space), plist, lcpl))
+    own_name, lcpl = raw_name(name)
+    return h5py.Dataset(h5d.create(parent.id, own_name, calls.unshared(datatype), calls.unshared(space), plist, lcpl))
 
 
 def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any, plist: Any = None) -> None:
