@@ -21,7 +21,7 @@ from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
 from tamis.formats.hdf5.lib.files import open_source
-from tamis.formats.hdf5.lib.netcdf_names import has_renamed, renamed_paths, stored_path
+from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path, stored_paths
 from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
@@ -258,7 +258,7 @@ class Hdf5Reader:
 
     def __init__(self, path: str) -> None:
         self._path, self._root = path, open_source(path)
-        self._renames: dict[str, bool] = {}
+        self._stored_path = stored_paths(self._root)
 
     def array(self, file: File, path: str) -> DatasetArray | None:
         """Return the array of the dataset at a path; None for a group."""
@@ -272,13 +272,6 @@ class Hdf5Reader:
                 return DatasetArray(file, target, path)
             except (KeyError, TypeError, ValueError) as error:
                 raise FileError(f"{self._path}: {path}: expected values of a type that NumPy has: {error}") from error
-
-    def _stored_path(self, path: str) -> str:
-        """Return HDF5's path of an object; each group is asked once whether it has other names than netCDF."""
-        group = path.rpartition("/")[0] or "/"
-        if group not in self._renames:
-            self._renames[group] = has_renamed(self._root, group)
-        return stored_path(self._root, path) if self._renames[group] else path
 
     def _object(self, path: str) -> Any:
         with reading(self._path, dataset=path):

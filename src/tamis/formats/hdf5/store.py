@@ -15,7 +15,7 @@ from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
 from tamis.formats.hdf5.lib.files import open_source
-from tamis.formats.hdf5.lib.netcdf_names import has_renamed, stored_path
+from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.create import group_filters
@@ -73,7 +73,7 @@ class Hdf5Store:
     def __init__(self, file: h5py.File) -> None:
         self.file = file
         self.path = str(file.filename)
-        self._renames: dict[str, bool] = {}
+        self.stored_path = stored_paths(file)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -156,13 +156,6 @@ class Hdf5Store:
         if "contents" in vars(self) and path in self.contents.datasets:
             return self.contents.datasets[path]  # its facts are known, or kept for the next call
         return Hdf5Array(self.file, path, stored_path=self.stored_path(path))
-
-    def stored_path(self, path: str) -> str:
-        """Return HDF5's path of an array; each group is asked once whether it has other names than netCDF."""
-        group = path.rpartition("/")[0]
-        if group not in self._renames:
-            self._renames[group] = has_renamed(self.file, group or "/")
-        return stored_path(self.file, path) if self._renames[group] else path
 
     def first_path(self, path: str) -> str:
         """Return the first path of the array at a path, through any links; empty if there is none."""

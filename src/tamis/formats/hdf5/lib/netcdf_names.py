@@ -7,8 +7,9 @@ from any dataset that they read, so the prefix alone identifies netCDF's names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache, partial
 
 import h5py
 
@@ -40,7 +41,13 @@ def renamed_paths(group: h5py.Group, paths: Iterable[str]) -> dict[str, str]:
     return renamed
 
 
-def has_renamed(file: h5py.File, path: str) -> bool:
+def stored_paths(file: h5py.File) -> Callable[[str], str]:
+    """Return a function like `stored_path` that asks each group once whether it has other names than netCDF."""
+    asked = cache(partial(_has_renamed, file))
+    return lambda path: stored_path(file, path) if asked(path.rpartition("/")[0] or "/") else path
+
+
+def _has_renamed(file: h5py.File, path: str) -> bool:
     """Return whether a group may have variables with another name in netCDF."""
     group = _item(file, path)
     links = quick_links(group.id) if isinstance(group, h5py.Group) else None
