@@ -14,6 +14,7 @@ from range_server import Faults, Server
 from scipy.io import netcdf_file
 
 import tamis
+from tamis.reading.array import SelectedChunks
 from tamis.remote import file as remote_file
 from tamis.remote import nodes
 from tamis.remote.address import Address
@@ -275,6 +276,32 @@ def test_many_small_chunks_are_decoded_together(
         (tmp_path / "a.h5").write_bytes(content)
         with pytest.raises(tamis.FileError, match="the file changed while it was read"):
             file["v"][...]
+
+
+@pytest.mark.parametrize(
+    ("key", "next_key"),
+    [
+        (7, 8),
+        (302, 301),
+        ((slice(None), 40, 65), (slice(9, None), 40, 64)),
+        ((slice(101, 103), slice(3, 30)), (slice(100, 104), slice(0, 31), slice(None, None, 3))),
+    ],
+)
+def test_parts_of_small_chunks_are_decoded_together_and_kept(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: object, next_key: object
+) -> None:
+    values = np.random.default_rng(4).integers(0, 99, (303, 41, 66), np.int32)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        chunked = file.create_dataset("v", values.shape, "i4", chunks=(5, 4, 4), compression=1, fillvalue=-1)
+        chunked[:90] = values[:90]
+        chunked[100:] = values[100:]
+    values[90:100] = -1
+    monkeypatch.delattr(SelectedChunks, "_place_decoded")  # which decodes one chunk
+    with tamis.open(server.url("a.h5")) as file:
+        np.testing.assert_array_equal(file["v"][key], values[key])
+        server.reset()
+        np.testing.assert_array_equal(file["v"][next_key], values[next_key])
+        assert server.requests == 0
 
 
 def test_the_next_opening_finds_the_metadata_on_disk(

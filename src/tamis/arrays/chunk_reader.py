@@ -216,16 +216,12 @@ class ChunkReader:
     def read_many(self, part: Region, out: NDArray[Any], threads: int = 1, *, fetches: bool = False) -> bool:
         """Read a part of the array in one native call, if it covers many small chunks and `out` has their type.
 
-        Those of a slow source are fetched if asked for, and if all of their values are used: others are kept, one by
-        one, in case the rest is needed.
+        Those of a slow source are fetched if asked for, and if all of their values are used.
         """
         source = self._source
         if out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk) or self._many is None:
             return False
-        axes = zip(part, self.chunk.shape, self.index.grid.shape, strict=True)
-        can_fetch = fetches and all(
-            not axis.start % step and (axis.stop == extent or not axis.stop % step) for axis, step, extent in axes
-        )
+        can_fetch = fetches and self.whole_of(part) == part
         if not isinstance(source, FileSource) and not (can_fetch and isinstance(source, SlowSource)):
             return False
         for origin in self._many.read(source, part, out, threads):
@@ -233,6 +229,14 @@ class ChunkReader:
             shared = intersection(part, chunk)
             out[within(shared, part)] = self.values(origin)[within(shared, chunk)]
         return True
+
+    def whole_of(self, part: Region) -> Region | None:
+        """Return a part with whole chunks, if a slow source has many small ones that native code decodes whole."""
+        axes = zip(part, self.chunk.shape, self.shape, strict=True)
+        whole = [slice(at.start // step * step, min(-(-at.stop // step) * step, extent)) for at, step, extent in axes]
+        has_blocks = self._zfp is not None and self._zfp.nbits and tuple(whole) != part
+        can_read = isinstance(self._source, SlowSource) and goes_over_many(part, self.chunk) and self._many is not None
+        return tuple(whole) if can_read and not has_blocks else None
 
     @cached_property
     def _many(self) -> ManyChunks | None:
@@ -420,10 +424,7 @@ class ChunkedReader:
             return out
         begin = origin_of(part)
         for origin in itertools.product(*firsts):
-            shared = tuple(
-                slice(max(axis.start, at), min(axis.stop, at + step))
-                for axis, at, step in zip(part, origin, steps, strict=True)
-            )
+            shared = intersection(part, tuple([slice(at, at + step) for at, step in zip(origin, steps, strict=True)]))
             self._read_one(origin, shared, out[_inside(shared, begin)])
         return out
 

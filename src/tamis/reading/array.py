@@ -14,6 +14,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis import meaning
+from tamis.arrays.cache import KEPT_NBYTES
+from tamis.arrays.gather import intersection, within
+from tamis.arrays.grid import region, shape_of
+from tamis.arrays.read_many import chunk_count
 from tamis.arrays.selection import Piece, Points, Selection
 from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
@@ -64,8 +68,10 @@ class SelectedChunks:
         part = selection.region if isinstance(selection, Selection) and self.change is None else None
         if part is not None and self.source.read_many(part, out, threads, fetches=True):
             return
+        if part is not None and self._fill_whole(part, selection, out, threads):
+            return
         steps = self.source.chunk.shape
-        if part is not None and 2 * len(self.source.index) < math.prod(map(_touched_count, part, steps)):
+        if part is not None and 2 * len(self.source.index) < chunk_count(part, steps):
             out[...] = self.source.fill
             pieces = self._stored_pieces(part)
         else:
@@ -84,6 +90,20 @@ class SelectedChunks:
                 for _ in placed:
                     pass
 
+    def _fill_whole(self, part: Region, selection: Selection | Points, out: NDArray[Any], threads: int) -> bool:
+        """Read the chunks of a part as `fill` does, and keep them, because others may need the rest; False if not."""
+        source, whole = self.source, self.source.whole_of(part)
+        if whole is None or math.prod(shape_of(whole)) * source.chunk.dtype.itemsize > KEPT_NBYTES:
+            return False
+        pieces, values = [*selection.pieces(source.chunk.shape)], np.empty(shape_of(whole), source.chunk.dtype)
+        if any(map(self._is_cached, pieces)) or not source.read_many(whole, values, threads, fetches=True):
+            return False
+        out[...] = values[within(part, whole)]
+        for piece in pieces:
+            chunk = within(region(piece.origin, source.shape, source.chunk.shape), whole)
+            self.cache.put((self.name, piece.origin), values[chunk].copy())
+        return True
+
     def _is_cached(self, piece: Piece) -> bool:
         return self.cache.get((self.name, piece.origin)) is not None
 
@@ -93,13 +113,9 @@ class SelectedChunks:
         begin, end = [axis.start for axis in part], [axis.stop for axis in part]
         touched = ((origins < end) & (origins + steps > begin)).all(axis=1)
         for row in origins[touched].tolist():
-            shared = [
-                (max(first, at), min(last, at + step))
-                for first, last, at, step in zip(begin, end, row, steps, strict=True)
-            ]
-            inside = tuple(slice(low - at, high - at, 1) for (low, high), at in zip(shared, row, strict=True))
-            outside = tuple(slice(low - first, high - first) for (low, high), first in zip(shared, begin, strict=True))
-            yield Piece(tuple(row), inside, outside)
+            shared = intersection(part, tuple(slice(at, at + step) for at, step in zip(row, steps, strict=True)))
+            inside = tuple(slice(axis.start - at, axis.stop - at, 1) for axis, at in zip(shared, row, strict=True))
+            yield Piece(tuple(row), inside, within(shared, part))
 
     def place(self, piece: Piece, out: NDArray[Any]) -> None:
         """Fill in one piece."""
@@ -134,11 +150,6 @@ class SelectedChunks:
                 self.cache.put((self.name, origin), values)
         if self.change is not None:
             self.change(piece, out)
-
-
-def _touched_count(axis: slice, step: int) -> int:
-    """Return how many chunks a selection without gaps touches along an axis."""
-    return int(-(-axis.stop // step) - axis.start // step)
 
 
 class OpenFile(Protocol):

@@ -66,7 +66,7 @@ _READ_AHEAD = 16 << 20
 _FIRST_AHEAD = 1 << 20
 _STREAM_NBYTES = 2 << 20  # of a request
 _STREAMS = 16  # places from which reads may go on
-_KEPT_STREAMS = 4
+_KEPT_STREAMS, _KEPT_NBYTES = 4, 64 << 20
 
 
 def requests_for(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = MOST_NBYTES) -> list[Range]:
@@ -103,6 +103,7 @@ class Window:
 
     def __init__(self, spans: Sequence[Range], parts: Sequence[Future[memoryview]], *, is_stream: bool = False) -> None:
         self._begins, self._spans, self._parts, self.is_stream = [begin for begin, _ in spans], spans, parts, is_stream
+        self.nbytes = sum(end - begin for begin, end in spans)
 
     def reach(self, begin: int) -> int:
         """Return how far all bytes from an offset on are here."""
@@ -283,9 +284,10 @@ class RemoteBytes:
         """Begin to fetch ranges that will probably be read; they are kept until some others are."""
         stream = self._window(spans, _STREAM_NBYTES, is_stream=True)
         with self._lock:
-            streams = [window for window in self._windows if window.is_stream]
-            others = [window for window in self._windows if not window.is_stream]
-            self._windows = [*others, *streams[1 - _KEPT_STREAMS :], stream]
+            streams = [*(window for window in self._windows if window.is_stream), stream][-_KEPT_STREAMS:]
+            while len(streams) > 1 and sum(window.nbytes for window in streams) > _KEPT_NBYTES:
+                streams.pop(0)
+            self._windows = [*(window for window in self._windows if not window.is_stream), *streams]
         return stream
 
 

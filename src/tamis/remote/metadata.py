@@ -38,7 +38,6 @@ _LEAST_CHUNKS = 128  # whose index has more than two nodes
 _MOST_LOOKED_UP = 4096
 
 T = TypeVar("T")
-Fetch = Callable[[Sequence[Range]], list[memoryview]]
 
 
 class MetadataFile(io.RawIOBase):
@@ -54,10 +53,9 @@ class MetadataFile(io.RawIOBase):
         self.remote, self.error = remote, None
         self._blocks: OrderedDict[int, memoryview] = OrderedDict()
         self._lock = threading.Lock()
-        self._at = 0
+        self._at = self._asked_nbytes = 0
         self._looked_up: dict[int, int] = {}
         self._asked: list[int] = []
-        self._asked_nbytes = 0
         self.crawler = Crawler()
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
         self._kept = len(self._blocks)
@@ -140,7 +138,7 @@ class MetadataFile(io.RawIOBase):
         begin, end = place.offset + self.base, min(place.offset + self.base + place.nbytes, self.remote.nbytes)
         return begin - begin % BLOCK_NBYTES, min(end + -end % BLOCK_NBYTES, self.remote.nbytes)
 
-    def _load(self, spans: Iterable[Range], fetch: Fetch) -> None:
+    def _load(self, spans: Iterable[Range], fetch: Callable[[Sequence[Range]], list[memoryview]]) -> None:
         """Fetch the blocks of ranges that are not cached."""
         if not self._missing(spans := [*spans]):
             return

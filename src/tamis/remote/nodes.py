@@ -25,7 +25,8 @@ _GROUP_LEAF_NBYTES = 8 + 8 * 40
 _MOST_LINK = 1 << 10
 _MOST_DEPTH = 16
 _MOST_ENTRIES = 1 << 21
-_SLACK, _MOST_GUESSED = 32, 1.5  # of a guess: part of the bytes of a node that is added, and most bytes for one
+# Of a guess: the part of a node's bytes that is added, and most bytes, for one that is wanted and in all.
+_SLACK, _MOST_GUESSED, _MOST_GUESSED_NBYTES = 32, 1.5, 16 << 20
 
 
 class Place(NamedTuple):
@@ -138,12 +139,8 @@ class Crawler:
                 lambda part: self._messages(part[begin : len(part) - begin], header, prefix, is_new=is_new),
             )
         elif kind == 0x11:
-            yield from self._group(_u(data, 0, 8), _u(data, 8, 8))
-
-    def _group(self, tree: int, heap: int) -> Iterator[Place]:
-        """Yield the places of a group with a symbol table."""
-        yield Place(heap, 32, _heap)
-        yield Place(tree, _PREFIX + 33 * 8 + 32 * 8, self._group_tree)
+            yield Place(_u(data, 8, 8), 32, _heap)
+            yield Place(_u(data, 0, 8), _PREFIX + 33 * 8 + 32 * 8, self._group_tree)
 
     def _group_tree(self, data: bytes) -> Iterator[Place]:
         if data[:4] != b"TREE" or data[4]:
@@ -272,7 +269,8 @@ def _span_of(
         ends.append((children[row] + gap * ((number - numbers[row]) / count - late), gap / _SLACK))
     (begin, before), (end, after) = ends
     begin, end = max(begin - before, 0), end + after
-    return (int(begin), int(end)) if end - begin < _MOST_GUESSED * size * len(wanted.origins) else None
+    most = min(_MOST_GUESSED * size * len(wanted.origins), _MOST_GUESSED_NBYTES)
+    return (int(begin), int(end)) if end - begin < most else None
 
 
 def _new_tree(data: bytes, wanted: Wanted | None = None) -> Iterator[Place]:

@@ -384,7 +384,5 @@ class FsspecObjects:
 
 
 def _fsspec_version(info: Mapping[str, Any]) -> str:
-    for name in ("ETag", "etag", "LastModified", "mtime", "created"):
-        if info.get(name):
-            return str(info[name])
-    return ""
+    names = "ETag", "etag", "LastModified", "mtime", "created"
+    return next((str(info[name]) for name in names if info.get(name)), "")

@@ -98,9 +98,8 @@ class ReferenceObjects(Objects):
         return Part(b"", 0, version) if part is None else part._replace(size=found.nbytes)
 
     def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield the objects below a folder."""
-        for key in self.keys(prefix):
-            yield Entry(key, self.size(key))
+        """Return the objects below a folder."""
+        return (Entry(key, self.size(key)) for key in self.keys(prefix))
 
     def size(self, key: str) -> int:
         """Return the size of an object."""

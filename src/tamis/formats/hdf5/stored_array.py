@@ -396,12 +396,8 @@ class Hdf5Array(DatasetFacts):
         else:
             chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
-        place, source, filtered = (
-            (self.filename, self.path),
-            source_of(self.file),
-            self.partial_filtered,
-        )
-        return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=filtered)
+        place, source = (self.filename, self.path), source_of(self.file)
+        return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=self.partial_filtered)
 
     def small_values(self) -> NDArray[Any] | None:
         """Return all values, decoded by tamis in one native call; None if they are too many, unusual or damaged."""

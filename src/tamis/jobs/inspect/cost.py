@@ -172,8 +172,7 @@ def _of_selection(name: str, array: StoredArray, region: Region, counted: _Count
     wanted = _chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region)
     while counted.waiting:  # values may come with the index
         time.sleep(_ANSWER_SECONDS)
-    known = [span for span in counted.spans if span]
-    spans = in_fewest_rounds([(at, end) for at, end in wanted if not any(a <= at and end <= b for a, b in known)])
+    spans = in_fewest_rounds([s for s in wanted if not any(k and k[0] <= s[0] and s[1] <= k[1] for k in counted.spans)])
     requests, nbytes, rounds = (
         now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)
     )
