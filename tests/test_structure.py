@@ -46,7 +46,7 @@ LAYERS = [
     ("zfp",),
     ("_native",),
     ("kinds",),
-    ("errors", "formatting", "imports"),
+    ("errors", "formatting", "late"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tamis import _native
 from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError, StreamError, TamisError
-from tamis.imports import after_import, late_names
+from tamis.late import after_import, late_names
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp

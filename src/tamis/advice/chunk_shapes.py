@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tamis.arrays.grid import (
@@ -20,6 +20,7 @@ from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
+from tamis.late import frozen
 from tamis.zfp import MAX_RANK, Rate, Reversible
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -34,7 +35,7 @@ _NEARLY_ALL = 0.9
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Something about a dataset that its owner should know."""
 
@@ -42,7 +43,7 @@ class Note:
     text: str  # The fact, why it matters, and what to use instead
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunking:
     """The chunks of an array, and their filters."""
 
@@ -84,7 +85,7 @@ class Chunking:
         return next((item for item in self.applied_filters if isinstance(item, Zfp)), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BetterChunks:
     """A chunk shape near the present one for which ZFP encodes less padding."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.late import frozen
 from tamis.zfp import MAX_RANK, max_extent
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -47,7 +48,7 @@ def shape_of(part: Region) -> tuple[int, ...]:
     return tuple([span.stop - span.start for span in part])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """The grid of chunks of an array, numbered from 0 with the last axis fastest."""
 

@@ -18,14 +18,14 @@ _COMMANDS = (
 )
 
 
-_JOBS = ("copy", "export", "inspect", "repack", "report", "verify")
-"""Commands whose job takes long to import, because it needs h5py."""
+_JOBS = ("copy", "export", "inspect", "plan", "repack", "report", "verify")
+"""Commands whose job, a function of tamis, takes long to import, because it needs h5py."""
 
 
 def preload(arguments: Sequence[str]) -> None:
     """Import the modules that a command line needs, so that the command itself imports little."""
     if arguments and arguments[0] in _JOBS and not {"-h", "--help"} & set(arguments):
-        import_module(f"tamis.jobs.{arguments[0]}")
+        getattr(tamis, arguments[0])
 
 
 class _LateCommands(Commands):

@@ -11,13 +11,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, located
 from tamis.kinds import BYTES, NUMBER, STORED, Kind, explained
+from tamis.late import frozen
 
 _LARGEST = sys.float_info.max
 
@@ -32,7 +33,7 @@ class Request(NamedTuple):
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChunkType:
     """Type and shape of the values of a chunk, which some parameters are derived from.
 
@@ -99,7 +100,7 @@ def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
         yield is_enum(dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """The meaning of a filter parameter and its allowed values.
 

@@ -11,7 +11,6 @@ The last block may be shorter, with a multiple of 8 elements. Up to 7 elements a
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -19,6 +18,7 @@ from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters._framing import SIZE, Decode, lz4_block, sized_block, zstd_decoder
 from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
+from tamis.late import frozen
 
 _HEADER = struct.Struct(">QI")
 _COMPRESSORS = ("none", "", "lz4", "zstd")
@@ -30,7 +30,7 @@ _LEVEL = 3
 _FILLED_IN = 3  # words that the filter fills in: its version and the element size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bitshuffle(Filter):
     """Filter 32008: Bitshuffle.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
+from tamis.late import frozen
 
 COMPRESSOR = "compressor of the blocks"
 """Meaning of the parameter ``compressor``."""
@@ -110,7 +110,7 @@ _HEADER = struct.Struct("<BBBBIII")
 _MEMCPY = 2  # flag: not compressed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blosc(BloscFilter):
     """Filter 32001: Blosc 1.
 
@@ -199,7 +199,7 @@ _TRAILER = bytes.fromhex("940193cd0006de0000dc0000ce00000023d800") + bytes(16)
 _MOST_RANK = 15  # limit of a MessagePack array with its length in the first byte
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The layout of a chunk with several axes: blocks that fill the padded chunk."""
 
@@ -230,7 +230,7 @@ class Layout:
         return math.prod(self.block) * self.itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A frame, parsed."""
 
@@ -411,7 +411,7 @@ _READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first incorrectly,
 _BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blosc2(BloscFilter):
     """Filter 32026: Blosc2.
 

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import SIZE, lz4_block, sized_block
 from tamis.filters.base import ChunkType, Data, OneNumber, number
+from tamis.late import frozen
 
 _HEADER = struct.Struct(">QI")
 _DEFAULT_BLOCK = 1 << 30
@@ -22,7 +22,7 @@ _MOST = (1 << 31) - 1  # bytes of a chunk, the limit of the HDF5 filter
 _BEST = 255  # most bytes that one byte of LZ4 can decode to
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lz4(OneNumber):
     """Filter 32004: LZ4.
 

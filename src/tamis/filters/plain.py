@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import zstd_decoder
 from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
 from tamis.filters.standard import whole_stream
+from tamis.late import frozen
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
@@ -16,7 +16,7 @@ _LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])
 _ROOM = 64  # bytes that a checksum or a header before the codec may add to a chunk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bzip2(OneNumber):
     """Filter 307: bzip2.
 
@@ -46,7 +46,7 @@ class Bzip2(OneNumber):
         return whole_stream("bzip2", bz2.BZ2Decompressor(), data, chunk.most_nbytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Zstd(OneNumber):
     """Filter 32015: Zstandard.
 
@@ -75,7 +75,7 @@ class Zstd(OneNumber):
         return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lzf(Wordless):
     """Filter 32000: LZF, which comes with h5py."""
 

@@ -6,7 +6,6 @@ import math
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -17,11 +16,12 @@ from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.kinds import TEXT, explained
+from tamis.late import frozen
 from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The largest absolute error that values may have, however ZFP keeps it."""
 
@@ -370,7 +370,7 @@ class Zfp(Filter, Mapping[str, Any]):
         return (type(self).of, (self._mode,))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredZfp:
     """The stored parameters of filter 32013, parsed.
 

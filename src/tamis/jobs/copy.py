@@ -20,7 +20,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
+from tamis.late import frozen
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
 from tamis.pipeline import Pipeline
@@ -49,7 +50,7 @@ _COLON = re.compile(r"(?:\\.|[^\\:])*", re.DOTALL)
 _LENGTH = re.compile(r"0*[1-9][0-9]{0,17}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChunkArgument:
     """An argument of nccopy's ``-c``, parsed."""
 
@@ -117,7 +118,7 @@ def _path(text: str, start: int, end: int) -> str:
     return name if name.startswith("/") else f"/{name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A variable of a file."""
 
@@ -314,7 +315,7 @@ _OPTION_KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyOptions:
     """The options of `run_copy`."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError
+from tamis.late import frozen
 
 
 class Survey(NamedTuple):
@@ -22,7 +23,7 @@ class Survey(NamedTuple):
     finite: bool  # Whether all values are finite
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """Markers of missing values, in addition to NaN and the infinities for floats, and limits of valid values."""
 

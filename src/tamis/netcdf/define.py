@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,6 +30,7 @@ from tamis.filters import (
     from_values,
 )
 from tamis.kinds import FLAG, WHOLE, explained
+from tamis.late import frozen
 from tamis.netcdf.library import Unsigned, call, named_error, version
 from tamis.netcdf.variable import NCZARR, VariableHandle, check_status, filter_text, type_text, variable_handle
 from tamis.notation.detect import read
@@ -40,7 +40,7 @@ from tamis.pipeline import Pipeline
 from tamis.rounding import KINDS, Rounding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requested:
     """Filters to define."""
 

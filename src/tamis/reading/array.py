@@ -7,7 +7,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.formatting import printable
 from tamis.kinds import ARRAY, explained
+from tamis.late import frozen
 from tamis.zfp.arrays import block_count
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _TASK_NBYTES = 256 << 10
 """Bytes of small chunks that a thread takes at a time, so that passing them on costs little."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelectedChunks:
     """The chunks of an array, read as selections need them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tamis import meaning
 from tamis.errors import DataError, ParameterError
+from tamis.late import frozen
 from tamis.rounding import PACKING_ATTRIBUTES, Codes, Pack, PackingRange, still_needed
 from tamis.rounding.pack import attributes_of, codes_of_more
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewPacking:
     """How a new array is packed."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
+from tamis.late import frozen
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
@@ -35,7 +36,7 @@ class UnstorableError(FileError):
         self.paths = paths
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """The parts of a copy that differ from its source."""
 

@@ -6,12 +6,13 @@ import base64
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tamis.formatting import shortened
+from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 
@@ -146,7 +147,7 @@ def compound_words(dtype: np.dtype[Any]) -> str:
     return f"compound {{{', '.join(members)}}}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedArray:
     """A variable of a group."""
 
@@ -180,7 +181,7 @@ class NamedArray:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedGroup:
     """A group of a file."""
 

@@ -21,6 +21,7 @@ from tamis.arrays.gather import whole
 from tamis.arrays.reader import put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
+from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
 from tamis.stores.protocols import PartByPart
@@ -267,7 +268,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         return self._first.model.group_paths(path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Facts:
     """What is compared between files."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ import numpy as np
 from tamis import _native
 from tamis.errors import ParameterError
 from tamis.kinds import DTYPE, FLAG, RANK, checked, explained, instance
+from tamis.late import frozen
 
 _MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """Fixed size: each value takes `rate` bits on average, each block the same number of bits.
 
@@ -42,7 +42,7 @@ class Rate:
         return f"rate={_number_text(self.rate)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precision:
     """A number of bit planes: a bound relative to the largest value of each block.
 
@@ -68,7 +68,7 @@ class Precision:
         return f"precision={self.precision!r}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accuracy:
     """A bound on the absolute error of every value.
 
@@ -108,7 +108,7 @@ class Accuracy:
         return f"accuracy={_number_text(self.tolerance)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expert:
     """All four numbers of the codec.
 
@@ -155,7 +155,7 @@ class Expert:
         return f"minbits={self.minbits}, maxbits={self.maxbits}, maxprec={self.maxprec}, minexp={self.minexp}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reversible:
     """Lossless: every bit is kept, including NaN, infinities and -0.0."""
 

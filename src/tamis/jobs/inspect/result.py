@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, Card, DatasetsResult, Part, Table, error_dict, json_text, json_value
 from tamis.kinds import FLAG, PATH, checked
+from tamis.late import frozen
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Readers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChunkGroup:
     """Chunks of a dataset that have the same filter mask.
 
@@ -48,7 +49,7 @@ class ChunkGroup:
         return f"{self.count}: {applied}" + (f" ({', '.join(self.skipped)} skipped)" if self.skipped else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatasetInfo:
     """One dataset.
 
@@ -212,7 +213,7 @@ class DatasetInfo:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupInfo:
     """One group whose links are filtered.
 
@@ -252,7 +253,7 @@ class GroupInfo:
         return printable(f"{self.path} group, links through {' | '.join(self.filters)}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspection(DatasetsResult[DatasetInfo]):
     """Result of `inspect`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, shared, title
+from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _FACTOR = 1.03
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)  # each candidate is compared with all others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """Filters that meet the want for a variable on the sample, and their costs.
 
@@ -91,7 +92,7 @@ class Candidate:
         return self.ratio_high > _SURE * self.ratio
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compared:
     """A foreign filter on the sample, for comparison: tamis neither chooses nor writes it.
 
@@ -115,7 +116,7 @@ class Compared:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confirmed:
     """Result of `tamis.repack` on all values of a variable.
 
@@ -142,7 +143,7 @@ class Confirmed:
         return self.missed is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedVariable(Fields):
     """The plan for a variable.
 
@@ -216,7 +217,7 @@ class PlannedVariable(Fields):
         return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan(DatasetsResult[PlannedVariable]):
     """Result of `tamis.plan`: predictions from a sample, and the recipe for `tamis.repack`, which proves its bounds.
 

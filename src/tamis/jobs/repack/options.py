@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
@@ -11,6 +11,7 @@ from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
+from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -52,7 +53,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepackOptions:
     """What repack does with a source, and how."""
 

@@ -6,13 +6,14 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.jobs.result import json_fields
+from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.report.pair import Pair
@@ -45,7 +46,7 @@ class Box(NamedTuple):
     north: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldMap:
     """The pictures of one field.
 

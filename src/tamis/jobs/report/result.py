@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import printable, ratio_text
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table, json_fields
 from tamis.jobs.verify.result import Compared, Finding, number
 from tamis.kinds import FLAG, PATH, checked
+from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
@@ -20,7 +21,7 @@ SCHEMA = 1
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series(Fields):
     """One line, or set of bars or points, of a chart."""
 
@@ -29,7 +30,7 @@ class Series(Fields):
     style: str = "line"  # ``line``, ``dashes``, ``dots``, ``bars`` or ``points``
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chart(Fields):
     """A chart as numbers, which the page draws, and shows as a table.
 
@@ -65,7 +66,7 @@ class Chart(Fields):
     marks: tuple[tuple[float, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts(Fields):
     """A table of a section."""
 
@@ -76,7 +77,7 @@ class Facts(Fields):
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reported:
     """One variable of the report.
 
@@ -155,7 +156,7 @@ class Reported:
         return printable(f"{self.path} {self.outcome}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report(DatasetsResult[Reported]):
     """Result of `report`.
 

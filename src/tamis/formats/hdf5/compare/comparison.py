@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +35,7 @@ from tamis.formats.hdf5.tree.create import group_filters, is_old_group
 from tamis.formats.hdf5.tree.other_files import linked_file, same_sources
 from tamis.formats.hdf5.tree.walk import Contents, address_of, array_at, group_at, in_order, link_words, links_of
 from tamis.formatting import shortened
+from tamis.late import frozen
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
@@ -52,7 +53,7 @@ _SCALE_OF = b"REFERENCE_LIST"
 _GONE = "references to objects that do not exist"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A difference of two files."""
 

@@ -8,7 +8,6 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
+from tamis.late import frozen
 from tamis.remote.address import Address
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _ENTRY_NBYTES, _CHECKSUM_NBYTES = 16, 4
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShardForm:
     """The layout of files with several chunks."""
 
@@ -129,7 +129,7 @@ _FEW = 16
 _NUMBERS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChunkFiles:
     """The files of an array's chunks, or of its shards."""
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -21,6 +21,7 @@ from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.formats.zarr.stored.codecs import MASK_MARK, mark_of
+from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _VERSIONS = (2, 3)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZarrForm:
     """The form of a new hierarchy: a `tamis.rewrite.transfer.TargetForm`, and a `FolderForm` of its transaction."""
 
@@ -143,7 +144,7 @@ _ABSENT = (1 << 64) - 1
 """Offset and size of a chunk that a shard does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewChunks:
     """The chunks of a new array."""
 
