@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_segments_are_removed_while_a_worker_still_writes(tmp_path: Path) -> Non
             segment = segments_of(transaction.path) / "segment"
             segment.mkdir(parents=True)
             code = (
-                f"import os\nfor at in range(20000): os.close(os.open(f'{segment}/{{at}}', os.O_CREAT | os.O_WRONLY))"
+                f"import os\nfor at in range(10**6): os.close(os.open(f'{segment}/{{at}}', os.O_CREAT | os.O_WRONLY))"
             )
             worker = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
             while len(os.listdir(segment)) < 100:
@@ -39,6 +40,18 @@ def test_segments_are_removed_while_a_worker_still_writes(tmp_path: Path) -> Non
         assert worker.wait() == 1  # no such folder
         assert not transaction.notes
         assert not os.listdir(tmp_path)
+
+
+def test_interrupt_before_the_thread_of_the_sync_runs_is_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), Transaction(tmp_path / "a.h5") as transaction:
+        transaction.begin_sync()
+    assert not os.listdir(tmp_path)
 
 
 def test_transaction_committed_replaces_what_was_there(tmp_path: Path) -> None:

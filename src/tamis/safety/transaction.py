@@ -110,8 +110,9 @@ class Transaction:
 
         The file must not change afterwards.
         """
-        self._early = _Sync(self.path, self._sync)
-        self._early.start()
+        early = _Sync(self.path, self._sync)
+        early.start()
+        self._early = early  # only now: an interrupt in start() can leave a thread that cannot be joined
 
     def finish_sync(self) -> tuple[int, int]:
         """Wait until the file is durable, and return its size in bytes and its CRC-32."""

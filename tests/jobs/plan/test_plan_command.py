@@ -20,6 +20,7 @@ import tamis
 from tamis.accuracy.fields import dssim
 from tamis.cli.main import main
 from tamis.formats.registry import open_store
+from tamis.jobs.plan import planner
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.sample import ALL, sample_of
@@ -112,7 +113,9 @@ def test_all_fields_are_compared(tmp_path: Path) -> None:
     assert found < 0.99
 
 
-def test_ratio_of_chunks_that_are_copied_is_that_of_the_source(tmp_path: Path) -> None:
+def test_ratio_of_chunks_that_are_copied_is_that_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Which candidates are beaten depends on measured speeds.
+    monkeypatch.setattr(planner, "front_of", lambda candidates: sorted(candidates, key=lambda one: -one.ratio))
     path = tmp_path / "a.h5"
     values = np.random.default_rng(1).standard_normal((64, 64, 64)).astype("f4").cumsum(2)
     with h5py.File(path, "w") as file:
