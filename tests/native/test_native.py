@@ -58,9 +58,9 @@ def build(folder: Path, *targets: str, **options: str) -> Path:
 @pytest.mark.slow
 @pytest.mark.check
 def test_native_code_under_sanitizers_keeps_its_promises() -> None:
-    # Each kernel takes minutes to compile; avx2-tzcnt is avx2 but for the instructions that it does without.
+    # Each kernel takes minutes to compile, so only those that run here; avx2-tzcnt is avx2 but for some instructions.
     kernels = [kernel for kernel in tamis.config().kernels if kernel in ("portable", "avx2", "avx512")]
-    options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE": "ON", "TAMIS_KERNELS": "avx2;avx512"}
+    options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE": "ON", "TAMIS_KERNELS": ";".join(kernels)}
     built = build(KEPT / "sanitize", *PROGRAMS, **options)
     for kernel in kernels:
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
