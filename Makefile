@@ -25,9 +25,9 @@ test: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -n 3
 
 # What takes minutes, and shows little more on most changes. Builds are kept in build/check. Each process reads the files
-# that it is given, so it gets those alone that have such tests.
+# that it is given, so it gets those alone that have such tests: pytest knows them by the marks `check` and `matrix`.
 check: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 3 -m check $(shell grep -rl --include='test_*.py' 'mark\.check' tests)
+	$(RUN) -m pytest -n 3 -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*

@@ -39,6 +39,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave all cases of a matrix but the first to ``make check``."""
+    if item.get_closest_marker("matrix") and any(item.callspec.indices.values()):  # type: ignore[attr-defined]
+        item.add_marker("check")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do.

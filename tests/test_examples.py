@@ -92,17 +92,10 @@ def run_blocks(name: str, document: str, folder: Path) -> subprocess.CompletedPr
     )
 
 
-LONG = {
-    *("bounds", "c-and-fortran", "h5z-zfp", "inspect", "missing", "packing", "plan", "remote", "repack", "report"),
-    *("rounding", "start", "verify", "writing", "xarray", "zarr"),
-}
-"""Documents that take seconds, up to a minute: make check runs them."""
-
-
 def documents() -> Iterator[Any]:
     for path in DOCUMENTS:
-        is_long = path.parent.name == "docs" and path.stem in LONG
-        yield pytest.param(path, id=str(path.relative_to(ROOT)), marks=[pytest.mark.check] if is_long else [])
+        marks = [] if path.name == "README.md" else [pytest.mark.check]
+        yield pytest.param(path, id=str(path.relative_to(ROOT)), marks=marks)
 
 
 @pytest.mark.parametrize("path", [*documents()])

@@ -38,6 +38,7 @@ def words(command: list[str | Path]) -> str:
     return " ".join(each if isinstance(each, str) else each.name for each in command)
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", COMMANDS, ids=words)
 def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], tmp_path: Path) -> None:
@@ -54,6 +55,7 @@ def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], t
     assert (tmp_path / "target.nc").exists() == bool(written)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS, ids=words)
 def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], tmp_path: Path) -> None:
     with subprocess.Popen(
@@ -86,6 +88,7 @@ def test_repack_name_that_a_terminal_would_act_on_is_written_out(options: list[s
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS, ids=words)
 def test_command_started_without_outputs_does_its_work(command: list[str | Path], tmp_path: Path) -> None:
     closed = ["bash", "-c", '"$0" "$@" >&- 2>&-', TAMIS, *command]

@@ -103,6 +103,7 @@ def test_repack_with_any_filter_libhdf5_reads_the_source_s_values(text: str, mod
     assert count >= 4
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", TEXTS)
 def test_repack_same_file_whether_libhdf5_has_the_filter_or_not(text: str, repacked: Path) -> None:
     at = TEXTS.index(text)

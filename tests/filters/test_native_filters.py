@@ -284,6 +284,7 @@ def check_scaleoffset(tmp_path: Path, values: np.ndarray[Any, Any], request: tup
     assert read_by_hdf5(tmp_path / "x.h5", of, request, chunk, len(data), fill) == stored.plain
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", [order + kind + size for order in "<>" for kind in "iu" for size in "1248"])
 @pytest.mark.parametrize("fill", FILLS)
 def test_scaleoffset_of_integers_is_that_of_hdf5(tmp_path: Path, dtype: str, fill: Any) -> None:
@@ -304,6 +305,7 @@ def test_scaleoffset_of_integers_is_that_of_hdf5(tmp_path: Path, dtype: str, fil
             check_scaleoffset(tmp_path, values, (SCALEOFFSET, 2, nbits), fill)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">f8"])
 @pytest.mark.parametrize("fill", [None, -9999.0, 2.5, np.nan, UNDEFINED])
 def test_scaleoffset_of_floats_is_that_of_hdf5(tmp_path: Path, dtype: str, fill: Any) -> None:

@@ -135,6 +135,7 @@ WRONG_ROWS = {
 """Rows that nccopy does otherwise, with exit code 0."""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("row", ROWS)
 def test_documented_row_gives_the_filters_of_nccopy(source: Path, tmp_path: Path, row: str) -> None:
     arguments, filters = ROWS[row]

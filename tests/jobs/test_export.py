@@ -69,6 +69,7 @@ def icechunk(path: Path, *folders: Path) -> Any:
     return xarray.open_zarr(repository.readonly_session("main").store, consolidated=False).load()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", FILTERS)
 def test_kerchunk_same_values_as_h5py(filters: str, tmp_path: Path) -> None:
     source = write(tmp_path / "a.nc", filters)

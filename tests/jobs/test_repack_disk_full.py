@@ -89,6 +89,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], target: Path, reason:
     assert os.listdir(target.parent) == [target.name]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lossy", LOSSY)
 def test_repack_file_size_limit_at_many_points_is_refused_by_its_name(lossy: str, source: Path, tmp_path: Path) -> None:
     target = tmp_path / "out" / "target.nc"
@@ -123,6 +124,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lossy", LOSSY)
 def test_repack_disk_full_at_many_points_says_so_and_leaves_nothing(lossy: str, source: Path, small_disk: Path) -> None:
     target, filling = small_disk / "target.nc", small_disk / "filling"

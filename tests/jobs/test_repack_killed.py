@@ -58,6 +58,7 @@ def interrupted(
         return run.returncode, said, complained
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "\ntamis: interrupted\n"), (signal.SIGTERM, "")])
 def test_repack_interrupted_at_random_moments_leaves_nothing(
     number: signal.Signals, said: str, sample: Path, tmp_path: Path

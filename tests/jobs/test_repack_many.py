@@ -609,6 +609,7 @@ def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path, monkeypatc
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
 
 
+@pytest.mark.check
 def test_kills_of_processes_and_runs_lose_nothing() -> None:
     assert not kill_many.check(10, 2, 1, 0)
     assert not kill_many.check(10, 2, 1, 1, replace=True)

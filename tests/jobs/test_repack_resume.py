@@ -92,6 +92,7 @@ def tamis_(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="tamis")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("what", "after", "expected"),
     [
@@ -316,6 +317,7 @@ def test_resume_of_files_as_climate_models_write_them_gives_the_same_bytes(
     assert os.listdir(target.parent) == ["target.nc"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "settings",
     [{}, {"libver": "latest"}, {"userblock_size": 512}, {"fs_strategy": "page", "fs_page_size": 4096}],

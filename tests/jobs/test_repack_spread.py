@@ -69,6 +69,7 @@ def facts_of(result: tamis.RepackResult) -> list[Any]:
     return [(item.path, item.largest_error, item.lossless_chunks, item.missing_values) for item in result.datasets]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -275,6 +276,7 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["source.nc"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("resume", [False, True])
 def test_signal_ends_all_processes_and_a_run_that_resumes_continues(

@@ -172,6 +172,7 @@ def test_damage_found_by_verify(source: Path, tmp_path: Path) -> None:
             tamis.verify(source, target)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_the_old_store_and_nothing_else(number: signal.Signals, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -59,6 +59,7 @@ def assert_appended(path: Path, values: np.ndarray, bound: float, fill: Any = No
         np.testing.assert_array_equal(found == fill, values == fill)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("order", ["0,1,2,3,4,5,6,7", "7,3,6,2,5,1,4,0"])
 @pytest.mark.parametrize(
     ("dtype", "fill", "accuracy"),

@@ -90,6 +90,7 @@ def check(found: NDArray[Any], values: NDArray[Any], bound: float = 0.2) -> None
     assert np.abs(np.asarray(found)[~gaps] - values[~gaps]).max(initial=0) <= bound
 
 
+@pytest.mark.matrix
 def test_u14_companion_of_another_shape_reads(changed: tuple[Any, Path]) -> None:
     values, path = changed
     last = len(values) - 1
@@ -109,6 +110,7 @@ def test_u14_companion_of_another_shape_reads(changed: tuple[Any, Path]) -> None
         check(file["TS"][3:], values[3:])
 
 
+@pytest.mark.matrix
 def test_u14_companion_of_another_shape_is_verified_inspected_and_repacked(
     changed: tuple[Any, Path], tmp_path: Path
 ) -> None:

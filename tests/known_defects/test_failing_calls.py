@@ -107,6 +107,7 @@ def test_u25_standard_output_is_named_only_where_it_fails(
     assert "Input/output error" in done.output
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("color", [False, True])
 @pytest.mark.parametrize("command", [["inspect"], ["inspect", "--json"], ["filters"], ["--help"]])
 def test_u25_standard_output_that_fails_is_still_named(command: list[str], color: bool, sample: Path) -> None:
@@ -126,6 +127,7 @@ def test_u25_standard_output_that_fails_is_still_named(command: list[str], color
     assert done.stderr.startswith("tamis: standard output cannot be written: No space left on device")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("options", [(), ("--overwrite",), ("--resume",)])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EDQUOT])
 def test_u32_folder_that_cannot_be_made_durable_is_reported_with_what_is_there(

@@ -172,6 +172,7 @@ def run(words: str, folder: Path, plugins: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "end"), [(CRASHES_ON_DECODE, "SIGSEGV"), (ABORTS_ON_DECODE, "SIGABRT")])
 @pytest.mark.parametrize(
     ("names", "words"),
@@ -262,6 +263,7 @@ def test_u56_values_through_a_right_plugin_are_those_of_h5py(
     python(READ_ALL, tmp_path / "b.h5", env=env)
 
 
+@pytest.mark.check
 def test_u56_numbers_and_texts_through_a_right_plugin_go_to_zarr_and_xarray(
     python: Run, write: Write, plugins: Path, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def clean(target: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+@pytest.mark.check
 def test_u55_progress_is_kept_at_whatever_step_the_interrupt_comes(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "b.h5"
     steps = steps_of_writing(source, target)

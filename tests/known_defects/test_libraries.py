@@ -15,6 +15,7 @@ import tamis
 Run = Callable[..., str]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("imports", [(), ("tamis",)], ids=["plugin path alone", "tamis imported too"])
 def test_d24_three_libraries_in_one_process_write_and_read(
     tmp_path: Path, python: Run, imports: tuple[str, ...]

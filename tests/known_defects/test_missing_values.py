@@ -82,6 +82,7 @@ def test_d09_exact_keeps_the_bound_and_every_bit_for_all_readers(
     assert same_bits(found[gaps], values[gaps])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("chunks", [(28, 16, 16), (12, 64, 64)])
 def test_d09_companion_keeps_the_bound_and_lets_all_readers_restore_every_bit(
     source: tuple[Path, str, Any], chunks: tuple[int, ...], tool: Run, tmp_path: Path

@@ -44,6 +44,7 @@ WORK = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("filters", "work"), WORK.values(), ids=WORK.keys())
 def test_u26_daemon_thread_in_native_code_does_not_abort_the_exit(python: Run, filters: str, work: str) -> None:
     python(ENDING.format(filters=filters or "none", work=work))  # checks that the exit code is 0

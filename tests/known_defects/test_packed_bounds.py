@@ -50,6 +50,7 @@ CASES: list[tuple[str, float, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "bound", "attributes"), CASES)
 @pytest.mark.parametrize("name", ["v", "*"])
 def test_u12_accuracy_is_in_units_of_the_variable(

@@ -55,6 +55,7 @@ def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str
     return run_tamis(*arguments, cwd=folder)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("columns", "name"),
     [

@@ -114,6 +114,7 @@ def test_u15_killed_again_and_again_without_resume_leaves_one_partial_file(sourc
     assert os.listdir(target.parent) == ["target.h5"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
 def test_u15_signals_clear_up_without_resume_and_keep_chunks_with_it(name: str, source: Path, target: Path) -> None:
     number = signal.Signals[name]

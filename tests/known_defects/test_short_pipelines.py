@@ -108,6 +108,7 @@ def test_u38_a_late_chunk_needs_the_fallback_the_dataset_is_created_again(
         assert others < (tmp_path / "short.h5").stat().st_size - file["v"].id.get_storage_size() + 2 * longest
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kept_nbytes", [0, 16 << 20], ids=["encoded again", "kept"])
 @pytest.mark.parametrize("after", [5, 39, 50, 70])
 def test_u38_a_run_killed_before_or_after_that_resumes_to_the_same_bytes(

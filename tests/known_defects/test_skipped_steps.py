@@ -171,6 +171,7 @@ def cases(folder: Path, store: Callable[..., None], netcdf: bool) -> list[Case]:
     return found
 
 
+@pytest.mark.matrix
 @pytest.mark.peer
 @pytest.mark.parametrize("program", ["netCDF4", "h5py"])
 @pytest.mark.parametrize("store", STORES)

@@ -146,6 +146,7 @@ def content(path: Path) -> dict[str, Any]:
     return datasets
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("pipeline", "missing"),
     [*((text, "exact") for text in PIPELINES), *((text, "companion") for text in PIPELINES[:3])],

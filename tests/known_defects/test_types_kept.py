@@ -33,6 +33,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "a.h5"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("chunks", [None, {"*": (5, 9)}])
 @pytest.mark.parametrize(
     "filters",

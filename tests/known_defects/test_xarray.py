@@ -56,6 +56,7 @@ def test_d18_xarray_open_and_save_keeps_zfp(opener: str, lossy: Path, tmp_path: 
         assert np.abs(new["TS"][...] - old["TS"][...]).max() <= 0.0625  # the power of two that the file has
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("opener", ["h5netcdf", "netcdf4"])
 def test_d18_xarray_netcdf4_engine_is_refused_rather_than_losing_zfp(
     opener: str, lossy: Path, tmp_path: Path, python: Run
@@ -66,6 +67,7 @@ def test_d18_xarray_netcdf4_engine_is_refused_rather_than_losing_zfp(
     assert not (tmp_path / "again.nc").exists()
 
 
+@pytest.mark.check
 def test_d18_engine_tamis_keeps_zfp_in_xarray_alone_and_any_pipeline_in_ours(
     lossy: Path, tmp_path: Path, python: Run
 ) -> None:
@@ -80,6 +82,7 @@ def test_d18_engine_tamis_keeps_zfp_in_xarray_alone_and_any_pipeline_in_ours(
     assert pipelines(tmp_path / "ours.nc")["/TS"] == "zfp(accuracy=0.0625)|fletcher32"
 
 
+@pytest.mark.check
 def test_d18_today_xarray_alone_loses_zfp_or_fails(lossy: Path, tmp_path: Path, python: Run) -> None:
     target = tmp_path / "again.nc"
     save(python, lossy, target, "netcdf4", "netcdf4", "alone")

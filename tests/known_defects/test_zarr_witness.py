@@ -88,6 +88,7 @@ def assert_equal(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray
         np.testing.assert_array_equal(after[name], values, err_msg=name)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("recipe", [[], ["-f", "*:shuffle|deflate(1)", "--min-size", 0, "--larger"]])
 def test_u50_values_of_every_type_are_those_of_h5py(form: str, recipe: list[Any], tmp_path: Path) -> None:

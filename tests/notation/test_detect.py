@@ -49,6 +49,7 @@ WRITERS: dict[str, tuple[str, Callable[[Chain, str], str], bool, bool]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("writer", WRITERS)
 @given(data=st.data())
 def test_read_what_each_printer_writes_same_pipeline(

@@ -37,6 +37,7 @@ def test_metadata_lie_together(tmp_path: Path, *, is_classic: bool) -> None:
     assert opened[True]["/v map"] <= opened[False]["/v map"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", ["shuffle|deflate(1)", "zfp(accuracy=0.01)", "zfp(bound=0.01)", "pack(bound=0.01)"])
 def test_chunks_for_an_object_store_take_few_requests(tmp_path: Path, filters: str) -> None:
     source, values = tmp_path / "source.h5", np.random.default_rng(2).random((160, 180, 240), np.float32)

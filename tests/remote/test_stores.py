@@ -34,6 +34,7 @@ def values() -> np.ndarray:
         return np.asarray(file["TS"][...])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["a.nc", "two.zarr", "three.zarr", "sharded.zarr"])
 def test_a_target_on_s3_is_read_and_verified(s3: str, name: str, values: np.ndarray) -> None:
     options = {"two.zarr": {"zarr_format": 2}, "sharded.zarr": {"shards": 8}}.get(name, {})

@@ -268,6 +268,7 @@ def test_array_in_a_process_of_its_own_reads_the_same(path: Path) -> None:
         assert np.array_equal(pool.apply(np.asarray, (file["rate3"],)), file["rate3"].read())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
 def test_dask_from_array_as_h5py(path: Path, scheduler: str) -> None:
     with (

@@ -51,6 +51,7 @@ NEED_ZARR = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("absent", ["zarr", "numcodecs", "icechunk", "virtualizarr"])
 def test_error_names_the_extra(absent: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -41,6 +41,7 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "want",
     [
@@ -276,6 +277,7 @@ def test_values_that_were_never_written(tmp_path: Path) -> None:
     assert result["some"].ratio == pytest.approx(plan["some"].chosen.ratio, rel=0.05)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["f2", ">f4", "i8", "f8"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
 def test_odd_types_and_values_have_a_plan_that_repack_takes(dtype: str, value: float, tmp_path: Path) -> None:
@@ -336,6 +338,7 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
     assert verified.exit_code == 0, verified.output
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("want", "bounds"),
     [

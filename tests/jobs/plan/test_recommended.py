@@ -36,6 +36,7 @@ def test_temperature_on_pressure_levels(name: str, attributes: dict[str, str], t
     assert 0 < result[name].largest_error <= 0.01
 
 
+@pytest.mark.check
 def test_nothing_recommended_stays_without_loss(tmp_path: Path) -> None:
     pytest.importorskip("compression_recommendations")
     planned = tamis.plan(make(tmp_path / "a.nc", "TS", "1"), {"TS": "recommended"})["TS"]

@@ -64,6 +64,7 @@ with h5py.File(sys.argv[1]) as old, create_target(old, sys.argv[2]) as new:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("code", [307, 32004, 32015], ids=["bzip2", "lz4", "zstd"])
 def test_create_group_filters_of_plugins_work_and_are_copied_where_they_are(tmp_path: Path, code: int) -> None:
     path, copy = tmp_path / "a.h5", tmp_path / "b.h5"
