@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles the modules that are imported; to compile all was more than half of pip's time.
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # Folders too, because their times tell of files that went away.
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
