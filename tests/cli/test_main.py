@@ -257,7 +257,7 @@ def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
     assert_failed(tamis_("repack", SAMPLE, tmp_path / "no" / "b.nc", *RECIPE), 1, "expected an existing folder")
     assert_failed(tamis_("repack", SAMPLE, SAMPLE, *RECIPE), 1, "got the same file")
     target.write_bytes(b"old")
-    assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: File exists", "(--overwrite)")
+    assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: File exists", "replace it: --overwrite")
     assert target.read_bytes() == b"old"
 
 

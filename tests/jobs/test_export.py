@@ -201,7 +201,7 @@ def test_url_of_the_folder_where_readers_find_the_file(tmp_path: Path) -> None:
 def test_existing_target_kept_unless_asked(tmp_path: Path) -> None:
     source, target = write(tmp_path / "a.nc", "deflate(4)"), tmp_path / "a.json"
     target.write_text("mine")
-    with pytest.raises(tamis.FileError, match="File exists: use overwrite"):
+    with pytest.raises(tamis.FileError, match="File exists: choose another name, or replace it: overwrite=True"):
         tamis.export(source, target)
     assert target.read_text() == "mine"
     tamis.export(source, target, overwrite=True)

@@ -151,7 +151,7 @@ def test_u22_log_appends_lines_with_times(source: Path, tmp_path: Path) -> None:
     assert any(text.startswith("writing /TS (1 of 1): done") for text in texts)
     assert any(text.startswith("verifying 1 dataset: done") for text in texts)
     assert any(text.startswith("/TS ") and " 0.1 " in text for text in texts)
-    assert texts[-1] == f"{target}: File exists: choose another name, or replace it (--overwrite)"
+    assert texts[-1] == f"{target}: File exists: choose another name, or replace it: --overwrite"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_references_go_to_an_address(make_file: Callable[..., Path]) -> None:
     tamis.export(path, place, "kerchunk")
     stored = fsspec.filesystem("memory").cat_file("/test_cloud/refs.json")
     assert json.loads(stored)["refs"]["TS/0.0.0"][0] == path.as_uri()
-    with pytest.raises(tamis.FileError, match="File exists: use overwrite"):
+    with pytest.raises(tamis.FileError, match="File exists: choose another name, or replace it: overwrite=True"):
         tamis.export(path, place, "kerchunk")
     tamis.export(path, place, "kerchunk", overwrite=True)
     with pytest.raises(
@@ -131,7 +131,7 @@ def test_a_repository_of_icechunk_on_s3_has_the_values(s3: str, tmp_path: Path, 
     group = zarr.open_group(repository.readonly_session("main").store, mode="r")
     with tamis.open(source) as file:
         np.testing.assert_array_equal(group["TS"][...], file["TS"][...])
-    with pytest.raises(tamis.FileError, match="File exists: use another name"):
+    with pytest.raises(tamis.FileError, match="File exists: choose another name"):
         tamis.export(source, place, "icechunk")
 
 

@@ -6,6 +6,7 @@ Rich and numpy are imported only where they are needed, because the import takes
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 import time
@@ -23,6 +24,7 @@ from tamis.jobs.progress import Progress, Step
 from tamis.late import frozen
 
 _LONG_SECONDS = 60.0
+_KEYWORD = re.compile(r"\b(overwrite|resume)=True\b")
 
 
 class Steps:
@@ -142,7 +144,8 @@ class Output:
             show(result.lines)
 
     def complain(self, text: str) -> None:
-        """Print a message on standard error."""
+        """Print a message on standard error, with options in the place of Python's keywords."""
+        text = _KEYWORD.sub(r"--\1", text)
         click.echo("\n".join(map(printable, f"tamis {self.command}: {text}".splitlines())), err=True)
         if self.log:
             self.log.write(text)

@@ -169,7 +169,7 @@ def export(
     if isinstance(place, Address):
         check_remote_target(place, kind, overwrite=overwrite)
     elif os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
-        advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
+        advice = "choose another name, or replace it: overwrite=True" if kind == "kerchunk" else "choose another name"
         raise FileError(f"{place}: File exists: {advice}").at(path=place)
     with ExitStack() as stack:
         references = _references(paths, url, concat, drop, stack)
@@ -268,7 +268,7 @@ def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
             f"{place}: expected kind kerchunk for a target that is elsewhere, or icechunk on S3, got {kind!r}"
         )
     if not overwrite and size_of(place) is not None:
-        raise FileError(f"{place}: File exists: use overwrite, or another name").at(path=place)
+        raise FileError(f"{place}: File exists: choose another name, or replace it: overwrite=True").at(path=place)
 
 
 def _send_kerchunk(references: References, place: Address) -> None:

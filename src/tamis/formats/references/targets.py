@@ -189,7 +189,7 @@ def _repository_storage(place: Path | Address) -> Any:
         bucket=bucket, prefix=prefix.rstrip("/"), **credentials, **_s3_settings(place.options)
     )
     if icechunk.Repository.exists(storage):
-        raise FileError(f"{place}: File exists: use another name").at(path=place)
+        raise FileError(f"{place}: File exists: choose another name").at(path=place)
     return storage
 
 

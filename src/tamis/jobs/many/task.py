@@ -206,7 +206,7 @@ def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
     if target.exists() and not (task.options.repack.overwrite or task.is_ours):
         if nbytes_of(target) == nbytes_of(source) and sha256_of(target) == sha256_of(source):
             return record
-        raise FileError(f"{target}: File exists: choose another folder, or replace it (--overwrite)").at(path=target)
+        raise FileError(f"{target}: File exists: choose another folder, or replace it: overwrite=True").at(path=target)
     new = target.with_name(f"{REPLACEMENT}{target.name}")
     try:
         shutil.copy2(source, new)

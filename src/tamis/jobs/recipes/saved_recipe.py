@@ -241,7 +241,9 @@ def check_new(
 
 
 def _there_already(path: str | os.PathLike[str]) -> FileError:
-    return FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(path=path)
+    return FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it: overwrite=True").at(
+        path=path
+    )
 
 
 def check_policy(missing: object) -> None:

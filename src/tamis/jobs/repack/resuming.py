@@ -150,7 +150,9 @@ def check_target(
     if transaction.replace:
         return None
     reason = "" if earlier is None else f", and {earlier.reason}"
-    raise FileError(f"{target}: File exists{reason}: choose another name, or replace it (--overwrite)").at(path=target)
+    raise FileError(f"{target}: File exists{reason}: choose another name, or replace it: overwrite=True").at(
+        path=target
+    )
 
 
 def look_at(
