@@ -150,6 +150,31 @@ def test_u54_array_elements_and_bit_fields_come_back(tmp_path: Path) -> None:
         assert file["x"].attrs["triples"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_u54_null_terminated_texts_without_zero_come_back(tmp_path: Path) -> None:
+    """MATLAB lists the fields of a structure as lists of single characters that should end with a zero, but do not."""
+    source, store, back = (tmp_path / name for name in ("a.mat", "a.zarr", "b.h5"))
+    text = h5t.C_S1.copy()
+    text.set_size(2)
+    record = h5t.create(h5t.COMPOUND, 2)
+    record.insert(b"code", 0, text)
+    with h5py.File(source, "w") as file:
+        for owner in (file.create_dataset("x", data=np.arange(4)), file.create_group("g")):
+            create(owner, "record", record, np.array((b"ab",), [("code", "S2")]), ())
+            owner.attrs.create("fields", TYPED["fields of MATLAB"][0], dtype=TYPED["fields of MATLAB"][1])
+    padded, terminated = (b"\x13%c\0\0\x01\0\0\0" % end for end in (h5t.STR_NULLPAD, h5t.STR_NULLTERM))
+    source.write_bytes(source.read_bytes().replace(padded, terminated))
+    run("repack", source, store)
+    run("verify", source, store)
+    run("repack", store, back)
+    run("verify", store, back)
+    run("verify", source, back)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        assert before["x"].attrs.get_id("fields").get_type().get_super().get_strpad() == h5t.STR_NULLTERM
+        for name in ("fields", "record"):
+            assert repr(before["g"].attrs[name]) == repr(after["g"].attrs[name])
+        assert after["x"].attrs["fields"][0].tolist() == [b"a", b"b"]
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [

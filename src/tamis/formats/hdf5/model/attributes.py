@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tamis.formats.hdf5.lib.attributes import attribute_content, created
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.quick_facts import Attributes, Content, quick_attributes
-from tamis.formats.hdf5.lib.references import attribute_names
+from tamis.formats.hdf5.lib.references import attribute_names, write_values
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm, decoded
 
@@ -142,13 +142,11 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
     if attribute.shape is None:
         return ""
     if kind.is_variable_str():
-        values = owner.attrs[_raw(name)]
-    else:
-        values = np.empty(attribute.shape, f"S{kind.get_size()}")
-        if values.size:
-            attribute.read(values, mtype=kind)
-        return _fixed_text(name, values, kind.get_strpad())
-    return _decoded_all(np.asarray(values, object).reshape(-1))
+        return _decoded_all(np.asarray(owner.attrs[_raw(name)], object).reshape(-1))
+    values = np.empty(attribute.shape, f"S{kind.get_size()}")
+    if values.size:
+        attribute.read(values, mtype=kind)
+    return _fixed_text(name, values, kind.get_strpad())
 
 
 def _fixed_text(name: str, values: NDArray[np.bytes_], end: int) -> Any:
@@ -245,11 +243,17 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         for index, item in enumerate(items):
             values[index] = _from_json(item, dtype, _charset(form.type))
         values = values.reshape((*(form.shape or ()), *inner))
-        memory = memory_type(kind, dtype)
+        # converted only where needed, because that puts a zero in place of the last character of texts
+        is_whole = not dtype.hasobject and dtype.itemsize == kind.get_size()
+        memory, part = kind if is_whole else memory_type(kind, dtype), h5py.check_vlen_dtype(dtype)
+        lists = isinstance(part, np.dtype) and not part.hasobject and part.itemsize == kind.get_super().get_size()
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError):
         return False  # metadata of other programs
     attribute = created(owner, name, kind, space)
-    if count:
+    if lists:
+        pairs = np.array([(len(item), item.ctypes.data) for item in values.flat], "P,P")
+        write_values(attribute, kind, space, space, pairs)
+    elif count:
         attribute.write(values, mtype=memory)
     return True
 
@@ -345,10 +349,7 @@ _WITH_DESCRIPTION = (h5t.TypeCompoundID, h5t.TypeArrayID, h5t.TypeOpaqueID, h5t.
 
 _BITS = {
     kind.dtype.str: kind
-    for kind in (
-        *(h5t.STD_B8LE, h5t.STD_B16LE, h5t.STD_B32LE, h5t.STD_B64LE),
-        *(h5t.STD_B16BE, h5t.STD_B32BE, h5t.STD_B64BE),
-    )
+    for kind in (getattr(h5t, f"STD_B{count}{order}") for order in ("BE", "LE") for count in (8, 16, 32, 64))
 }
 
 
@@ -404,8 +405,7 @@ def _number_type(name: str) -> h5t.TypeID | None:
         kind = h5t.py_create(dtype, logical=True) if dtype.kind in "iufbc" else None
         if kind is not None and members:
             kind = h5t.enum_create(kind)
-            for member in members:
-                text, _, number = member.partition("=")
+            for text, _, number in (member.partition("=") for member in members):
                 kind.enum_insert(unquote(text).encode(), int(number))
     except (AttributeError, OverflowError, TypeError, ValueError):
         return None
