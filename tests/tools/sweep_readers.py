@@ -451,7 +451,11 @@ def _name_in(own: Any, other: Any, name: str) -> str | None:
         base = posixpath.basename(name)
         return posixpath.join(posixpath.dirname(name), base.removeprefix(PLACEHOLDER))
     placeholder = posixpath.join(posixpath.dirname(name), PLACEHOLDER + posixpath.basename(name))
-    if not isinstance(own, Hdf5) and isinstance(other, Hdf5) and placeholder in other.file:
+    if (
+        not isinstance(own, Hdf5)
+        and isinstance(other, Hdf5)
+        and placeholder.encode("utf-8", "surrogateescape") in other.file
+    ):
         return placeholder
     return name
 
