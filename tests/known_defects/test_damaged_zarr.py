@@ -124,8 +124,6 @@ def test_u62_damaged_stores_are_errors_of_tamis(name: str, made: Path, tmp_path:
 ATTRIBUTES = [
     ("3.zarr", "zarr.json", ("attributes",)),
     ("3.zarr", "x/zarr.json", ("attributes",)),
-    ("3.zarr", "zarr.json", ("consolidated_metadata", "metadata", "x", "attributes")),
-    ("2.zarr", ".zmetadata", ("metadata", "x/.zattrs")),
     ("2.zarr", ".zattrs", ()),
     ("2.zarr", "x/.zattrs", ()),
 ]
@@ -140,20 +138,8 @@ def test_u62_attributes_that_are_no_object(
     shutil.copytree(made / name, store)
     content = json.loads((store / file).read_text())
     (store / file).write_text(json.dumps(changed(content, place, value)))
-    if place[:1] not in (("consolidated_metadata",), ("metadata",)):  # otherwise nothing looks at the file
-        for consolidated in (store / ".zmetadata", store / "zarr.json"):
-            forget_consolidated(consolidated)
     for command in (("inspect", store), ("verify", made / "a.h5", store), ("repack", store, tmp_path / "b.h5")):
         done = run_tamis(*command)
         assert done.returncode in (1, 3), done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         assert "cannot be read" in done.stderr + done.stdout
-
-
-def forget_consolidated(metadata: Path) -> None:
-    if metadata.name == ".zmetadata":
-        metadata.unlink(missing_ok=True)
-    elif metadata.exists():
-        content = json.loads(metadata.read_text())
-        content.pop("consolidated_metadata", None)
-        metadata.write_text(json.dumps(content))

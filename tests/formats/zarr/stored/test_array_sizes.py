@@ -17,25 +17,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 HUGE = 10**30
 PLACES: dict[str, tuple[int, str, tuple[Any, ...]]] = {
-    "shape of Zarr 3": (3, "zarr.json", ("consolidated_metadata", "metadata", "x", "shape")),
-    "chunks of Zarr 3": (
-        3,
-        "zarr.json",
-        ("consolidated_metadata", "metadata", "x", "chunk_grid", "configuration", "chunk_shape"),
-    ),
-    "chunks in shards": (
-        3,
-        "zarr.json",
-        ("consolidated_metadata", "metadata", "shards", "codecs", 0, "configuration", "chunk_shape"),
-    ),
-    "shards": (
-        3,
-        "zarr.json",
-        ("consolidated_metadata", "metadata", "shards", "chunk_grid", "configuration", "chunk_shape"),
-    ),
+    "shape of Zarr 3": (3, "x/zarr.json", ("shape",)),
+    "chunks of Zarr 3": (3, "x/zarr.json", ("chunk_grid", "configuration", "chunk_shape")),
+    "chunks in shards": (3, "shards/zarr.json", ("codecs", 0, "configuration", "chunk_shape")),
+    "shards": (3, "shards/zarr.json", ("chunk_grid", "configuration", "chunk_shape")),
     "an array without its group": (3, "x/zarr.json", ("shape",)),
-    "shape of Zarr 2": (2, ".zmetadata", ("metadata", "x/.zarray", "shape")),
-    "chunks of Zarr 2": (2, ".zmetadata", ("metadata", "x/.zarray", "chunks")),
+    "shape of Zarr 2": (2, "x/.zarray", ("shape",)),
+    "chunks of Zarr 2": (2, "x/.zarray", ("chunks",)),
 }
 VALUES = [[HUGE, 3], [1 << 62, 3], [3, -3], ["3", 3], [3], 7, None]
 

@@ -200,3 +200,32 @@ def test_folder_is_known_by_its_metadata(tmp_path: Path) -> None:
     assert not is_zarr(tmp_path)
     assert not is_zarr(tmp_path / "a.zarr" / "zarr.json")
     assert not is_zarr(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_metadata_that_are_too_old_are_not_used(zarr_format: Any, tmp_path: Path) -> None:
+    """Chunks are as the arrays' own metadata say: of what was written since, a copy would lack a part."""
+    path = tmp_path / "a.zarr"
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+    group.create_array("x", data=np.arange(6), chunks=(3,))
+    group.create_array("text", data=np.array([b"a", b"b"]))
+    zarr.consolidate_metadata(str(path), zarr_format=zarr_format)
+    array = zarr.open_array(path / "x", mode="r+")
+    array.resize((9,))
+    array[6:] = [6, 7, 8]
+    group.create_array("text", data=np.array([b"abc", b"defg"]), overwrite=True)
+    group.create_array("new", data=np.arange(2))
+    store = tamis.open(path)
+    assert sorted(store) == ["new", "text", "x"]
+    assert store["x"][...].tolist() == list(range(9))
+    assert store["text"][...].tolist() == [b"abc", b"defg"]
+
+
+def test_consolidated_metadata_of_what_is_not_there_are_not_used(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    group.create_array("x", data=np.arange(6))
+    zarr.consolidate_metadata(str(tmp_path / "a.zarr"), zarr_format=2)
+    metadata = json.loads((tmp_path / "a.zarr" / ".zmetadata").read_text())
+    metadata["metadata"]["gone/.zattrs"] = {"foo": "bar"}
+    (tmp_path / "a.zarr" / ".zmetadata").write_text(json.dumps(metadata))
+    assert tamis.open(tmp_path / "a.zarr")["x"][...].tolist() == list(range(6))

@@ -67,10 +67,9 @@ class ZarrStore(ListedStore[ZarrArray]):
 
         try:
             with quietly():
-                node = zarr.open(_place(self.path), mode="r")
-                members = [("", node)]
-                if isinstance(node, zarr.Group):
-                    members += sorted(node.members(max_depth=None))
+                own = None if isinstance(self.path, Address) else False  # what is consolidated may be older than chunks
+                node = zarr.open(_place(self.path), mode="r", use_consolidated=own)
+                members = [("", node), *(sorted(node.members(max_depth=None)) if isinstance(node, zarr.Group) else ())]
                 for name, member in members:
                     _check_attributes(name, member.metadata.attributes)
                     if not isinstance(member, zarr.Group):
