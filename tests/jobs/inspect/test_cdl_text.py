@@ -33,6 +33,7 @@ types:
   opaque(11) raw_t ;
   int(*) row_t ;
   compound cmp1 { short i ; int j ; }
+  compound complex_t { float r ; float i ; }
   compound obs_t { byte day ; double time(2, 3) ; cmp1 c ; char tag(4) ; float f ; string s ; cloud_t cl ; row_t r ;
     raw_t o ; int64 big ; } ;
   string(*) words_t ; cmp1(*) cmps_t ; float(*) floats_t ;
@@ -62,7 +63,8 @@ variables:
   float größe(z) ; größe:_NoFill = "true" ;
   float with\ space\,comma\:colon(a) ; with\ space\,comma\:colon:att\ with\ space = "v" ;
   float dat(a, z) ; dat:multi = "line1\nline2\nline3" ; dat:empty = "" ; dat:nl = "end\n" ;
-    dat:esc = "back\\slash 'single' \r \f \b \v \a \033" ; cmp1 dat:one = {5, 6} ; floats_t dat:fs = {1, 2.5, 1e20} ;
+    dat:esc = "back\\slash 'single' \r \f \b \v \a \033" ; cmp1 dat:one = {5, 6} ;
+    complex_t dat:two = {1.5, -2}, {0, 3} ; floats_t dat:fs = {1, 2.5, 1e20} ;
   int filtered(a, z) ; filtered:_ChunkSizes = 2, 1 ; filtered:_Filter = "2|3|1,4" ;
   int more(a, z) ; more:_ChunkSizes = 2, 1 ; more:_Filter = "2|1,4|307,9" ;
   :g1 = "global" ; :num = 1.5f, 2.f ; cloud_t :cg = Clear ;

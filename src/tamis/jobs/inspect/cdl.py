@@ -109,8 +109,9 @@ def _inner(kind: CdlType, value: Any) -> str:
             assert kind.base is not None
             return _braces(_inner(kind.base, item) for item in value)
         case "compound":
+            parts = (value.real, value.imag) if isinstance(value, (complex, np.complexfloating)) else value
             return _braces(
-                _inner(field, value[index]) if not shape else _array(field, value[index])
+                _inner(field, parts[index]) if not shape else _array(field, parts[index])
                 for index, (_, field, shape) in enumerate(kind.fields)
             )
     if kind.name in ("float", "double"):
