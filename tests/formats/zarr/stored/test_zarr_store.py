@@ -229,3 +229,16 @@ def test_consolidated_metadata_of_what_is_not_there_are_not_used(tmp_path: Path)
     metadata["metadata"]["gone/.zattrs"] = {"foo": "bar"}
     (tmp_path / "a.zarr" / ".zmetadata").write_text(json.dumps(metadata))
     assert tamis.open(tmp_path / "a.zarr")["x"][...].tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_array_with_consolidated_metadata_alone_is_there(zarr_format: Any, tmp_path: Path) -> None:
+    """zarr-python and xarray read it, so a copy must not lack it."""
+    path = tmp_path / "a.zarr"
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+    for name in ("x", "inner/y"):
+        group.create_array(name, data=np.arange(6), chunks=(3,))
+    zarr.consolidate_metadata(str(path), zarr_format=zarr_format)
+    (path / "inner" / "y" / (".zarray" if zarr_format == 2 else "zarr.json")).unlink()
+    store = tamis.open(path)
+    assert (store["x"][...].tolist(), store["inner/y"][...].tolist()) == (list(range(6)), list(range(6)))

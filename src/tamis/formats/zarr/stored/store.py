@@ -6,8 +6,8 @@ import importlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,26 @@ def quietly() -> Iterator[None]:
         yield
 
 
+def _members(place: Any, **options: Any) -> list[tuple[str, Any]]:
+    """Return the root of a store and all groups and arrays in it, by name."""
+    import zarr
+
+    root = zarr.open(place, mode="r", **options)
+    return [("", root), *(sorted(root.members(max_depth=None)) if isinstance(root, zarr.Group) else ())]
+
+
+def _consolidated_alone(path: Path, found: Collection[str]) -> set[str]:
+    """Return the names of arrays that have a folder, but no metadata besides the consolidated ones of the store."""
+    names: set[str] = set()
+    for file in (".zmetadata", "zarr.json"):
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            content = json.loads((path / file).read_bytes())
+            metadata = content.get("consolidated_metadata", content)["metadata"].items()
+            arrays = (key for key, each in metadata if key.endswith("/.zarray") or each.get("node_type") == "array")
+            names.update(key.removesuffix("/.zarray") for key in arrays)
+    return {name for name in names.difference(found) if (path / name).is_dir()}
+
+
 class ZarrStore(ListedStore[ZarrArray]):
     """A folder for reading, through zarr-python."""
 
@@ -67,9 +87,12 @@ class ZarrStore(ListedStore[ZarrArray]):
 
         try:
             with quietly():
-                own = None if isinstance(self.path, Address) else False  # what is consolidated may be older than chunks
-                node = zarr.open(_place(self.path), mode="r", use_consolidated=own)
-                members = [("", node), *(sorted(node.members(max_depth=None)) if isinstance(node, zarr.Group) else ())]
+                if isinstance(self.path, Address):
+                    members = _members(_place(self.path))
+                else:  # what is consolidated may be older than chunks
+                    members = _members(self.path, use_consolidated=False)
+                    if lost := _consolidated_alone(Path(self.path), {name for name, _ in members}):
+                        members += [member for member in _members(self.path) if member[0] in lost]
                 for name, member in members:
                     _check_attributes(name, member.metadata.attributes)
                     if not isinstance(member, zarr.Group):
