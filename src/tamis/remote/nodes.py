@@ -68,7 +68,7 @@ def guarded(parse: Callable[[bytes], Iterable[Place]], data: bytes) -> Iterator[
     """Yield the places in a part; none after the first byte that means something else."""
     try:
         yield from parse(data)
-    except (ValueError, IndexError, struct.error):
+    except (ValueError, IndexError, ArithmeticError, struct.error):
         return
 
 
