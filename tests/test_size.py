@@ -15,6 +15,7 @@ def test_package_has_no_more_files_and_lines_than_it_may() -> None:
     assert lines.code <= size.MOST_CODE_LINES
 
 
+@pytest.mark.check
 def test_command_loads_no_more_modules_than_it_may(tmp_path: Path) -> None:
     loaded = size.loaded_modules(tmp_path)
     assert loaded.keys() == size.MOST_MODULES.keys()

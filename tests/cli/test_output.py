@@ -68,6 +68,7 @@ def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], t
         assert run.wait() == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("options", "code"),
     [

@@ -105,6 +105,7 @@ OWN = (Lz4, Bitshuffle, Blosc2, Lzf, Szip)
 USUAL, MANY = 600, int(os.environ.get("TAMIS_MUTATIONS", "2000"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("one", FILTERS, ids=str)
 def test_decode_mutated_chunks_and_parameters_error_or_bytes_within_bounds(one: Filter) -> None:
     data, stored = sample(one)

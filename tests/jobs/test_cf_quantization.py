@@ -46,6 +46,7 @@ def described(ds: Any, name: str, text: str) -> bool:
     return bool(attributes[count] == number)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", KINDS)
 def test_repack_describes_every_rounding_of_netcdf(text: str, sample: Path, tmp_path: Path, tool: Run) -> None:
     target = tmp_path / "a.nc"

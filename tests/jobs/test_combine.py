@@ -151,6 +151,7 @@ def test_source_is_never_the_target(files: list[Path]) -> None:
         tamis.combine(files, files[1], FILTERS, "time", overwrite=True)
 
 
+@pytest.mark.check
 def test_many_files_are_joined_with_few_of_them_open(tmp_path: Path) -> None:
     script = """
 import resource, sys, tamis

@@ -216,6 +216,7 @@ def test_example_of_the_help_stores_each_variable_as_it_says(source: Path, tmp_p
     assert "/lon" not in kept  # a dimension without a variable
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "options",
     [["time/2,lat/"], ["lat/24,lon/48,/g/y/10", "v2:10,20"], ["lon/,time/3", "v1:1,2,3"]],

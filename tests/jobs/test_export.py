@@ -257,6 +257,7 @@ else:
 """
 
 
+@pytest.mark.check
 def test_virtualizarr_parser_and_zarr_manifest(tmp_path: Path) -> None:
     """In a process of its own: VirtualiZarr imports hdf5plugin."""
     source = write(tmp_path / "a.nc", "zfp(accuracy=0.1)|fletcher32")

@@ -146,6 +146,7 @@ with xarray.open_dataset(sys.argv[1], engine=sys.argv[2]) as data:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
 def test_repack_result_opened_by_xarray_is_the_same_data(
     engine: str, sample: Path, tmp_path: Path, python: Run

@@ -173,6 +173,7 @@ except tamis.FileError as error:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", [100, 100_000, 1_500_000, 1_790_000])
 def test_repack_disk_full_is_a_file_error_that_names_the_target(limit: int, source: Path, old: Path) -> None:
     """A limit of the file's size stands for a full disk; the file takes 1,796,898 bytes."""

@@ -220,6 +220,7 @@ def test_parts_are_disjoint_and_complete(tmp_path: Path) -> None:
         tamis.repack_many(tmp_path / "in", tmp_path / "out", RECIPE, shard=(4, 3))
 
 
+@pytest.mark.check
 def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path / "in" / f"{number}.nc", number)
@@ -591,6 +592,7 @@ def test_names_of_files_come_from_a_list(tree: Path, tmp_path: Path, monkeypatch
         list_files([], Choice(), (), ["../x.nc"])
 
 
+@pytest.mark.check
 def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     tamis.repack_many(tree, tmp_path / "here", RECIPE, workers=1)
@@ -615,6 +617,7 @@ def test_kills_of_processes_and_runs_lose_nothing() -> None:
     assert not kill_many.check(10, 2, 1, 1, replace=True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number: int, code: int) -> None:
     for index in range(40):

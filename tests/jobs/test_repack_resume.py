@@ -204,6 +204,7 @@ def test_resume_of_a_live_run_is_refused(source: Path, target: Path) -> None:
     assert_nothing_left(target)
 
 
+@pytest.mark.check
 def test_resume_with_any_damage_to_what_was_left_gives_the_same_bytes(
     source: Path, target: Path, complete: bytes
 ) -> None:

@@ -66,6 +66,7 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shards", [None, 3])
 def test_killed_at_any_step_then_resumed_to_the_same_bytes(shards: int | None, source: Path, tmp_path: Path) -> None:
     steps, old, target = Steps(), tmp_path / "old.zarr", tmp_path / "out" / "a.zarr"

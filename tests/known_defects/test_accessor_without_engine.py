@@ -10,6 +10,7 @@ Run = Callable[..., str]
 USED = "xarray.Dataset().tamis.filters, xarray.DataTree().tamis.to_netcdf\n"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "imports", ["import xarray, tamis", "import tamis, xarray", "import xarray as x, tamis, xarray"]
 )

@@ -109,6 +109,7 @@ def test_u01_xarray_writes_within_the_bound(tmp_path: Path) -> None:
         assert np.abs(back["T"].values.astype("f8") - values.astype("f8")).max() <= 0.1
 
 
+@pytest.mark.check
 @pytest.mark.peer
 def test_u01_mixtures_of_values_by_every_writer_are_kept(python: Run) -> None:
     """A small part of what `tests/plugin/mixtures.py` does."""

@@ -146,6 +146,7 @@ def test_u32_folder_that_cannot_be_made_durable_is_reported_with_what_is_there(
         assert "already done" in text
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "option"), [("link", "--quiet"), ("rename", "--overwrite")])
 def test_u32_failing_link_is_never_called_file_exists(kind: str, option: str, repack: Repack, tmp_path: Path) -> None:
     for error in (errno.EIO, errno.ENOSPC) if kind == "rename" else (errno.EEXIST,):

@@ -252,6 +252,7 @@ def test_u56_plugin_that_crashes_is_an_error_in_python_and_other_values_are_read
     python(READ_TWICE, tmp_path / "a.h5", env=env)
 
 
+@pytest.mark.check
 def test_u56_values_through_a_right_plugin_are_those_of_h5py(
     python: Run, write: Write, plugins: Path, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def pipelines(path: Path) -> dict[str, str]:
     return {each.path: str(each.pipeline) for each in tamis.inspect(path).datasets}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("opener", ["h5netcdf", "netcdf4"])
 def test_d18_xarray_open_and_save_keeps_zfp(opener: str, lossy: Path, tmp_path: Path, python: Run) -> None:
     """D18: xarray loses ZFP or fails; with tamis.encoding the filters, chunks and values are those of the file."""

@@ -82,6 +82,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.matrix
 def test_u45_every_type_and_shape_opens_with_the_values_of_h5py(source: Path) -> None:
     with h5py.File(source) as file, xr.open_datatree(source, engine="tamis") as tree:
         for group in ("/", "/inner"):

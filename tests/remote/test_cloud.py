@@ -75,6 +75,7 @@ def test_chunks_that_are_given_or_lossy_stay(tmp_path: Path) -> None:
         tamis.repack(source, tmp_path / "b.h5", {}, storage="tape")  # type: ignore[arg-type]
 
 
+@pytest.mark.check
 def test_a_plan_for_an_object_store_has_such_chunks(tmp_path: Path) -> None:
     values = np.random.default_rng(2).standard_normal((100, 128, 256)).cumsum(axis=0).astype("f4")
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -106,6 +107,7 @@ def test_references_go_to_an_address(make_file: Callable[..., Path]) -> None:
     fsspec.filesystem("memory").rm("/test_cloud", recursive=True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["s3://bucket/test_icechunk/repository", "repository"])
 def test_a_repository_of_icechunk_on_s3_has_the_values(s3: str, tmp_path: Path, target: str) -> None:
     icechunk, zarr = pytest.importorskip("icechunk"), pytest.importorskip("zarr")

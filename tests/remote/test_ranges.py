@@ -123,6 +123,7 @@ def write_many(path: Path, kind: str) -> np.ndarray:
     return values
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", INDEXES)
 def test_a_selection_of_a_large_index_reads_a_part_of_it(server: Server, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "many.h5"

@@ -58,6 +58,7 @@ def test_jobs_take_references(references: Path, tmp_path: Path) -> None:
         tamis.export(references, tmp_path / "more.json")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("is_local", [True, False])
 def test_references_of_kerchunk_are_read(
     server: Server,

@@ -42,6 +42,7 @@ def unchecked(accuracy: float, values: Any, missing: tuple[float, ...], monkeypa
     return not decoded
 
 
+@pytest.mark.check
 @given(
     st.sampled_from(["f4", "f8"]),
     st.integers(1, 4),

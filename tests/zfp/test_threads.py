@@ -164,6 +164,7 @@ print(zfp.encode(array, zfp.Reversible(), threads=2) == stream)
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 @pytest.mark.parametrize(
     ("room", "printed"), [(1 << 28, ["True", "True"]), (1 << 24, ["no memory std::bad_alloc", "True"])], ids=str

@@ -231,6 +231,7 @@ def test_read_any_number_of_threads_same_values_and_no_thread_left(path: Path, t
     assert not [each.name for each in threading.enumerate() if each.name.startswith("tamis_")]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("keywords", [KEYWORDS["deflate"], KEYWORDS["accuracy"]], ids=["deflate", "zfp"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_read_memory_beyond_the_result_a_few_chunks_for_each_job(

@@ -91,6 +91,7 @@ def test_shapes_suit_the_reads_and_have_a_sensible_size() -> None:
     assert np.prod(both[1:]) < 192 * 288
 
 
+@pytest.mark.check
 def test_plan_chooses_chunks_for_series_and_repack_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     steps = np.random.default_rng(0).standard_normal((200, 32, 48))

@@ -122,6 +122,7 @@ def test_all_values_are_the_sample(path: Path) -> None:
     assert planned.chosen.ratio_low == planned.chosen.ratio == planned.chosen.ratio_high
 
 
+@pytest.mark.check
 def test_command_takes_budgets(path: Path) -> None:
     run = CliRunner().invoke(main, ["plan", str(path), "--ratio", "4", "--confirm", "--json", "-q"])
     assert run.exit_code == 0

@@ -30,6 +30,7 @@ from tamis.pipeline import Pipeline
 TAMIS = Path(sys.executable).with_name("tamis")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("options", "number"),
     [(["--all"], signal.SIGINT), (["--confirm"], signal.SIGINT), (["--confirm"], signal.SIGTERM)],
