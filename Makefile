@@ -21,14 +21,14 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.package
 	$(RUN) examples/demo.py
 
-# Three processes on two processors: tests wait for the disk and for other processes a third of their time.
+# Four processes on two processors: tests wait for the disk and for other processes.
 test: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 3
+	$(RUN) -m pytest -n 4
 
 # What takes minutes, and shows little more on most changes. Builds are kept in build/check. Each process reads the files
 # that it is given, so it gets those alone that have such tests: pytest knows them by the marks `check` and `matrix`.
 check: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 3 -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
+	$(RUN) -m pytest -n 4 -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*

@@ -86,6 +86,7 @@ def test_repack_texts_have_every_filter_that_tamis_encodes() -> None:
     assert [kind.name for kind in by_id().values() if not kind.is_foreign and kind.name not in named] == []
 
 
+@pytest.mark.matrix
 @MODULES
 @pytest.mark.parametrize("text", TEXTS)
 def test_repack_with_any_filter_libhdf5_reads_the_source_s_values(text: str, module: str, repacked: Path) -> None:

@@ -308,6 +308,7 @@ def test_encoding_attributes_that_xarray_made_coordinates_of_stay(engine: Any, d
     assert tamis.verify(source, target, bounds={"*": 0}).ok
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
 @pytest.mark.parametrize(
     "name", ["cam_t_3months.nc", "cam_ts_100days.nc", "era5_levels_members.nc", "pop_sst_60days.nc"]

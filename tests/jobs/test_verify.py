@@ -34,6 +34,7 @@ def noted(found: Verification) -> set[str]:
     return {each.code for each in found.notes}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("name", "recipes", "chunks", "bounds"),
     [
@@ -83,6 +84,7 @@ def test_verify_result_is_the_same_for_any_number_of_threads(real: Real, tmp_pat
     assert codes(found[0]) == {"bound"}
 
 
+@pytest.mark.matrix
 @pytest.mark.peer
 @pytest.mark.parametrize("name", ["cam_ts_100days.nc", "pop_sst_60days.nc", "era5_levels_members.nc"])
 def test_verify_copies_of_other_programs_are_identical(name: str, real: Real, tool: Run, tmp_path: Path) -> None:

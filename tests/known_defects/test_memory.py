@@ -32,7 +32,7 @@ def many_chunks(path: Path, count: int) -> Path:
     return path
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("job", ["repack", "verify"])
 def test_u30_a_chunk_costs_at_most_200_bytes(job: str, tmp_path: Path) -> None:
     peaks = []

@@ -30,7 +30,7 @@ def write(path: Path, count: int) -> None:
             file.create_dataset(f"g{number // 4}/v{number}", data=values, chunks=(4, 8)).attrs["units"] = "K"
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("name", JOBS)
 def test_u59_calls_for_a_small_zarr_array_are_few_and_grow_with_no_other(name: str, tmp_path: Path) -> None:
     def written(datasets: int) -> tuple[Path, Path]:

@@ -55,6 +55,7 @@ def test_a_target_on_s3_is_read_and_verified(s3: str, name: str, values: np.ndar
         np.testing.assert_array_equal(file["TS"][...], values)
 
 
+@pytest.mark.check
 def test_a_complete_target_on_s3_is_left_alone_by_resume(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

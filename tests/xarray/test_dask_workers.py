@@ -225,7 +225,7 @@ def test_to_zarr_expects_the_ending(tmp_path: Path) -> None:
         xr.Dataset().tamis.to_zarr(tmp_path / "a.nc")
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("source", ["tamis.open", "engine"])
 def test_graph_is_sent_in_100_bytes_a_chunk(source: str, tmp_path: Path) -> None:
     from dask.base import collections_to_expr

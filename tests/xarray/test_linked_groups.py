@@ -105,7 +105,7 @@ def test_links_in_circles_end(tmp_path: Path) -> None:
     assert groups["/other/back/b"]["x"].values.tolist() == [0, 1, 2]
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("hard", [False, True], ids=["soft links", "hard links"])
 def test_links_upon_links_do_not_grow_without_measure(tmp_path: Path, hard: bool) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -151,7 +151,7 @@ def test_missing_package_is_named_with_the_extra(tmp_path: Path, monkeypatch: py
         tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {"v": "pcodec(9)"})
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_plan_for_zarr_chooses_what_stock_zarr_python_reads(tmp_path: Path, zarr_format: Literal[2, 3]) -> None:
     plan = tamis.plan(SAMPLE, {"TS": "abs=0.1"}, readers="zarr")

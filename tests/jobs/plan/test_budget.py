@@ -32,7 +32,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.matrix
+@pytest.mark.check
 @pytest.mark.parametrize("ratio", [3.0, 8.0])
 def test_ratio_gives_all_variables_the_same_error_of_their_range(ratio: float, path: Path, tmp_path: Path) -> None:
     plan = tamis.plan(path, ratio=ratio)

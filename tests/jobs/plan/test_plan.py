@@ -374,6 +374,7 @@ def test_command_refuses_wrong_usage(sample: Path) -> None:
         assert message in failed.output
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["era5_levels_members.nc"])
 def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_path: Path) -> None:
     plan = tamis.plan(real(name), {"*": "range=0.0005"}, sample=8_000_000)

@@ -25,6 +25,7 @@ def make(path: Path, name: str, units: str, **attributes: str) -> Path:
     return path
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "attributes"), [("ta", {"standard_name": "air_temperature"}), ("T", {})])
 def test_temperature_on_pressure_levels(name: str, attributes: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("compression_recommendations")

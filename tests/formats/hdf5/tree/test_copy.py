@@ -128,6 +128,7 @@ def test_copy_tree_of_real_file_equals_it(name: str, tmp_path: Path) -> None:
             assert "difference" not in tool("h5diff", source, target)
 
 
+@pytest.mark.matrix
 @pytest.mark.peer
 @pytest.mark.parametrize("name", WITH_FLOATS)
 def test_copy_tree_with_deflated_floats_equals_real_file(name: str, tmp_path: Path) -> None:
