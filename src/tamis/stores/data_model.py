@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import binascii
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -94,7 +93,7 @@ def json_value(value: Any, charset: str = "utf-8") -> Any:
             return [json_value(item, charset) for item in value] if value.ndim else json_value(value[()], charset)
         if isinstance(value, np.void) and value.dtype.names:
             return {json_value(name): json_value(value[name], charset) for name in value.dtype.names}
-        return base64.standard_b64encode(value.tobytes()).decode()
+        return binascii.b2a_base64(value.tobytes(), newline=False).decode()
     if isinstance(value, (list, tuple)):
         return [json_value(item, charset) for item in value]
     if isinstance(value, bytes):
@@ -116,7 +115,13 @@ def text_of_json(value: Any) -> str | None:
         content = json_attribute(value)
     except ValueError:
         return None
-    return content if isinstance(content, str) else json.dumps(content)
+    return content if isinstance(content, str) else _json(content)
+
+
+def _json(content: Any, **options: Any) -> str:
+    from json import dumps  # late: most files need none
+
+    return dumps(content, **options)
 
 
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
@@ -124,7 +129,7 @@ NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
 def recoded_text(name: str, value: Any) -> str:
     """Return the note that the text of an attribute, which is not UTF-8, is Latin-1 in Zarr."""
-    text = shortened(json.dumps(json_attribute(value), ensure_ascii=False))
+    text = shortened(_json(json_attribute(value), ensure_ascii=False))
     return f"attribute {name!r} is not UTF-8: as Latin-1 in Zarr, {text}"
 
 
