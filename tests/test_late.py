@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import pytest
 
+from tamis import late
 from tamis.late import frozen
 
 
@@ -111,6 +112,25 @@ def test_class_is_compiled_once_whoever_comes_first(use: Callable[[type], object
     assert answers == answers[:1] * 8
     assert not is_late(Fresh)
     assert Fresh(2).x == 2
+
+
+def test_class_works_after_an_interrupt_while_it_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    @frozen
+    class Fresh:
+        x: int = 1
+
+    def interrupted(**options: bool) -> Callable[[type], type]:
+        def compiled(cls: type) -> type:
+            dataclasses.dataclass(frozen=True)(cls)
+            raise KeyboardInterrupt
+
+        return compiled
+
+    monkeypatch.setattr(late, "dataclass", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Fresh()
+    monkeypatch.undo()
+    assert repr(Fresh(2)).endswith("Fresh(x=2)")
 
 
 def is_late(cls: type) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from inspect import get_annotations
@@ -94,10 +95,12 @@ def frozen(cls: type[T]) -> type[T]:
     """
     fields = [name for name, kind in get_annotations(cls).items() if not str(kind).startswith("ClassVar")]
     inherited = {name for base in cls.__mro__ for name in base.__dict__.get("__slots__", ())}
-    body = {name: value for name, value in cls.__dict__.items() if name not in (*fields, "__dict__", "__weakref__")}
-    late = {name: _Late(name, cls) for name in _COMPILED if body.get(name) is None}
+    make = partial(cast("Any", type(cls)), cls.__name__, cls.__bases__)
+    members = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
+    body = {name: value for name, value in members.items() if name not in fields}
+    late = {name: _Late(name, partial(make, members)) for name in _COMPILED if body.get(name) is None}
     slots = {"__slots__": tuple(name for name in fields if name not in inherited)}
-    made: type[T] = cast("Any", type(cls))(cls.__name__, cls.__bases__, _FROZEN | body | slots | late)
+    made: type[T] = make(_FROZEN | body | slots | late)
     for each in late.values():
         each.made = made
     return made
@@ -124,18 +127,18 @@ _COMPILING = RLock()
 class _Late:
     """A member of a frozen class that is not compiled yet, in its place; whoever asks for it gets the compiled one."""
 
-    def __init__(self, name: str, source: type) -> None:
-        self.name, self.source = name, source
-        self.made: type = source
+    def __init__(self, name: str, copy: Callable[[], type]) -> None:
+        self.name, self.copy = name, copy
+        self.made: type = object
 
     def __get__(self, instance: object, owner: type) -> Any:
         with _COMPILING:
-            if self.made.__dict__[self.name] is self:
+            if self.made.__dict__.get(self.name) is self:
                 self._compile()
         return getattr(owner if instance is None else instance, self.name)
 
     def _compile(self) -> None:
-        compiled = dataclass(frozen=True)(self.source).__dict__
+        compiled = dataclass(frozen=True)(self.copy()).__dict__  # a copy, since an interrupt may leave a part of it
         for name in [name for name, value in self.made.__dict__.items() if type(value) is _Late]:
             if name in compiled:
                 setattr(self.made, name, compiled[name])
