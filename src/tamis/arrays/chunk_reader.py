@@ -232,11 +232,12 @@ class ChunkReader:
 
     def whole_of(self, part: Region) -> Region | None:
         """Return a part with whole chunks, if a slow source has many small ones that native code decodes whole."""
+        if not isinstance(self._source, SlowSource) or not goes_over_many(part, self.chunk) or self._many is None:
+            return None
         axes = zip(part, self.chunk.shape, self.shape, strict=True)
         whole = [slice(at.start // step * step, min(-(-at.stop // step) * step, extent)) for at, step, extent in axes]
         has_blocks = self._zfp is not None and self._zfp.nbits and tuple(whole) != part
-        can_read = isinstance(self._source, SlowSource) and goes_over_many(part, self.chunk) and self._many is not None
-        return tuple(whole) if can_read and not has_blocks else None
+        return None if has_blocks else tuple(whole)
 
     @cached_property
     def _many(self) -> ManyChunks | None:

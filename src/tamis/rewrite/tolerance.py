@@ -330,9 +330,8 @@ def _with_room_for_rounding(
     try:
         sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
         # The median, because spikes need no room elsewhere: their chunks may be stored without loss.
-        largest = float(
-            np.median([missing.survey(missing.valid(values)).largest for _, values in read(sample)] or [0.0])
-        )
+        magnitudes = [missing.survey(missing.valid(values)).largest for _, values in read(sample)]
+        largest = float(np.median(magnitudes or [0.0]))
     except TamisError:
         largest = 0.0
     room = _ROOM * largest * float(np.finfo(plan.dtype).eps)

@@ -115,13 +115,9 @@ def text_of_json(value: Any) -> str | None:
         content = json_attribute(value)
     except ValueError:
         return None
-    return content if isinstance(content, str) else _json(content)
-
-
-def _json(content: Any, **options: Any) -> str:
     from json import dumps  # late: most files need none
 
-    return dumps(content, **options)
+    return content if isinstance(content, str) else dumps(content)
 
 
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
@@ -129,7 +125,9 @@ NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
 def recoded_text(name: str, value: Any) -> str:
     """Return the note that the text of an attribute, which is not UTF-8, is Latin-1 in Zarr."""
-    text = shortened(_json(json_attribute(value), ensure_ascii=False))
+    from json import dumps  # late, as above
+
+    text = shortened(dumps(json_attribute(value), ensure_ascii=False))
     return f"attribute {name!r} is not UTF-8: as Latin-1 in Zarr, {text}"
 
 

@@ -82,14 +82,14 @@ class _Counted:
         self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
         self.can_list, self.reads_tails = objects.can_list, objects.reads_tails
         self._lock, self.waiting = threading.Lock(), 0
-        self.spans: list[Range | None] = []  # that were asked for
+        self.spans: list[Range] = []  # that were asked for
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range; see `Objects.get`."""
         with self._lock:
             self.rounds += not self.waiting
             self.waiting += 1
-            self.spans.append(span)
+            self.spans += [] if span is None else [span]
         time.sleep(_ANSWER_SECONDS)  # so that requests at the same time are seen to be
         try:
             part = self._objects.get(key, span, version)
@@ -172,7 +172,8 @@ def _of_selection(name: str, array: StoredArray, region: Region, counted: _Count
     wanted = _chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region)
     while counted.waiting:  # values may come with the index
         time.sleep(_ANSWER_SECONDS)
-    spans = in_fewest_rounds([s for s in wanted if not any(k and k[0] <= s[0] and s[1] <= k[1] for k in counted.spans)])
+    known = counted.spans
+    spans = in_fewest_rounds([(at, end) for at, end in wanted if not any(a <= at and end <= b for a, b in known)])
     requests, nbytes, rounds = (
         now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)
     )
