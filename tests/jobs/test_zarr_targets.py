@@ -264,3 +264,17 @@ def test_netcdf_fill_value_without_attribute(zarr_format: int, kind: Any, count:
     tamis.repack(tmp_path / "a.nc", tmp_path / "a.zarr", {"x": "deflate(1)"}, **options)
     assert tamis.verify(tmp_path / "a.nc", tmp_path / "a.zarr").ok
     assert_same_for_xarray(tmp_path / "a.nc", tmp_path / "a.zarr")
+
+
+def test_values_that_were_never_stored_take_no_time(tmp_path: Path) -> None:
+    # Reading these four terabytes, as a survey of the sea floor may claim to have, would take an hour.
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        sparse = file.create_dataset(
+            "v", (1 << 20, 1 << 20), "f4", chunks=(256, 256), fillvalue=1e6, compression="gzip"
+        )
+        sparse[5:9, 300:304] = np.arange(16.0).reshape(4, 4)
+    tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {})
+    copied = zarr.open_group(tmp_path / "a.zarr", mode="r")["v"]
+    assert copied.fill_value == 1e6
+    assert np.array_equal(copied[5:9, 300:304], np.arange(16).reshape(4, 4))
+    assert np.all(copied[:5, 256:512] == 1e6)

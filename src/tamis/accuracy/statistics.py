@@ -16,7 +16,7 @@ from tamis import _native
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
 from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chunks, whole, within
 from tamis.arrays.grid import Grid, Region, origin_of
-from tamis.arrays.index import Parts, as_array
+from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.late import frozen
 from tamis.meaning.missing import NONE_MISSING, Missing, has_native
@@ -396,7 +396,7 @@ def compared(
     def divided(step: Shape) -> tuple[Parts, Tally]:
         """Return the parts to compare, and the tally of all others."""
         parts = stored(Grid(shape, step))
-        one = () if parts.are_all else tuple(slice(at, at + 1) for at in _first_absent(parts))
+        one = next((tuple(slice(axis.start, axis.start + 1) for axis in part) for part in parts.absent_sample()), ())
         rest = compare(source.read(one), target.read(one), origin_of(one), missing, zero) if one else Tally(0)
         if rest.different:  # the result tells how many differ, and where
             return Parts(parts.grid), Tally()
@@ -454,13 +454,6 @@ def compared(
             tally = tally.plus(part_tally)
             progress(tally.count, total)
     return tally
-
-
-def _first_absent(parts: Parts) -> Shape:
-    """Return the origin of the first part of a grid that is not among some of its parts."""
-    numbers = as_array(parts.numbers)
-    gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
-    return origin_of(parts.grid.region_of(int(gaps[0]) if len(gaps) else len(numbers)))
 
 
 def _step(values: ArrayReader, block: Shape) -> Shape:

@@ -75,6 +75,13 @@ class Parts(Sequence[Region]):
             return _origins_of_all(self.grid)
         return _origins(self.grid, as_array(self.numbers))
 
+    def absent_sample(self) -> Parts:
+        """Return the first part of the grid that is not among these; none if all are."""
+        numbers = as_array(self.numbers)
+        gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
+        first = int(gaps[0]) if len(gaps) else len(numbers)
+        return Parts(self.grid, range(first, min(first + 1, self.grid.chunk_count)))
+
     def by_number(self) -> Parts:
         """Return the same chunks in the order of their numbers."""
         return Parts(self.grid, np.sort(as_array(self.numbers)))

@@ -143,17 +143,20 @@ def verify_kept(
         return
     nbytes = 1 if source.dtype is None else source.dtype.itemsize
     steps = target.chunk_shape or (1,) * len(source.shape)
-    parts = Parts(Grid(source.shape, several_chunks(source.shape, steps, max(_KEPT_NBYTES // nbytes, 1))))
-    grid = grid_of(source.shape, target.chunk_shape) if target.chunk_shape else parts.grid
+    blocks = Grid(source.shape, several_chunks(source.shape, steps, max(_KEPT_NBYTES // nbytes, 1)))
+    parts = Parts(blocks) if source.varies else joined(source.parts(blocks), target.parts(blocks))
+    sample = parts.absent_sample()  # of those that are stored in neither
+    count = len(parts) + len(sample)
+    grid = grid_of(source.shape, target.chunk_shape) if target.chunk_shape else blocks
 
     def compare(part: Region) -> None:
         _check_equal(path, part, before.read(part), after.read(part))
 
-    progress(0, len(parts))
+    progress(0, count)
     with closing(source.open_values()) as before, closing(target.open_values()) as after:
-        with closing(ordered_map(compare, parts, threads)) as compared:
+        with closing(ordered_map(compare, itertools.chain(parts, sample), threads)) as compared:
             for done, _ in enumerate(compared, 1):
-                progress(done, len(parts))
+                progress(done, count)
         if witness and not source.varies:  # texts are read by the library anyway
             check_witness(path, source, target, after, target.parts(grid), partial(_check_equal, path))
 

@@ -91,7 +91,7 @@ def check_witness(
             return len(parts)
         steps = source.chunk_shape or parts.grid.chunk_shape
         stored = _stored_samples(target, parts)
-        for number in (*stored, *_absent_sample(parts)):
+        for number in (*stored, *parts.absent_sample().numbers):
             part = parts.grid.region_of(number)
             check(part, _within_one_chunk(part, steps))
         return len(stored)
@@ -115,12 +115,3 @@ def _stored_samples(target: StoredArray, parts: Parts) -> list[int]:
         _, first = np.unique(index.masks, return_index=True)
         numbers |= {int(index.numbers[at]) for at in first.tolist()}
     return sorted(numbers)
-
-
-def _absent_sample(parts: Parts) -> tuple[int, ...]:
-    """Return the number of the first chunk that is not stored, if there is one."""
-    if parts.are_all:
-        return ()
-    numbers = np.asarray(parts.numbers)
-    gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
-    return (int(gaps[0]) if len(gaps) else len(numbers),)
