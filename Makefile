@@ -28,7 +28,7 @@ test: $(VENV)/.test $(VENV)/.package
 # What takes minutes, and shows little more on most changes. Builds are kept in build/check. Each process reads the files
 # that it is given, so it gets those alone that have such tests: pytest knows them by the marks `check` and `matrix`.
 check: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 4 -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
+	$(RUN) -m pytest -n 4 --dist loadgroup -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*
@@ -100,9 +100,9 @@ $(VENV)/.test: $(VENV)/.build | $(VENV)/.package
 	touch $@
 
 # With the test extra, so that mypy sees the same packages whichever verb came first.
-$(VENV)/.dev: $(VENV)/.test
+$(VENV)/.dev: $(VENV)/.build | $(VENV)/.package
 	$(PIP) --no-build-isolation '.[test,dev]'
-	touch $@
+	touch $(VENV)/.test $@
 
 $(VENV)/.bench: $(VENV)/.test
 	$(PIP) --no-build-isolation '.[bench]'

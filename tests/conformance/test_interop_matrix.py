@@ -28,7 +28,7 @@ from tamis.arrays.index import Parts
 from tamis.filters import ChunkType, Filter
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("interop matrix")]  # its files are made once
 
 HERE = Path(__file__).resolve().parent
 SHAPES = {(50,): (16,), (13, 21): (8, 8), (5, 9, 11): (2, 4, 11)}

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from tamis.filters import by_id
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
+pytestmark = pytest.mark.xdist_group("interop repack")  # its files are made once
+
 HERE = Path(__file__).resolve().parent
 TEXTS = [
     "deflate(1)",

@@ -14,7 +14,7 @@ import pytest
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Blosc2, ChunkType, Filter, Request, UnknownFilter, from_values
 
-pytestmark = [pytest.mark.slow, pytest.mark.check]
+pytestmark = [pytest.mark.slow, pytest.mark.check, pytest.mark.xdist_group("library files")]  # its cases are made once
 
 NAMES = {"szip", "nbit", "scaleoffset", "lzf", "bzip2", "zstd", "lz4", "blosc", "blosc2", "bitshuffle"}
 # The same code made theirs: the bytes are the same too. Theirs and ours differ in version for the others, and lzf's

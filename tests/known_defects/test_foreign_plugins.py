@@ -22,6 +22,8 @@ from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.writer import copy_file
 from tamis.rewrite.transfer import Changes
 
+pytestmark = pytest.mark.xdist_group("foreign plugins")  # they are compiled once
+
 COMMAND = Path(sys.executable).parent / "tamis"
 SOURCE = Path(__file__).with_name("foreign_filter.c")
 Run = Callable[..., str]

@@ -20,6 +20,8 @@ from tamis.errors import ParameterError, TamisError
 from tamis.rounding.pack import PackingRange
 from tamis.xarray import dask_workers
 
+pytestmark = pytest.mark.xdist_group("dask workers")  # its cluster is started once
+
 distributed = pytest.importorskip("distributed")
 
 RECIPES = {
