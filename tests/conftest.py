@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import h5py
 import numpy as np
@@ -46,12 +47,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do.
 
     Within both groups the order is random: pytest-randomly prints its seed, and ``--randomly-seed=N`` repeats it.
+    With ``MATRIX=1/N`` in the environment, the seed also chooses so many of the cases that are left to ``make check``.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    part = int(os.environ.get("MATRIX", "1/1").removeprefix("1/"))
+    seed = config.getoption("randomly_seed", default=0)
+    cases = [item for item in items if item.get_closest_marker("matrix") and item.get_closest_marker("check")]
+    left_out = {item for item in cases if crc32(f"{seed} {item.nodeid}".encode()) % part}
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_configure(config: pytest.Config) -> None:
