@@ -6,8 +6,8 @@ Ids are shared with h5py, because it is the same library.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -301,10 +301,19 @@ def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
     """Return the stored bytes of a chunk, 0 if it is not stored, through a lookup in the index instead of a walk."""
-    nbytes = ctypes.c_uint64()
-    with suppress(FileError):  # HDF5 fails for a chunk that is not stored
-        call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(nbytes))
-    return nbytes.value
+    return next(stored_sizes(dataset, [origin]))
+
+
+def stored_sizes(dataset: h5d.DatasetID, origins: Iterable[tuple[int, ...]]) -> Iterator[int]:
+    """Yield the same as `stored_nbytes` for several chunks."""
+    function, id_ = _required("H5Dget_chunk_storage_size"), _hid(dataset.id)
+    nbytes, place = ctypes.c_uint64(), (ctypes.c_uint64 * dataset.rank)()
+    pointer = ctypes.byref(nbytes)
+    for origin in origins:
+        place[:] = origin
+        with lock:
+            is_stored = function(id_, place, pointer) >= 0  # HDF5 fails for a chunk that is not stored
+        yield nbytes.value if is_stored else 0
 
 
 def has_extensible_array(dataset: h5d.DatasetID) -> bool:
@@ -356,6 +365,12 @@ def _function(name: str) -> Any:
     return function
 
 
+def _required(name: str) -> Any:
+    if (function := _function(name)) is None:
+        raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
+    return function
+
+
 def id_of(plist: h5p.PropLCID | None) -> int:
     """Return the identifier of properties; 0, H5P_DEFAULT, for None."""
     return 0 if plist is None else int(plist.id)
@@ -363,9 +378,7 @@ def id_of(plist: h5p.PropLCID | None) -> int:
 
 def call(name: str, *arguments: Any) -> int:
     """Call a function of libhdf5; whole numbers go as 64 bits, of which it takes as many as it declares."""
-    function = _function(name)
-    if function is None:
-        raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
+    function = _required(name)
     with lock:
         result = int(function(*(_hid(value) if isinstance(value, int) else value for value in arguments)))
         reason = _reason() if result < 0 else ""

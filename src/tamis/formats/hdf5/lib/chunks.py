@@ -17,7 +17,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -67,10 +67,11 @@ def look_up(
 ) -> ChunkIndex:
     """Return the places of some chunks, which libhdf5 looks up; see `MetadataFile.place_of`."""
     rows: list[Any] = []
+    found = calls.stored_sizes(dataset, (origin for _, origin in chunks))
     for number, origin in chunks:
         with calls.lock:
-            if nbytes := calls.stored_nbytes(dataset, origin):
-                (mask, _), offset = place_of(lambda: dataset.read_direct_chunk(origin), nbytes)  # noqa: B023
+            if nbytes := next(found):
+                (mask, _), offset = place_of(partial(dataset.read_direct_chunk, origin), nbytes)
                 rows.append((number, offset, nbytes, mask))
     table = np.array(rows, np.int64).reshape(-1, 4)
     stored, offsets, sizes = map(np.ascontiguousarray, table.T[:3])
