@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fsspec
+import h5py
 import numpy as np
 import obstore
 import pytest
@@ -345,3 +347,35 @@ def test_threads_with_garbage_collection_do_not_wait_for_each_other(
         "print(sum(done), 'done')\n"
     )
     assert "100 done" in run_script(script, server.url(make_file().name))
+
+
+@pytest.mark.parametrize("options", [{}, {"zarr_format": 2}, {"shards": 4}], ids=["flat", "2", "sharded"])
+def test_a_web_server_is_asked_only_for_what_is_read(options: dict[str, Any], server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(3).standard_normal((40, 20, 20)).cumsum(axis=0).astype("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        stored = file.create_dataset("v", values.shape, "f4", chunks=(1, 4, 4), compression="gzip")
+        stored[:5], stored[8:] = values[:5], values[8:]  # 125 of 1000 chunks are absent
+    tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {}, **options)
+    values[5:8] = 0
+    with tamis.open(server.url("a.zarr")) as file:
+        array = file["v"]
+        server.reset()
+        np.testing.assert_array_equal(array[30], values[30])
+        first = server.requests
+        np.testing.assert_array_equal(array[30, 3], values[30, 3])
+        assert first <= 25
+        assert server.requests <= first + 5
+        np.testing.assert_array_equal(array[4:9, :2, 7], values[4:9, :2, 7])
+        np.testing.assert_array_equal(array[::13, ::3, [1, 18]], values[::13, ::3, [1, 18]])
+        np.testing.assert_array_equal(array[...], values)
+
+
+def test_a_chunk_on_a_web_server_that_changes_is_an_error(server: Server, tmp_path: Path) -> None:
+    tamis.repack(SAMPLE, tmp_path / "a.zarr", {"TS": "shuffle|deflate(1)"}, chunks={"TS": (1, 16, 16)}, shards=4)
+    with tamis.open(server.url("a.zarr")) as file:
+        file["TS"][0, :4, :4]
+        for path in (tmp_path / "a.zarr" / "TS" / "c").rglob("*"):
+            if path.is_file():
+                path.write_bytes(path.read_bytes() + b"1234")
+        with pytest.raises(tamis.FileError, match="the file changed while it was read"):
+            file["TS"][0, :4, 20:24]  # in the same file

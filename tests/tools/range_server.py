@@ -115,7 +115,8 @@ class Server:
         begin, end = 0, size
         if "range" in headers and not faults.no_ranges:
             low, _, high = headers["range"].removeprefix("bytes=").partition("-")
-            begin, end = (int(low), min(int(high) + 1, size) if high else size) if low else (size - int(high), size)
+            begin = int(low) if low else max(size - int(high), 0)
+            end = min(int(high) + 1, size) if low and high else size
             if begin >= size:
                 return self._send(writer, 416, {"Content-Range": f"bytes */{size}"}, b"", method)
             if faults.wrong_range:

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 280
-MOST_LINES = 62_860
-MOST_CODE_LINES = 42_940
+MOST_LINES = 62_980
+MOST_CODE_LINES = 43_020
 MOST_MODULES = {
     "import tamis": 29,
     "--help": 29,

@@ -100,7 +100,8 @@ class ListedArray(Array):
         super().__init__(file, name, array.shape, array.numpy_type, array.chunk_shape)
         self._array = array
         # Companions are restored by the array's own reader.
-        self._by_chunks = array.can_read_chunks and not (file.restore and array.companion_flags is not None)
+        self._is_restored = file.restore and array.companion_flags is not None
+        self._by_chunks = array.can_read_chunks and not self._is_restored
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -142,9 +143,12 @@ class ListedArray(Array):
         """Read a selection into an array of its full shape."""
         self._file.check_open()
         with located(path=self._file.path, dataset=self.name):
-            if self._by_chunks:
-                few = self._array.open_few(selection) if isinstance(selection, Selection) else None
-                source = few or self._file.source(self.name, self._array.open_chunks)
+            source = None
+            if isinstance(selection, Selection) and not self._is_restored:
+                source = self._array.open_few(selection)
+            if source is None and self._by_chunks:
+                source = self._file.source(self.name, self._array.open_chunks)
+            if source is not None:
                 SelectedChunks(source, self.name, self._file.cache).fill(out, selection, self._file.threads)
             else:
                 self._fill_by_reader(out, selection)

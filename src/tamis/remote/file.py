@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from zlib import crc32
 
 import numpy as np
@@ -437,6 +437,17 @@ class RemoteObjects(RemoteBytes):
         self._versions.setdefault(address, part.version)
         return memoryview(part.data)
 
+    def keep_ends(self, ends: Sequence[Part]) -> None:
+        """Keep the last bytes of all objects, which came with their sizes; the objects must stay these."""
+        spans, parts = [], []
+        for row, (end, part) in enumerate(zip(self._begins[1:].tolist(), ends, strict=True)):
+            self._versions.setdefault(self._address_of(row), part.version)
+            if part.data:
+                spans.append((end - len(part.data), end))
+                parts.append(Future[memoryview]())
+                parts[-1].set_result(memoryview(part.data))
+        self._windows.append(Window(spans, parts, is_stream=True))
+
     def _check_size(self, address: Address, found: int, expected: int) -> None:
         if found != expected:
             raise _changed(address)
@@ -484,9 +495,27 @@ def size_of(address: Address) -> int | None:
         return None if status == 404 else 0  # an object without bytes has no range
 
 
-def sizes_of(addresses: Sequence[Address]) -> list[int | None]:
-    """Return the size of each object; None if there is none."""
-    return [*_threads().map(size_of, addresses)]
+def ends_of(addresses: Sequence[Address], nbytes: int) -> list[Part | None]:
+    """Return the size of each object, with so many last bytes if its server gives them; None if there is none."""
+    return [*_threads().map(partial(_end_of, nbytes=nbytes), addresses)]
+
+
+def _end_of(address: Address, nbytes: int) -> Part | None:
+    objects, key = objects_of(address)
+    if nbytes:
+        try:
+            part = RemoteBytes(address)._get(address, objects, key, (-nbytes, 0), "")
+        except NoRangesError:
+            pass
+        except FileError as error:
+            if getattr(error, "status", 0) == 404:
+                return None
+        else:
+            if len(part.data) != min(nbytes, part.size):
+                raise _short(address, max(part.size - nbytes, 0), min(nbytes, part.size), len(part.data))
+            return part
+    size = size_of(address)  # some servers do not like a range that is longer than the object
+    return None if size is None else Part(b"", size, "")
 
 
 def nbytes_below(address: Address) -> int:

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import FileError
 from tamis.remote.address import Address, is_address, located_path
-from tamis.remote.file import RemoteObjects, size_of
+from tamis.remote.file import RemoteObjects, ends_of, size_of
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
 
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -191,18 +191,34 @@ class ReferencedObjects(RemoteObjects):
 
 
 def source_of(
-    folder: Address, numbers: NDArray[np.int64], sizes: NDArray[np.int64], name_of: Callable[[int], str]
+    folder: Address,
+    columns: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ends: Sequence[Part],
+    name_of: Callable[[int], str],
 ) -> RemoteObjects:
-    """Return the bytes of objects in a folder, one after the other; they have numbers."""
+    """Return the bytes of objects in a folder, by their numbers, sizes and, if some are known, last bytes."""
     objects: Objects = objects_of(folder)[0]
+    numbers, sizes = columns
     if isinstance(objects, ReferenceObjects):
         return ReferencedObjects(folder, objects, map(name_of, numbers.tolist()))
-    return RemoteObjects(folder, sizes, lambda row: folder / name_of(int(numbers[row])))
+    source = RemoteObjects(folder, sizes, lambda row: folder / name_of(int(numbers[row])))
+    if ends:
+        source.keep_ends(ends)
+    return source
 
 
-def size_in(folder: Any, name: str) -> int | None:
-    """Return the size of an object by references to a folder, an address; None if they have none."""
+def ends_in(folder: Any, names: Iterable[str], nbytes: int) -> list[Part | None]:
+    """Return the size of each object in a folder, an address, with so many last bytes; None if there is none.
+
+    References have no bytes here.
+    """
     objects, key = objects_of(folder)
-    with suppress(FileNotFoundError):
-        return objects.size(f"{key.rstrip('/')}/{name}") if isinstance(objects, ReferenceObjects) else None
-    return None
+    if not isinstance(objects, ReferenceObjects):
+        return ends_of([folder / name for name in names], nbytes)
+
+    def found(name: str) -> Part | None:
+        with suppress(FileNotFoundError):
+            return Part(b"", objects.size(f"{key.rstrip('/')}/{name}"), "")
+        return None
+
+    return [*map(found, names)]

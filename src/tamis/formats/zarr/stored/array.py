@@ -24,10 +24,13 @@ from tamis.formats.zarr.stored.attributes import Types, known_forms, known_types
 from tamis.formats.zarr.stored.chunk_files import (
     MOST_ASKED,
     ChunkFiles,
+    Columns,
     FolderSource,
     Places,
     ShardForm,
+    cannot_list,
     places_in_shards,
+    with_columns,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
 from tamis.meaning.companions import (
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.selection import Selection
     from tamis.remote.file import RemoteObjects
+    from tamis.remote.objects import Part
 
 
 class ZarrReader:
@@ -149,6 +153,9 @@ def _check_extents(path: str, name: str, extents: tuple[Any, ...], nbytes: int) 
 
 
 _MARK_NBYTES = len(MASK_MARK) + 4
+
+_MOST_ENDS_NBYTES = 64 << 20
+"""Limit of the files that are fetched without knowing their sizes."""
 
 _PACKAGES = {"tamis.pipeline": "tamis", "pcodec": "pcodec"}
 """Packages that zarr-python needs for codecs, beside numcodecs."""
@@ -367,13 +374,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def _can_be_listed(self) -> bool:
         """True unless the array is on a server that cannot list its many chunks."""
-        if not isinstance(self.folder, Address):
-            return True
-        from tamis.remote.file import can_list  # late: most files are here
-
-        if can_list(self.folder):
-            return True
-        return math.prod(self._chunk_files.counts) <= MOST_ASKED
+        return not cannot_list(self.folder) or self._file_grid.chunk_count <= MOST_ASKED
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
@@ -405,7 +406,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if self._shard_form is None:
             numbers, sizes = self._files
             return numbers, starts.copy(), sizes.copy()
-        grids = self.grid, Grid(self.shape, tuple(self.array.shards))
+        grids = self.grid, self._file_grid
         return places_in_shards(self._shard_form, grids, self._files, self._source, self._path_of)
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
@@ -426,24 +427,42 @@ class ZarrArray(PartByPart, DescribedArray):
         return Grid(self.shape, self.chunk_shape or self.shape)
 
     @cached_property
-    def _files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _files(self) -> Columns:
         """Numbers and sizes of the stored chunks, or shards, by number."""
+        return self._found[0]
+
+    @cached_property
+    def _found(self) -> tuple[Columns, list[Part]]:
+        """The same, with the last bytes of files that a server was asked for."""
         if not self.size:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return self._chunk_files.listed()
+            return (np.empty(0, np.int64), np.empty(0, np.int64)), []
+        return self._chunk_files.listed(self._index_nbytes)
+
+    @cached_property
+    def _index_nbytes(self) -> int:
+        """Bytes of an index at the end of each file; 0 if there is none."""
+        form, grids = self._shard_form, (self._file_grid, self.grid)
+        if form is None or not form.at_end:
+            return 0
+        steps = zip(*(grid.chunk_shape for grid in grids), strict=True)
+        return form.index_nbytes(math.prod(shard // chunk for shard, chunk in steps))
 
     @cached_property
     def _source(self) -> FolderSource | RemoteObjects:
         if isinstance(self.folder, Address):
             from tamis.remote.references import source_of  # late: most files are here
 
-            return source_of(self.folder, *self._files, self._chunk_files.key_of_number)
+            return source_of(self.folder, *self._found, self._chunk_files.key_of_number)
         return FolderSource(self._files[1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property
     def _chunk_files(self) -> ChunkFiles:
-        grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
-        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
+        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, self._file_grid.counts)
+
+    @cached_property
+    def _file_grid(self) -> Grid:
+        """The grid of the chunks, or of the shards."""
+        return Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
 
     def chunk_paths(self) -> list[Path | Address]:
         """Return the paths of the files that hold chunks."""
@@ -490,18 +509,41 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def can_look_up(self) -> bool:
-        """True for references, which have the place of each chunk; see `StoredArray.can_look_up`."""
-        return isinstance(self.folder, Address) and hasattr(self.folder.store, "reference") and not self.is_sharded
+        """True for references, which have the place of each chunk, and for a server that is asked for each.
+
+        See `StoredArray.can_look_up`.
+        """
+        if not isinstance(self.folder, Address) or self.filters is None or self.pipeline.missing():
+            return False
+        is_reference = hasattr(self.folder.store, "reference") and not self.is_sharded
+        return is_reference or cannot_list(self.folder)
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
         """See `StoredArray.open_few`."""
-        if not self.can_look_up or 4 * len(numbers := selection.numbers(self.grid)) > self.grid.chunk_count:
+        if not self.can_look_up:
+            return None
+        numbers = selection.numbers(self._file_grid)
+        if 4 * len(numbers) > self._file_grid.chunk_count and self._can_be_listed:
             return None
         few = copy(self)
-        for name in ("_index", "_source"):
+        for name in ("_index", "_source", "_files"):
             vars(few).pop(name, None)
-        vars(few)["_files"] = self._chunk_files.some(numbers.tolist())
+        vars(few)["_found"] = with_columns(self._ends_of(numbers.tolist()))
         return few.open_chunks()
+
+    def _ends_of(self, numbers: list[int]) -> dict[int, Part | None]:
+        """Return sizes of files with their last bytes: their indexes, or for the first time all, so that it is once."""
+        known, asked = self._ends, [number for number in numbers if number not in self._ends]
+        nbytes = self._index_nbytes or self.chunk.nbytes + (self.chunk.nbytes >> 6) + 1024  # a whole file, as a rule
+        ends = self._chunk_files.ends(asked, nbytes if len(asked) * nbytes <= _MOST_ENDS_NBYTES else self._index_nbytes)
+        for number, end in ends.items():
+            known[number] = end if self._index_nbytes or end is None else end._replace(data=b"")
+        return {number: ends.get(number, known[number]) for number in numbers}
+
+    @cached_property
+    def _ends(self) -> dict[int, Part | None]:
+        """What is known of files by number."""
+        return {}
 
     def named(self) -> NamedArray:
         """Return the array in netCDF's data model."""

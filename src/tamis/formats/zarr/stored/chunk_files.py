@@ -6,7 +6,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ from tamis.remote.address import Address
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.remote.file import RemoteObjects
+    from tamis.remote.objects import Part
 
 Json = dict[str, Any]
 
@@ -49,9 +50,13 @@ class ShardForm:
             return None
         return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", len(of_index) > 1)
 
+    def index_nbytes(self, count: int) -> int:
+        """Return the size of the index for so many chunks."""
+        return count * _ENTRY_NBYTES + (_CHECKSUM_NBYTES if self.has_checksum else 0)
+
     def place_of_index(self, count: int, begin: int, size: int) -> tuple[int, int]:
         """Return where the index for so many chunks is in a file that begins at an offset: offset and size."""
-        nbytes = count * _ENTRY_NBYTES + (_CHECKSUM_NBYTES if self.has_checksum else 0)
+        nbytes = self.index_nbytes(count)
         return begin + (max(size - nbytes, 0) if self.at_end else 0), nbytes
 
     def entries(self, path: Path | Address, data: bytes, size: int, count: int) -> NDArray[np.uint64]:
@@ -73,6 +78,9 @@ class ShardForm:
             raise _damage(path, f"expected chunks from byte {first} to {last}, found {length} bytes at {offset}")
         return entries
 
+
+Columns = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Numbers and sizes of stored chunks, or shards."""
 
 Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Numbers of stored chunks, increasing, their offsets in the concatenated files, and their sizes."""
@@ -146,15 +154,22 @@ class ChunkFiles:
         """Return the key of a chunk by its number."""
         return self.key_of(tuple(map(int, np.unravel_index(number, self.counts))))
 
-    def some(self, numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return numbers and sizes of those chunks that references have."""
-        from tamis.remote.references import size_in  # late: most files are here
+    def ends(self, numbers: Sequence[int], nbytes: int) -> dict[int, Part | None]:
+        """Return sizes and so many last bytes of files that are elsewhere, by number; None for those that are not."""
+        from tamis.remote.references import ends_in  # late: most files are here
 
-        sizes = ((number, size_in(self.folder, self.key_of_number(number))) for number in numbers)
-        return _columns((number, size) for number, size in sizes if size is not None)
+        return dict(zip(numbers, ends_in(self.folder, map(self.key_of_number, numbers), nbytes), strict=True))
 
-    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid."""
+    def listed(self, end_nbytes: int) -> tuple[Columns, list[Part]]:
+        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid.
+
+        A server that cannot list is asked for each file, and for its last bytes.
+        """
+        if cannot_list(self.folder):
+            if (count := math.prod(self.counts)) > MOST_ASKED:
+                wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
+                raise FileError(f"{self.folder}: expected {wanted}, found {count}").at(path=self.folder)
+            return with_columns(self.ends(range(count), end_nbytes))
         try:
             found = [*self._asked()] if math.prod(self.counts) <= _FEW else []
             found = found or sorted(self._found())  # none may be due to a folder that cannot be listed
@@ -162,7 +177,7 @@ class ChunkFiles:
             raise
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
-        return _columns(found)
+        return _columns(found), []
 
     def _asked(self) -> Iterator[tuple[int, int]]:
         """Yield number and size of the stored chunks of a small grid, without listing folders."""
@@ -184,17 +199,9 @@ class ChunkFiles:
                 yield number, entry.stat().st_size
 
     def _found_remote(self, folder: Address) -> Iterator[tuple[int, int]]:
-        """Yield the same of a remote folder; a server that cannot list is asked for each chunk."""
-        from tamis.remote.file import can_list, list_below, sizes_of  # late: most files are here
+        """Yield the same of a remote folder."""
+        from tamis.remote.file import list_below  # late: most files are here
 
-        if not can_list(folder):
-            count = math.prod(self.counts)
-            if count > MOST_ASKED:
-                wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
-                raise FileError(f"{folder}: expected {wanted}, found {count}").at(path=folder)
-            sizes = sizes_of([folder / self.key_of_number(number) for number in range(count)])
-            yield from ((number, size) for number, size in enumerate(sizes) if size is not None)
-            return
         for key, size in list_below(folder):
             if not key.rpartition("/")[2].startswith(".") and (number := self._number_of(key)) is not None:
                 yield number, size
@@ -214,9 +221,24 @@ class ChunkFiles:
         return number
 
 
-def _columns(rows: Iterable[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def with_columns(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Part]]:
+    """Return numbers and sizes of those files that are there, and their last bytes."""
+    found = {number: end for number, end in ends.items() if end is not None}
+    return _columns((number, end.size) for number, end in found.items()), [*found.values()]
+
+
+def _columns(rows: Iterable[tuple[int, int]]) -> Columns:
     table = np.array([*rows], np.int64).reshape(-1, 2)
     return table[:, 0].copy(), table[:, 1].copy()
+
+
+def cannot_list(folder: Path | Address) -> bool:
+    """Return whether the files of a folder can only be asked for one by one."""
+    if not isinstance(folder, Address):
+        return False
+    from tamis.remote.file import can_list  # late: most files are here
+
+    return not can_list(folder)
 
 
 def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
