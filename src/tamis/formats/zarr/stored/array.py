@@ -532,7 +532,7 @@ class ZarrArray(PartByPart, DescribedArray):
         return few.open_chunks()
 
     def _ends_of(self, numbers: list[int]) -> dict[int, Part | None]:
-        """Return sizes of files with their last bytes: their indexes, or for the first time all, so that it is once."""
+        """Return the sizes of files, with the index of a shard, or all of a chunk that is asked for the first time."""
         known, asked = self._ends, [number for number in numbers if number not in self._ends]
         nbytes = self._index_nbytes or self.chunk.nbytes + (self.chunk.nbytes >> 6) + 1024  # a whole file, as a rule
         ends = self._chunk_files.ends(asked, nbytes if len(asked) * nbytes <= _MOST_ENDS_NBYTES else self._index_nbytes)
@@ -542,7 +542,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def _ends(self) -> dict[int, Part | None]:
-        """What is known of files by number."""
+        """The same of all files that were asked for, without the bytes of chunks."""
         return {}
 
     def named(self) -> NamedArray:
