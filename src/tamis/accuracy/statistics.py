@@ -396,7 +396,7 @@ def compared(
     def divided(step: Shape) -> tuple[Parts, Tally]:
         """Return the parts to compare, and the tally of all others."""
         parts = stored(Grid(shape, step))
-        one = next((tuple(slice(axis.start, axis.start + 1) for axis in part) for part in parts.absent_sample()), ())
+        one = () if parts.are_all else tuple(slice(at.start, at.start + 1) for at in parts.absent_sample()[0])
         rest = compare(source.read(one), target.read(one), origin_of(one), missing, zero) if one else Tally(0)
         if rest.different:  # the result tells how many differ, and where
             return Parts(parts.grid), Tally()

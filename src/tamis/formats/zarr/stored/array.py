@@ -253,7 +253,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
-        return int(self._files[1].sum())
+        return int(self._found[0][1].sum())
 
     @cached_property
     def codecs(self) -> list[dict[str, Any]]:
@@ -374,7 +374,10 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def _can_be_listed(self) -> bool:
         """True unless the array is on a server that cannot list its many chunks."""
-        return not cannot_list(self.folder) or self._file_grid.chunk_count <= MOST_ASKED
+        return (
+            not (isinstance(self.folder, Address) and cannot_list(self.folder))
+            or self._file_grid.chunk_count <= MOST_ASKED
+        )
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
@@ -404,10 +407,10 @@ class ZarrArray(PartByPart, DescribedArray):
     def _places(self, starts: NDArray[np.int64]) -> Places:
         """Return where chunks are; `starts` has where their files are."""
         if self._shard_form is None:
-            numbers, sizes = self._files
+            numbers, sizes = self._found[0]
             return numbers, starts.copy(), sizes.copy()
         grids = self.grid, self._file_grid
-        return places_in_shards(self._shard_form, grids, self._files, self._source, self._path_of)
+        return places_in_shards(self._shard_form, grids, self._found[0], self._source, self._path_of)
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
         """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
@@ -427,24 +430,19 @@ class ZarrArray(PartByPart, DescribedArray):
         return Grid(self.shape, self.chunk_shape or self.shape)
 
     @cached_property
-    def _files(self) -> Columns:
-        """Numbers and sizes of the stored chunks, or shards, by number."""
-        return self._found[0]
-
-    @cached_property
     def _found(self) -> tuple[Columns, list[Part]]:
-        """The same, with the last bytes of files that a server was asked for."""
+        """Numbers and sizes of the stored chunks, or shards, and last bytes of those that a server was asked for."""
         if not self.size:
             return (np.empty(0, np.int64), np.empty(0, np.int64)), []
-        return self._chunk_files.listed(self._index_nbytes)
+        return self._chunk_files.listed(self._index_nbytes if self.is_sharded else 0)
 
     @cached_property
     def _index_nbytes(self) -> int:
         """Bytes of an index at the end of each file; 0 if there is none."""
-        form, grids = self._shard_form, (self._file_grid, self.grid)
+        form = self._shard_form
         if form is None or not form.at_end:
             return 0
-        steps = zip(*(grid.chunk_shape for grid in grids), strict=True)
+        steps = zip(self._file_grid.chunk_shape, self.grid.chunk_shape, strict=True)
         return form.index_nbytes(math.prod(shard // chunk for shard, chunk in steps))
 
     @cached_property
@@ -453,23 +451,24 @@ class ZarrArray(PartByPart, DescribedArray):
             from tamis.remote.references import source_of  # late: most files are here
 
             return source_of(self.folder, *self._found, self._chunk_files.key_of_number)
-        return FolderSource(self._files[1], self._path_of)  # type: ignore[arg-type]  # paths
+        return FolderSource(self._found[0][1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property
     def _chunk_files(self) -> ChunkFiles:
-        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, self._file_grid.counts)
+        grid = self._file_grid if self.is_sharded else self.grid
+        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
 
-    @cached_property
+    @property
     def _file_grid(self) -> Grid:
         """The grid of the chunks, or of the shards."""
         return Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
 
     def chunk_paths(self) -> list[Path | Address]:
         """Return the paths of the files that hold chunks."""
-        return [self._path_of(row) for row in range(len(self._files[0]))]
+        return [self._path_of(row) for row in range(len(self._found[0][0]))]
 
     def _path_of(self, row: int) -> Path | Address:
-        return self._chunk_files.path_of(int(self._files[0][row]))
+        return self._chunk_files.path_of(int(self._found[0][0][row]))
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
@@ -526,7 +525,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if 4 * len(numbers) > self._file_grid.chunk_count and self._can_be_listed:
             return None
         few = copy(self)
-        for name in ("_index", "_source", "_files"):
+        for name in ("_index", "_source"):
             vars(few).pop(name, None)
         vars(few)["_found"] = with_columns(self._ends_of(numbers.tolist()))
         return few.open_chunks()

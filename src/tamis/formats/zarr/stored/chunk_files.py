@@ -165,7 +165,7 @@ class ChunkFiles:
 
         A server that cannot list is asked for each file, and for its last bytes.
         """
-        if cannot_list(self.folder):
+        if isinstance(self.folder, Address) and cannot_list(self.folder):
             if (count := math.prod(self.counts)) > MOST_ASKED:
                 wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
                 raise FileError(f"{self.folder}: expected {wanted}, found {count}").at(path=self.folder)
