@@ -77,10 +77,12 @@ class Parts(Sequence[Region]):
 
     def absent_sample(self) -> Parts:
         """Return the first part of the grid that is not among these; none if all are."""
+        if self.are_all:
+            return Parts(self.grid, range(0))
         numbers = as_array(self.numbers)
         gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
         first = int(gaps[0]) if len(gaps) else len(numbers)
-        return Parts(self.grid, range(first, min(first + 1, self.grid.chunk_count)))
+        return Parts(self.grid, range(first, first + 1))
 
     def by_number(self) -> Parts:
         """Return the same chunks in the order of their numbers."""

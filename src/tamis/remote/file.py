@@ -441,7 +441,8 @@ class RemoteObjects(RemoteBytes):
         """Keep the last bytes of all objects, which came with their sizes; the objects must stay these."""
         spans, parts = [], []
         for row, (end, part) in enumerate(zip(self._begins[1:].tolist(), ends, strict=True)):
-            self._versions.setdefault(self._address_of(row), part.version)
+            if part.version:
+                self._versions.setdefault(self._address_of(row), part.version)
             if part.data:
                 spans.append((end - len(part.data), end))
                 parts.append(Future[memoryview]())

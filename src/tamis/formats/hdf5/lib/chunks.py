@@ -67,10 +67,10 @@ def look_up(
 ) -> ChunkIndex:
     """Return the places of some chunks, which libhdf5 looks up; see `MetadataFile.place_of`."""
     rows: list[Any] = []
-    found = calls.stored_sizes(dataset, (origin for _, origin in chunks))
+    sizes_in_order = calls.stored_sizes(dataset, (origin for _, origin in chunks))
     for number, origin in chunks:
         with calls.lock:
-            if nbytes := next(found):
+            if nbytes := next(sizes_in_order):
                 (mask, _), offset = place_of(partial(dataset.read_direct_chunk, origin), nbytes)
                 rows.append((number, offset, nbytes, mask))
     table = np.array(rows, np.int64).reshape(-1, 4)

@@ -28,9 +28,9 @@ from tamis.formats.zarr.stored.chunk_files import (
     FolderSource,
     Places,
     ShardForm,
-    cannot_list,
+    can_be_listed,
+    columns_and_ends,
     places_in_shards,
-    with_columns,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
 from tamis.meaning.companions import (
@@ -253,7 +253,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
-        return int(self._found[0][1].sum())
+        return int(self._listing[0][1].sum())
 
     @cached_property
     def codecs(self) -> list[dict[str, Any]]:
@@ -374,10 +374,9 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def _can_be_listed(self) -> bool:
         """True unless the array is on a server that cannot list its many chunks."""
-        return (
-            not (isinstance(self.folder, Address) and cannot_list(self.folder))
-            or self._file_grid.chunk_count <= MOST_ASKED
-        )
+        if not isinstance(self.folder, Address):
+            return True
+        return self._file_grid.chunk_count <= MOST_ASKED or can_be_listed(self.folder)
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
@@ -407,10 +406,10 @@ class ZarrArray(PartByPart, DescribedArray):
     def _places(self, starts: NDArray[np.int64]) -> Places:
         """Return where chunks are; `starts` has where their files are."""
         if self._shard_form is None:
-            numbers, sizes = self._found[0]
+            numbers, sizes = self._listing[0]
             return numbers, starts.copy(), sizes.copy()
         grids = self.grid, self._file_grid
-        return places_in_shards(self._shard_form, grids, self._found[0], self._source, self._path_of)
+        return places_in_shards(self._shard_form, grids, self._listing[0], self._source, self._path_of)
 
     def _marked_mask(self, head: bytes, number: int) -> int | None:
         """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
@@ -430,7 +429,7 @@ class ZarrArray(PartByPart, DescribedArray):
         return Grid(self.shape, self.chunk_shape or self.shape)
 
     @cached_property
-    def _found(self) -> tuple[Columns, list[Part]]:
+    def _listing(self) -> tuple[Columns, list[Part]]:
         """Numbers and sizes of the stored chunks, or shards, and last bytes of those that a server was asked for."""
         if not self.size:
             return (np.empty(0, np.int64), np.empty(0, np.int64)), []
@@ -450,8 +449,8 @@ class ZarrArray(PartByPart, DescribedArray):
         if isinstance(self.folder, Address):
             from tamis.remote.references import source_of  # late: most files are here
 
-            return source_of(self.folder, *self._found, self._chunk_files.key_of_number)
-        return FolderSource(self._found[0][1], self._path_of)  # type: ignore[arg-type]  # paths
+            return source_of(self.folder, *self._listing, self._chunk_files.key_of_number)
+        return FolderSource(self._listing[0][1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @cached_property
     def _chunk_files(self) -> ChunkFiles:
@@ -465,10 +464,10 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def chunk_paths(self) -> list[Path | Address]:
         """Return the paths of the files that hold chunks."""
-        return [self._path_of(row) for row in range(len(self._found[0][0]))]
+        return [self._path_of(row) for row in range(len(self._listing[0][0]))]
 
     def _path_of(self, row: int) -> Path | Address:
-        return self._chunk_files.path_of(int(self._found[0][0][row]))
+        return self._chunk_files.path_of(int(self._listing[0][0][row]))
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
@@ -515,7 +514,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if not isinstance(self.folder, Address) or self.filters is None or self.pipeline.missing():
             return False
         is_reference = hasattr(self.folder.store, "reference") and not self.is_sharded
-        return is_reference or cannot_list(self.folder)
+        return is_reference or not can_be_listed(self.folder)
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
         """See `StoredArray.open_few`."""
@@ -527,7 +526,7 @@ class ZarrArray(PartByPart, DescribedArray):
         few = copy(self)
         for name in ("_index", "_source"):
             vars(few).pop(name, None)
-        vars(few)["_found"] = with_columns(self._ends_of(numbers.tolist()))
+        vars(few)["_listing"] = columns_and_ends(self._ends_of(numbers.tolist()))
         return few.open_chunks()
 
     def _ends_of(self, numbers: list[int]) -> dict[int, Part | None]:

@@ -165,11 +165,11 @@ class ChunkFiles:
 
         A server that cannot list is asked for each file, and for its last bytes.
         """
-        if isinstance(self.folder, Address) and cannot_list(self.folder):
+        if isinstance(self.folder, Address) and not can_be_listed(self.folder):
             if (count := math.prod(self.counts)) > MOST_ASKED:
                 wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
                 raise FileError(f"{self.folder}: expected {wanted}, found {count}").at(path=self.folder)
-            return with_columns(self.ends(range(count), end_nbytes))
+            return columns_and_ends(self.ends(range(count), end_nbytes))
         try:
             found = [*self._asked()] if math.prod(self.counts) <= _FEW else []
             found = found or sorted(self._found())  # none may be due to a folder that cannot be listed
@@ -221,7 +221,7 @@ class ChunkFiles:
         return number
 
 
-def with_columns(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Part]]:
+def columns_and_ends(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Part]]:
     """Return numbers and sizes of those files that are there, and their last bytes."""
     found = {number: end for number, end in ends.items() if end is not None}
     return _columns((number, end.size) for number, end in found.items()), [*found.values()]
@@ -232,13 +232,11 @@ def _columns(rows: Iterable[tuple[int, int]]) -> Columns:
     return table[:, 0].copy(), table[:, 1].copy()
 
 
-def cannot_list(folder: Path | Address) -> bool:
-    """Return whether the files of a folder can only be asked for one by one."""
-    if not isinstance(folder, Address):
-        return False
+def can_be_listed(folder: Address) -> bool:
+    """Return whether the store of a folder can list its files; otherwise they are asked for one by one."""
     from tamis.remote.file import can_list  # late: most files are here
 
-    return not can_list(folder)
+    return can_list(folder)
 
 
 def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
