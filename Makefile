@@ -27,8 +27,9 @@ test: $(VENV)/.test $(VENV)/.package
 
 # What takes minutes, and shows little more on most changes. Builds are kept in build/check. Each process reads the files
 # that it is given, so it gets those alone that have such tests: pytest knows them by the marks `check` and `matrix`.
+# loadgroup would else begin with the largest groups, and leave the builds of minutes to the end.
 check: $(VENV)/.test $(VENV)/.package
-	$(RUN) -m pytest -n 4 --dist loadgroup -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
+	$(RUN) -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -m check $(shell grep -rl --include='test_*.py' 'mark\.\(check\|matrix\)' tests)
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*

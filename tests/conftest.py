@@ -7,9 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import h5py
@@ -24,6 +24,7 @@ from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
 from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.write import write as write_array
 
+Case = TypeVar("Case")
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 
 # The same examples on every run and every machine, and no deadline: a loaded machine is no fault of the code.
@@ -51,16 +52,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do.
 
     Within both groups the order is random: pytest-randomly prints its seed, and ``--randomly-seed=N`` repeats it.
-    With ``MATRIX=1/N`` in the environment, the seed also chooses so many of the cases that are left to ``make check``.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    part = int(os.environ.get("MATRIX", "1/1").removeprefix("1/"))
-    seed = config.getoption("randomly_seed", default=0)
-    cases = [item for item in items if item.get_closest_marker("matrix") and item.get_closest_marker("check")]
-    left_out = {item for item in cases if crc32(f"{seed} {item.nodeid}".encode()) % part}
+    matrices: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("matrix") and item.get_closest_marker("check"):
+            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    # The processes of a run have one seed, and must agree; the order may be another in each.
+    kept = {
+        item
+        for name, cases in matrices.items()
+        for item in share_of(sorted(cases, key=lambda case: case.nodeid), config, name)
+    }
+    left_out = {item for cases in matrices.values() for item in cases} - kept
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
+
+
+def share_of(cases: Sequence[Case], config: pytest.Config, name: str) -> list[Case]:
+    """Choose every N-th of the cases where ``SHARE=1/N`` is in the environment, at least one; the seed says which."""
+    part = min(int(os.environ.get("SHARE", "1/1").removeprefix("1/")), len(cases))
+    return [*cases[crc32(f"{seed_of(config)} {name}".encode()) % part :: part]]
+
+
+def seed_of(config: pytest.Config) -> int:
+    """Give the seed that pytest-randomly prints."""
+    return int(config.getoption("randomly_seed", 0))
+
+
+@pytest.fixture
+def share(request: pytest.FixtureRequest) -> Callable[[Sequence[Case]], list[Case]]:
+    """Give the cases of a long test that this run takes: all, or a part of them where ``SHARE=1/N`` says so."""
+    return lambda cases: share_of(cases, request.config, request.node.nodeid)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -185,15 +185,19 @@ def check_copies(files: Sequence[str], inputs: Path, folder: Path, python: tuple
 
 
 @pytest.mark.check
-def test_u35_commands_end_with_their_exit_code_on_every_kind_of_file(inputs: Path, tmp_path: Path) -> None:
-    check_copies([*EXIT_CODES], inputs, tmp_path, (sys.executable,))
+def test_u35_commands_end_with_their_exit_code_on_every_kind_of_file(
+    inputs: Path, tmp_path: Path, share: Callable[[Sequence[str]], list[str]]
+) -> None:
+    check_copies(share([*EXIT_CODES]), inputs, tmp_path, (sys.executable,))
 
 
 @pytest.mark.check
-def test_u35_no_identifier_and_no_warning_is_left_at_the_end(inputs: Path, tmp_path: Path) -> None:
+def test_u35_no_identifier_and_no_warning_is_left_at_the_end(
+    inputs: Path, tmp_path: Path, share: Callable[[Sequence[str]], list[str]]
+) -> None:
     # Python's developer mode also checks memory as PYTHONMALLOC=debug does.
     python = (sys.executable, "-X", "dev", "-W", "error")
-    check_copies([*EXIT_CODES], inputs, tmp_path, python, "identifiers")
+    check_copies(share([*EXIT_CODES]), inputs, tmp_path, python, "identifiers")
 
 
 def test_u49_no_identifier_is_left_of_virtual_datasets(inputs: Path, tmp_path: Path) -> None:
