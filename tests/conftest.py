@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -39,6 +40,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A shell has its background jobs ignore interrupts, and so would the programs that tests run and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# All that a collection of tests makes is kept, so that Python need not look for garbage in it then, or later.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, among what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

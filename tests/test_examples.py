@@ -8,9 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -92,13 +91,8 @@ def run_blocks(name: str, document: str, folder: Path) -> subprocess.CompletedPr
     )
 
 
-def documents() -> Iterator[Any]:
-    for path in DOCUMENTS:
-        marks = [] if path.name == "README.md" else [pytest.mark.check]
-        yield pytest.param(path, id=str(path.relative_to(ROOT)), marks=marks)
-
-
-@pytest.mark.parametrize("path", [*documents()])
+@pytest.mark.matrix
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
     document = path.read_text(encoding="utf-8")
     for command in ("ncdump", "h5dump", "h5repack", "nccopy", "h5cc", "h5fc"):
@@ -126,6 +120,7 @@ def comparable(line: str) -> str:
 
 
 @pytest.mark.check
+@pytest.mark.matrix
 @pytest.mark.parametrize(("path", "block"), SESSIONS, ids=lambda value: getattr(value, "name", ""))
 def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_path: Path) -> None:
     """Lines may be left out at a line "…", and stand in the order in which they are printed."""

@@ -71,11 +71,8 @@ def fuzz(share: Callable[[Sequence[int]], list[int]], request: pytest.FixtureReq
     return fuzz
 
 
-@pytest.mark.slow
-@pytest.mark.check
-def test_native_code_under_sanitizers_keeps_its_promises(
-    share: Callable[[Sequence[str]], list[str]], fuzz: Callable[..., str]
-) -> None:
+def check_memory(share: Callable[[Sequence[str]], list[str]], fuzz: Callable[..., str]) -> None:
+    """Run tests and fuzzers under AddressSanitizer and UndefinedBehaviorSanitizer."""
     # Each kernel takes minutes to compile, so only those that run here; avx2-tzcnt is avx2 but for some instructions.
     kernels = share([kernel for kernel in tamis.config().kernels if kernel in ("portable", "avx2", "avx512")])
     options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE": "ON", "TAMIS_KERNELS": ";".join(kernels)}
@@ -92,6 +89,26 @@ def test_native_code_under_sanitizers_keeps_its_promises(
     printed = fuzz(built / "tamis_filter_fuzz", 200_000)
     assert printed.count(" done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
     fuzz(built / "tamis_nczarr_fuzz", 200_000)
+
+
+def check_threads(_: object, fuzz: Callable[..., str]) -> None:
+    """Run the tests of threads under ThreadSanitizer."""
+    # No kernel besides the portable one: threads share the code of all.
+    options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE_THREADS": "ON", "TAMIS_KERNELS": ""}
+    built = build(KEPT / "threads", "tamis_thread_tests", "tamis_chunk_fuzz", **options)
+    assert "__tsan_init" in run(tool("nm"), built / "tamis_thread_tests"), "it looks for races"
+    assert "40 rounds in 8 threads: nothing found" in run(built / "tamis_thread_tests")
+    fuzz(built / "tamis_chunk_fuzz", 5000)
+
+
+@pytest.mark.slow
+@pytest.mark.check
+@pytest.mark.matrix
+@pytest.mark.parametrize("check", [check_memory, check_threads])
+def test_native_code_under_sanitizers_keeps_its_promises(
+    check: Callable[..., None], share: Callable[[Sequence[str]], list[str]], fuzz: Callable[..., str]
+) -> None:
+    check(share, fuzz)
 
 
 def functions(file: Path) -> set[str]:
@@ -141,17 +158,6 @@ def test_kernels_hold_no_code_of_one_another() -> None:
     assert "vpshufb" in has["avx2_tzcnt"]
     assert not {"pdep", "pext"} & has["avx2_tzcnt"], "they are microcode there"
     assert {name for name in has if "vgf2p8affineqb" in has[name]} == found.keys() & {"avx512"}
-
-
-@pytest.mark.slow
-@pytest.mark.check
-def test_native_code_in_eight_threads_under_thread_sanitizer_has_no_race(fuzz: Callable[..., str]) -> None:
-    # No kernel besides the portable one: threads share the code of all.
-    options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE_THREADS": "ON", "TAMIS_KERNELS": ""}
-    built = build(KEPT / "threads", "tamis_thread_tests", "tamis_chunk_fuzz", **options)
-    assert "__tsan_init" in run(tool("nm"), built / "tamis_thread_tests"), "it looks for races"
-    assert "40 rounds in 8 threads: nothing found" in run(built / "tamis_thread_tests")
-    fuzz(built / "tamis_chunk_fuzz", 5000)
 
 
 def plugin() -> Path:

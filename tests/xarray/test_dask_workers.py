@@ -53,6 +53,7 @@ def dataset(blocks: tuple[int, ...] = (10, 40, 60)) -> xr.Dataset:
 
 
 @pytest.mark.check
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("blocks", "name", "options"),
     [
