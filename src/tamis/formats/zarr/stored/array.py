@@ -172,8 +172,8 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
         self.path, self.label, self.address = path, f"{store_path}: {path}", number
-        self.array, self.dimensions = array, dimensions
-        self.stored_attributes: Mapping[str, Any] = array.metadata.attributes  # as in JSON
+        self.array, self.dimensions, metadata = array, dimensions, array.metadata
+        self.stored_attributes: Mapping[str, Any] = metadata.attributes  # as in JSON
         self.folder: Path | Address = (
             store_path / path.strip("/") if isinstance(store_path, Address) else Path(store_path, path.strip("/"))
         )
@@ -187,7 +187,7 @@ class ZarrArray(PartByPart, DescribedArray):
         self.size = math.prod(self.shape)
         self.nbytes = self.size * self.numpy_type.itemsize
         self.values_nbytes = 0 if self.varies else self.nbytes
-        self.zarr_format = int(array.metadata.zarr_format)
+        self.zarr_format = int(metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
         self.group_types: object = None
 

@@ -229,9 +229,10 @@ def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
     for path, array in arrays.items():
         group, counts = path.rpartition("/")[0], dict[int, int]()
-        listed = getattr(array.metadata, "dimension_names", None) if array.metadata.zarr_format == 3 else None
+        metadata, shape = array.metadata, array.shape
+        listed = getattr(metadata, "dimension_names", None) if metadata.zarr_format == 3 else None
         axes = []
-        for name, extent in zip(dimension_names(listed, dict(array.attrs), array.shape), array.shape, strict=True):
+        for name, extent in zip(dimension_names(listed, dict(array.attrs), shape), shape, strict=True):
             if name is not None:
                 axes.append(name)
                 continue
