@@ -143,3 +143,35 @@ def test_u59_tally_is_that_of_all_values(fill: float, tmp_path: Path) -> None:
         file["x"][100:200, 200:300] = values[100:200, 200:300] + 0.5
     tallies = [tamis.verify(tmp_path / "c.h5", tmp_path / name)["x"].tally for name in ("b.h5", "d.h5")]
     assert tallies[0] == tallies[1]
+
+
+@pytest.mark.parametrize("kind", ["i4,f8", "S12", "text"])
+@pytest.mark.parametrize("change", [False, True])
+def test_u59_elements_that_are_no_numbers_are_compared_where_they_are_stored(
+    kind: str, change: bool, tmp_path: Path
+) -> None:
+    dtype = h5py.string_dtype() if kind == "text" else np.dtype(kind)
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(tmp_path / name, "w") as file:
+            array = file.create_dataset("x", (1 << 20, 1 << 20), dtype, chunks=(500, 20))
+            array[1000:1010, 40:45] = np.full(
+                (10, 5), b"land" if dtype.kind in "OS" else np.array((3, 0.5), dtype), dtype
+            )
+    if change:
+        with h5py.File(tmp_path / "b.h5", "a") as file:
+            file["x"][123_456, 7_890] = b"sea" if dtype.kind in "OS" else (0, 1.0)
+    result, parts = verified(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert result.ok is not change
+    assert parts < 10
+    if change:
+        assert "1 of 1099511627776 differ: at [123456, 7890]" in str(result)
+
+
+def test_u59_records_with_other_fill_values_differ_where_nothing_is_stored(tmp_path: Path) -> None:
+    for name, fill in (("a.h5", 1.0), ("b.h5", 2.0)):
+        with h5py.File(tmp_path / name, "w") as file:
+            dtype = np.dtype("i4,f8")
+            array = file.create_dataset("x", (40, 60), dtype, chunks=(10, 10), fillvalue=np.array((7, fill), dtype))
+            array[:10, :10] = np.full((10, 10), np.array((3, 0.5), dtype), dtype)
+    result, _ = verified(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "2300 of 2400 differ: at [0, 10]" in str(result)

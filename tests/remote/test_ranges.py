@@ -18,7 +18,8 @@ from tamis.reading.array import SelectedChunks
 from tamis.remote import file as remote_file
 from tamis.remote import nodes
 from tamis.remote.address import Address
-from tamis.remote.file import RemoteFile, in_fewest_rounds, requests_for
+from tamis.remote.file import RemoteFile, RemoteObjects, in_fewest_rounds, requests_for
+from tamis.remote.objects import Part
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 3000), st.integers(1, 900)).map(lambda pair: (pair[0], sum(pair))), max_size=9
@@ -401,6 +402,17 @@ def test_an_object_that_changes_is_an_error(
         path.write_bytes(content)
         with pytest.raises(tamis.FileError, match="the file changed while it was read: open it again"):
             array[40:]
+
+
+def test_a_file_whose_size_came_without_a_version_must_not_change(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "chunk"
+    path.write_bytes(bytes(1000))
+    files = RemoteObjects(Address(server.url("")), np.array([1000]), lambda row: Address(server.url(path.name)))
+    files.keep_ends([Part(b"", 1000, "")])
+    assert files.fetch((0, 100)) == bytes(100)
+    path.write_bytes(bytes(999) + b"1")
+    with pytest.raises(tamis.FileError, match="the file changed while it was read: open it again"):
+        files.fetch((900, 1000))
 
 
 def test_values_of_other_files_are_refused(server: Server, tmp_path: Path) -> None:

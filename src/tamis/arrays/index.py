@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
@@ -165,6 +165,16 @@ class Parts(Sequence[Region]):
                 for begin, factor, count in zip(begins, factors, counts, strict=True)
             ]
             yield Parts(self.grid, np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1).astype(np.int64))
+
+
+def to_compare(first: Parts, second: Parts, equal: Callable[[Region], bool]) -> Parts:
+    """Return the parts in which two arrays of one grid can differ: those that either stores, or all parts.
+
+    The parts that neither stores have one value in each array, so one element tells whether they are equal.
+    """
+    stored = joined(first, second)
+    elements = (tuple(slice(at.start, at.start + 1) for at in part) for part in stored.absent_sample())
+    return stored if all(map(equal, elements)) else Parts(stored.grid)
 
 
 def joined(first: Parts, second: Parts) -> Parts:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tamis import meaning
 from tamis.accuracy.difference import equal_values, native
 from tamis.arrays.gather import block_shape
-from tamis.arrays.grid import Grid
-from tamis.arrays.index import Parts
+from tamis.arrays.grid import Grid, Region
+from tamis.arrays.index import to_compare
 from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, added_line
@@ -147,8 +147,17 @@ class ModelComparison:
         grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
         block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
-            for part in Parts(Grid(shape, block)):
-                values = [_elements(reader.read(part)) for reader in (before, after)]
+
+            def read(part: Region) -> list[NDArray[Any]]:
+                return [_elements(reader.read(part)) for reader in (before, after)]
+
+            def equal(part: Region) -> bool:
+                values = read(part)
+                return not (values[0] != values[1]).any()
+
+            grid = Grid(shape, block)
+            for part in to_compare(source.parts(grid), target.parts(grid), equal):
+                values = read(part)
                 different = values[0] != values[1]
                 if different.any():
                     count += int(np.count_nonzero(different))
@@ -159,6 +168,8 @@ class ModelComparison:
                     first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
                 done += values[0].size
                 progress(done, source.size)
+        if done < source.size:
+            progress(source.size, source.size)
         return Unequal(count, *first) if first else None
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:

@@ -15,9 +15,9 @@ import numpy as np
 from h5py import h5d, h5g, h5i, h5o, h5s, h5t
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import block_shape, cut, whole
-from tamis.arrays.grid import Region, origin_of, shape_of
-from tamis.arrays.index import ChunkIndex, as_array
+from tamis.arrays.gather import block_shape
+from tamis.arrays.grid import Grid, Region, origin_of, shape_of
+from tamis.arrays.index import ChunkIndex, as_array, to_compare
 from tamis.errors import FileError, located
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
@@ -269,7 +269,13 @@ def unequal_elements(
             partial(_elements, dataset, _open_bytes(dataset, stack), own)
             for dataset, own in zip((source, target), objects, strict=True)
         ]
-        for part in cut(whole(shape), block):
+
+        def equal(part: Region) -> bool:
+            before, after = (read_part(part) for read_part in read)
+            return not differing(before, after, before.dtype).any()
+
+        grid = Grid(shape, block)
+        for part in to_compare(source.parts(grid), target.parts(grid), equal):
             before, after = (read_part(part) for read_part in read)
             different, harmless = differing(before, after, before.dtype), False
             if not different.any():
@@ -282,6 +288,8 @@ def unequal_elements(
                 unequal = replace(unequal, count=unequal.count + int(np.count_nonzero(different)))
             done += before.size
             progress(done, total)
+    if done < total:
+        progress(total, total)
     return unequal
 
 
