@@ -113,6 +113,7 @@ def test_class_is_compiled_once_whoever_comes_first(use: Callable[[type], object
     assert "__init__" not in late_members(Fresh)
     assert Fresh(2).x == 2
     assert Fresh(2) == Fresh(2)
+    assert repr(Fresh(2)).endswith("Fresh(x=2)")
     assert not late_members(Fresh)
     assert dataclasses.fields(Fresh)[0].default == 1
     assert Fresh.__dataclass_params__.eq  # type: ignore[attr-defined]
@@ -126,6 +127,8 @@ def test_call_compiles_nothing_else() -> None:
     assert Fresh(3).x == 3
     assert {"__eq__", "__hash__", "__repr__", "__dataclass_params__"} <= late_members(Fresh)
     assert {Fresh(3): 1}[Fresh(3)] == 1
+    assert {"__repr__", "__dataclass_params__", "__match_args__"} <= late_members(Fresh)
+    assert repr(Fresh(3)).endswith("Fresh(x=3)")
     assert dataclasses.replace(Fresh(3), x=4) == Fresh(4)
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Zfp,
         Zstd,
     )
-    from tamis.filters.plugin_client import plugin_path
+    from tamis.filters.zfp import plugin_path
     from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
     from tamis.jobs.combine import combine
     from tamis.jobs.copy import copy
@@ -158,7 +158,7 @@ _LATE = {
     " Sz3 Szip UnknownFilter Zfp Zstd",
     "tamis.formats.registry": "open",
     "tamis.remote.address": "Address",
-    "tamis.filters.plugin_client": "plugin_path",
+    "tamis.filters.zfp": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
     "tamis.jobs.combine": "combine",
     "tamis.jobs.copy": "copy",

@@ -16,18 +16,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tamis.formatting import printable_lines
 
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-class _Place(TypedDict, total=False):
-    """The known place of an error; see the properties of `TamisError`."""
+    class _Place(TypedDict, total=False):
+        """The known place of an error; see the properties of `TamisError`."""
 
-    path: str | os.PathLike[str] | None
-    dataset: str | None
-    chunk: tuple[int, ...] | None
-    filter: object
+        path: str | os.PathLike[str] | None
+        dataset: str | None
+        chunk: tuple[int, ...] | None
+        filter: object
 
 
 class TamisError(Exception):

@@ -12,7 +12,8 @@ from tamis.late import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
-    from tamis.formats.hdf5.tree.create import PhaseChange, create_group, group_filters, group_phase_change
+    from tamis.formats.hdf5.tree.create import PhaseChange, create_group, group_phase_change
+    from tamis.formats.hdf5.tree.walk import group_filters
     from tamis.formats.hdf5.writing.appender import Appender, Partial
     from tamis.formats.hdf5.writing.creation import create_dataset
     from tamis.formats.hdf5.writing.dataset import create_appender, write, write_stream
@@ -36,7 +37,8 @@ __all__ = [
 
 _LATE = {
     "chunk_access": "chunk_type pipeline_of read_chunk",
-    "tree.create": "PhaseChange create_group group_filters group_phase_change",
+    "tree.create": "PhaseChange create_group group_phase_change",
+    "tree.walk": "group_filters",
     "writing.appender": "Appender Partial",
     "writing.creation": "create_dataset",
     "writing.dataset": "create_appender write write_stream",

@@ -92,7 +92,7 @@ def frozen(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass with slots, whose methods are compiled when they are used.
 
     `dataclasses` compiles six methods a class, which takes 0.6 ms. A command uses a third of the classes it imports,
-    and compares or shows few of these: ``__init__``, which is used first, is compiled without the others.
+    and compares or shows few of these: ``__init__`` is compiled without the others, and so are comparison and hash.
     """
     fields = [name for name, kind in get_annotations(cls).items() if not str(kind).startswith("ClassVar")]
     inherited = {name for base in cls.__mro__ for name in base.__dict__.get("__slots__", ())}
@@ -122,7 +122,7 @@ _COMPILED = (
     *("__init__", "__repr__", "__eq__", "__hash__", "__replace__"),
     *("__match_args__", "__dataclass_fields__", "__dataclass_params__"),
 )
-_FIRST = ("__init__", "__dataclass_fields__")
+_GROUPS = ("__init__", "__dataclass_fields__"), ("__eq__", "__hash__")
 _COMPILING = RLock()
 
 
@@ -140,10 +140,10 @@ class _Late:
         return getattr(owner if instance is None else instance, self.name)
 
     def _compile(self) -> None:
-        names = _FIRST if self.name in _FIRST else _COMPILED
-        others = names is _COMPILED
-        make = dataclass(frozen=True, repr=others, eq=others, match_args=others)
-        compiled = make(self.copy()).__dict__  # a copy, since an interrupt may leave a part of it
+        names = next((group for group in _GROUPS if self.name in group), _COMPILED)
+        options = dict.fromkeys(("init", "repr", "eq", "match_args"), names is _COMPILED)
+        options |= {name: f"__{name}__" in names for name in ("init", "eq")}
+        compiled = dataclass(frozen=True, **options)(self.copy()).__dict__  # an interrupt may leave a part of a copy
         for name in [name for name in names if type(self.made.__dict__.get(name)) is _Late]:
             if name in compiled:
                 setattr(self.made, name, compiled[name])

@@ -11,7 +11,7 @@ import pytest
 
 import tamis
 from tamis import netcdf
-from tamis.filters.plugin_client import has_nczarr_codec
+from tamis.filters.zfp import has_nczarr_codec
 from tamis.netcdf.library import has
 
 from .conftest import CHUNKS, netCDF4, new_dataset, variable_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid, Origin, Region
 from tamis.errors import FileError
+from tamis.late import frozen
 
 _AT_ONCE = 4096
 
@@ -233,7 +233,7 @@ class ChunkRecord(NamedTuple):
     mask: int  # Bit i is set if the chunk skipped filter i
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen
 class ChunkIndex:
     """The stored chunks of an array, in the order of their numbers; 28 bytes for each, or 20 if all are stored."""
 
@@ -243,6 +243,8 @@ class ChunkIndex:
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
     masks: NDArray[np.uint32]
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays of numbers have no single answer
 
     def __len__(self) -> int:
         return len(self.numbers)

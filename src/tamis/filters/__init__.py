@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from tamis.filters.bitshuffle import Bitshuffle
     from tamis.filters.blosc import Blosc, Blosc2
     from tamis.filters.foreign import Sperr, Sz3
-    from tamis.filters.lz4 import Lz4
     from tamis.filters.nbit import Nbit, Scaleoffset
     from tamis.filters.pcodec import Pcodec
-    from tamis.filters.plain import Bzip2, Lzf, Zstd
+    from tamis.filters.plain import Bzip2, Lz4, Lzf, Zstd
     from tamis.filters.szip import Szip
 
 __all__ = [
@@ -63,7 +62,7 @@ _LATE = {
     "Blosc": "blosc",
     "Blosc2": "blosc",
     "Bzip2": "plain",
-    "Lz4": "lz4",
+    "Lz4": "plain",
     "Lzf": "plain",
     "Nbit": "nbit",
     "Pcodec": "pcodec",

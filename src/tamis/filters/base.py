@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import inspect
 import math
 import operator
 import sys
@@ -293,7 +291,8 @@ class Filter(Parameterized, ABC):
             method = vars(cls).get(name)
             function = getattr(method, "__func__", method)
             if function is not None and not hasattr(function, "__wrapped__"):
-                parameters = inspect.signature(function).parameters
+                code = function.__code__  # `inspect.signature` takes 0.07 ms
+                parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
                 wrapped = explained(**{key: kind for key, kind in _KINDS.items() if key in parameters})(function)
                 setattr(cls, name, classmethod(wrapped) if isinstance(method, classmethod) else wrapped)
 
@@ -428,7 +427,7 @@ class Filter(Parameterized, ABC):
 
     @classmethod
     def _without(cls, needs: tuple[str, ...]) -> str:
-        absent = [name for name in needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        absent = [name for name in needs if not _is_installed(name.partition(".")[0])]
         return f"{cls.name} needs {' and '.join(absent)}, not installed here: {cls.install}" if absent else ""
 
     @classmethod
@@ -514,3 +513,9 @@ def named(name: str, subject: str, names: tuple[str, ...], word: int) -> str:
         allowed = ", ".join(f"{i} ({text})" for i, text in enumerate(names) if text)
         raise ParameterError(f"expected the {subject} of {name} to be one of {allowed}, got {word}")
     return names[word]
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec  # late: few filters need a package
+
+    return find_spec(package) is not None

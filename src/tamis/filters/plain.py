@@ -1,11 +1,18 @@
-"""Filters that store one stream of a well-known compressor, for any bytes: bzip2, zstd, lzf."""
+"""Filters of one well-known compressor each, for any bytes: bzip2, zstd, lzf, and lz4 in HDF5's own framing.
+
+::
+
+    stream : decompressed size, u64 | size of a block, u32 | block …       all numbers are big-endian
+    block  : compressed size, u32 | LZ4 block, or the plain bytes if LZ4 does not make them smaller
+"""
 
 from __future__ import annotations
 
+import struct
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
-from tamis.filters._framing import zstd_decoder
+from tamis.filters._framing import SIZE, lz4_block, sized_block, zstd_decoder
 from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
 from tamis.filters.standard import whole_stream
 from tamis.late import frozen
@@ -14,6 +21,10 @@ _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
 _LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])])  # a run of literal bytes
 _ROOM = 64  # bytes that a checksum or a header before the codec may add to a chunk
+_LZ4_HEADER = struct.Struct(">QI")
+_LZ4_BLOCK = 1 << 30
+_LZ4_MOST = (1 << 31) - 1  # bytes of a chunk, the limit of the HDF5 filter
+_LZ4_BEST = 255  # most bytes that one byte of LZ4 can decode to
 
 
 @frozen
@@ -120,3 +131,58 @@ class Lzf(Wordless):
                     return memoryview(plain)[:-_LZF_RUN]
                 reason = "it ends within a run"
         raise StreamError(f"lzf stream is truncated or damaged: {reason}")
+
+
+@frozen
+class Lz4(OneNumber):
+    """Filter 32004: LZ4.
+
+    Parameters
+    ----------
+    block
+        Bytes that are compressed together; 0 means 1 GiB, in practice the whole chunk.
+    """
+
+    block: int = number("bytes compressed together, 0 for the whole chunk", 0, 0x7E000000, 0)
+    id: ClassVar[int] = 32004
+    name: ClassVar[str] = "lz4"
+    registered_name: ClassVar[str] = "LZ4"
+    about: ClassVar[str] = "very fast"
+    group_safe: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress block by block; a block that does not get smaller is stored plain."""
+        codecs = self.module("imagecodecs")
+        view = memoryview(data)
+        if not 0 < len(view) <= _LZ4_MOST:
+            raise DataError(f"expected 1 to {_LZ4_MOST} bytes for lz4, got {len(view)}")
+        block = min(self.block or _LZ4_BLOCK, len(view))
+        parts: list[Data] = [_LZ4_HEADER.pack(len(view), block)]
+        for start in range(0, len(view), block):
+            plain = view[start : start + block]
+            packed = codecs.lz4_encode(plain)
+            payload = packed if len(packed) < len(plain) else plain
+            parts += [SIZE.pack(len(payload)), payload]
+        return b"".join(parts)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress block by block; every size is checked before it is used."""
+        codecs = self.module("imagecodecs")
+        view = memoryview(data)
+        if len(view) < _LZ4_HEADER.size:
+            raise StreamError(f"expected a header of {_LZ4_HEADER.size} bytes of lz4, got {len(view)} bytes")
+        total, block = _LZ4_HEADER.unpack_from(view)
+        if total > min(chunk.most_nbytes, _LZ4_BEST * len(view)) or (block == 0 and total):
+            raise StreamError(f"lz4 header claims {total} bytes in blocks of {block}, for {len(view)} bytes here")
+        parts: list[Data] = []
+        offset = _LZ4_HEADER.size
+        for start in range(0, total, block or 1):
+            packed, offset = sized_block(view, offset, "lz4")
+            size = min(block, total - start)
+            parts.append(packed if len(packed) == size else lz4_block(codecs, packed, size))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Return the block size in words."""
+        return f"lz4, blocks of {self.block} bytes" if self.block else "lz4, the chunk in one block"

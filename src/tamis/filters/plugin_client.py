@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import importlib.util
 import os
 import select
@@ -12,41 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis import _native
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters._plugin_worker import ANSWER, CALL, DECODE, ENCODE, FIND, READY, REQUEST, TOO_MUCH_MEMORY, UNLOADABLE
 
 if TYPE_CHECKING:
     from tamis.filters.base import Data
-
-
-def plugin_path() -> Path:
-    """Return the folder of the plugin, for HDF5_PLUGIN_PATH.
-
-    With it h5repack, h5dump, nccopy, ncdump and MATLAB read and write ZFP; h5py and netCDF4 do after ``import tamis``.
-    """
-    return Path(_native.__file__).parent / "hdf5_plugin"
-
-
-def filter_class() -> int:
-    """Return the address of the H5Z_class2_t of filter 32013, for H5Zregister."""
-    function = _library().H5PLget_plugin_info
-    function.restype = ctypes.c_void_p
-    return int(function())
-
-
-def has_nczarr_codec() -> bool:
-    """Return whether NCZarr can also use the plugin."""
-    return hasattr(_library(), "NCZ_get_codec_info")
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(str(plugin_path() / "libh5ztamis.so"), mode=ctypes.RTLD_LOCAL)
 
 
 _START_SECONDS = 30.0  # timeout of the start of the process, and of a search for a plugin

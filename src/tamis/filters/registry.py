@@ -30,7 +30,7 @@ _OWN = {
     307: ("bzip2", "plain:Bzip2"),
     32000: ("lzf", "plain:Lzf"),
     32001: ("blosc", "blosc:Blosc"),
-    32004: ("lz4", "lz4:Lz4"),
+    32004: ("lz4", "plain:Lz4"),
     32008: ("bitshuffle", "bitshuffle:Bitshuffle"),
     32013: ("zfp", "zfp:Zfp"),
     32015: ("zstd", "plain:Zstd"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -472,3 +474,28 @@ def _words(number: float) -> tuple[int, int]:
 
 def _double(values: tuple[int, ...]) -> float:
     return float(struct.unpack("=d", struct.pack("=II", values[2], values[3]))[0])
+
+
+def plugin_path() -> Path:
+    """Return the folder of the plugin, for HDF5_PLUGIN_PATH.
+
+    With it h5repack, h5dump, nccopy, ncdump and MATLAB read and write ZFP; h5py and netCDF4 do after ``import tamis``.
+    """
+    return Path(_native.__file__).parent / "hdf5_plugin"
+
+
+def filter_class() -> int:
+    """Return the address of the H5Z_class2_t of filter 32013, for H5Zregister."""
+    function = _library().H5PLget_plugin_info
+    function.restype = ctypes.c_void_p
+    return int(function())
+
+
+def has_nczarr_codec() -> bool:
+    """Return whether NCZarr can also use the plugin."""
+    return hasattr(_library(), "NCZ_get_codec_info")
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(plugin_path() / "libh5ztamis.so"), mode=ctypes.RTLD_LOCAL)

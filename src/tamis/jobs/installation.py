@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
 from tamis.errors import FileError, ParameterError
-from tamis.filters.plugin_client import plugin_path
+from tamis.filters.zfp import plugin_path
 from tamis.late import frozen
 from tamis.safety.disk import sync_file
 from tamis.safety.library_errors import disk_text

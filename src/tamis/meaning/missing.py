@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -95,7 +95,7 @@ MOST_FLAGS = 250
 _SIZES = (1, 2, 4, 8)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Flags:
     """Flags of missing values: 0 is a valid value, k has the bits of item k − 1 of a table.
 
@@ -107,6 +107,8 @@ class Flags:
     stored_flag: int = field(init=False)
     _bits: NDArray[Any] = field(init=False, repr=False)
     _missing: Missing = field(init=False, repr=False)
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays of values have no single answer
 
     def __post_init__(self) -> None:
         """Check the table, and derive the other fields."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from tamis.errors import FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import Request, Stage
-from tamis.filters.plugin_client import filter_class, has_nczarr_codec, plugin_path
+from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
 from tamis.kinds import PATH, Kind, checked
 
 CODES = MappingProxyType(

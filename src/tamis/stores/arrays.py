@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import posixpath
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -17,7 +16,6 @@ from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable, groups_by_parent
 from tamis.stores.protocols import Arrays, Readers, StoredArray
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from tamis.arrays.selection import Selection
     from tamis.filters import Filter
     from tamis.meaning.companions import CompanionFlags
-    from tamis.stores.data_model import DataModel, NamedArray
     from tamis.stores.protocols import Store, StoreComparison
 
 A = TypeVar("A", bound=StoredArray)
@@ -234,81 +231,3 @@ class UnchunkedArray:
 
     def check_readable(self) -> None:
         """Do nothing: there are no filters, and values that cannot be computed raise their own error."""
-
-
-_NAMES = {
-    "i1": "byte", "i2": "short", "i4": "int", "i8": "int64",
-    "u1": "ubyte", "u2": "ushort", "u4": "uint", "u8": "uint64", "f4": "float", "f8": "double",
-}  # fmt: skip
-_CHAR, _STRING = CdlType("char", "char", nbytes=1), CdlType("string", "string")
-
-
-def header_of(model: DataModel, arrays: Mapping[str, StoredArray], codecs: Mapping[str, str] | None = None) -> Header:
-    """Return the header of a store without types of its own."""
-    inner = groups_by_parent(model.group_paths())
-    return Header(_group(model, "/", inner, arrays, codecs or {}, {}), model.kind, {})
-
-
-def _group(
-    model: DataModel,
-    path: str,
-    inner: Mapping[str, Sequence[str]],
-    arrays: Mapping[str, StoredArray],
-    codecs: Mapping[str, str],
-    around: Mapping[str, str],
-) -> HeaderGroup:
-    group = model.group(path)
-    owners = {**around, **dict.fromkeys(group.dimensions, path)}
-    left_out = dict(group.left_out)
-    variables = []
-    for name, variable in group.variables.items():
-        if (kind := _type_of(variable.dtype)) is None:
-            left_out[name] = f"CDL has no type {variable.dtype}"
-            continue
-        variables.append(_variable(name, kind, variable, arrays[variable.path], codecs, owners))
-    groups = tuple(_group(model, other, inner, arrays, codecs, owners) for other in inner.get(path, ()))
-    attributes = tuple(_attributes(group.attributes))
-    return HeaderGroup(path, (), group.dimensions, tuple(variables), attributes, groups, left_out)
-
-
-def _variable(
-    name: str,
-    kind: CdlType,
-    variable: NamedArray,
-    array: StoredArray,
-    codecs: Mapping[str, str],
-    owners: Mapping[str, str],
-) -> HeaderVariable:
-    return HeaderVariable(
-        name,
-        kind,
-        tuple(_attributes(variable.attributes)),
-        tuple(posixpath.join(owners[dimension], dimension) for dimension in variable.dimensions),
-        array.layout if variable.chunk_shape else "",
-        variable.chunk_shape,
-        Pipeline(()) if variable.path in codecs else variable.pipeline,
-        array.byteorder if variable.path in codecs else "",
-        codecs=codecs.get(variable.path, ""),
-    )
-
-
-def _type_of(dtype: np.dtype[Any]) -> CdlType | None:
-    if dtype == "S1":
-        return _CHAR
-    if dtype.kind in "OTU":
-        return _STRING
-    name = _NAMES.get(f"{dtype.kind}{dtype.itemsize}")
-    return CdlType("number", name, nbytes=dtype.itemsize) if name else None
-
-
-def _attributes(attributes: Mapping[str, Any]) -> Iterator[HeaderAttribute]:
-    for name, value in attributes.items():
-        if isinstance(value, (str, bytes)):
-            text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-            yield HeaderAttribute(name, _CHAR, (text,))
-        elif isinstance(value, list):
-            yield HeaderAttribute(name, _STRING, tuple(value))
-        else:
-            numbers = np.atleast_1d(np.asarray(value))
-            kind = _type_of(numbers.dtype.newbyteorder("="))
-            yield HeaderAttribute(name, kind or _CHAR, tuple(numbers) if kind else (str(value),))

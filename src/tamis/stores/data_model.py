@@ -1,4 +1,4 @@
-"""The data model of netCDF, for files of any format: variables, dimensions and attributes by name, and headers."""
+"""The data model of netCDF, for files of any format: variables, dimensions and attributes by name."""
 
 from __future__ import annotations
 
@@ -243,65 +243,3 @@ def groups_by_parent(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
         if path != "/":
             inner.setdefault(posixpath.dirname(path), []).append(path)
     return inner
-
-
-USER_FORMS = ("enum", "opaque", "vlen", "compound")
-"""Forms of types that users define."""
-
-
-class CdlType(NamedTuple):
-    """A type of values."""
-
-    form: str  # ``number``, ``char``, ``string``, or one of `USER_FORMS`
-    name: str  # Name in CDL, such as ``float``; of a user-defined type its own
-    group: str = ""  # Path of the group of a user-defined type
-    nbytes: int = 0  # Bytes of a value
-    base: CdlType | None = None  # Type of the numbers of an enum, or of the elements of a vlen
-    members: tuple[tuple[str, int], ...] = ()  # Numbers of an enum by name
-    # Fields of a compound: name, type, and shape if it is an array
-    fields: tuple[tuple[str, CdlType, tuple[int, ...]], ...] = ()
-
-
-class HeaderAttribute(NamedTuple):
-    """An attribute: its type, and its values in a row; `char` has one text."""
-
-    name: str
-    type: CdlType
-    values: tuple[Any, ...]
-
-
-class HeaderVariable(NamedTuple):
-    """A variable."""
-
-    # Name, type of the values, attributes in their order
-    name: str
-    type: CdlType
-    attributes: tuple[HeaderAttribute, ...]
-    dimensions: tuple[str, ...]  # Path of the dimension of each axis
-    storage: str = ""  # ``chunked``, ``contiguous``, ``compact`` or another word; empty in formats without a choice
-    chunk_shape: tuple[int, ...] | None = None
-    pipeline: Pipeline = Pipeline(())
-    byteorder: str = ""  # ``little`` or ``big``; empty if there is none
-    has_no_fill: bool = False  # Whether values that were never written are undefined
-    codecs: str = ""  # JSON of the codecs of a Zarr array; empty in other formats
-
-
-class HeaderGroup(NamedTuple):
-    """A group; `left_out` has names and reasons of items that netCDF's data model cannot express."""
-
-    path: str
-    types: tuple[CdlType, ...]
-    dimensions: Mapping[str, Dimension]
-    variables: tuple[HeaderVariable, ...]
-    attributes: tuple[HeaderAttribute, ...]
-    groups: tuple[HeaderGroup, ...]
-    left_out: Mapping[str, str]
-
-
-class Header(NamedTuple):
-    """A file."""
-
-    root: HeaderGroup
-    kind: str  # Kind of file, as ``ncdump -k`` calls it
-    # Hidden attributes of netCDF's root group, such as ``_NCProperties``: text or numbers by name
-    hidden: Mapping[str, str | int]

@@ -23,14 +23,15 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.late import frozen
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
+from tamis.stores.header import Header, header_of
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
-    from tamis.stores.data_model import Header, NamedArray, NamedGroup
+    from tamis.stores.data_model import NamedArray, NamedGroup
     from tamis.stores.protocols import Store, StoredArray
 
 Opens = Callable[[str], "Store"]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tamis.meaning.companions import CompanionFlags
     from tamis.meaning.missing import Flags, Missing
     from tamis.pipeline import Pipeline
-    from tamis.stores.data_model import DataModel, Header
+    from tamis.stores.data_model import DataModel
+    from tamis.stores.header import Header
 
 ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""

@@ -29,13 +29,13 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.late import frozen
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
+from tamis.stores.header import Header, header_of
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
-    from tamis.stores.data_model import Header
 
 
 @frozen

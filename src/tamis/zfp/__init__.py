@@ -13,7 +13,9 @@ P. Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", IEEE TVCG 20(12), 2
 
 from __future__ import annotations
 
-from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header, prove
+from typing import TYPE_CHECKING
+
+from tamis.late import late_names
 from tamis.zfp.header import MAX_RANK, Header, check_encodable, max_extent
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, as_mode, is_lossless, mode, mode_of
 
@@ -38,6 +40,14 @@ __all__ = [
     "mode_of",
     "prove",
 ]
+
+if TYPE_CHECKING:
+    from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header, prove
+
+__getattr__ = late_names(
+    globals(),
+    dict.fromkeys(("decode", "decode_with_header", "encode", "encode_with_header", "prove"), "tamis.zfp.arrays"),
+)
 
 
 def __dir__() -> list[str]:

@@ -18,15 +18,15 @@ from tamis.filters import ChunkType
 from tamis.formats.classic.header import CHAR, ClassicVariable, read_header
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray, header_of
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
 from tamis.stores.first_bytes import CLASSIC_KINDS, opened_remote
+from tamis.stores.header import Header, header_of
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.source import ByteSource
-    from tamis.stores.data_model import Header
 
 
 _DEFAULT_FILL = {

@@ -26,8 +26,7 @@ from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
-from tamis.formats.hdf5.tree.create import group_id
-from tamis.formats.hdf5.tree.walk import links_of
+from tamis.formats.hdf5.tree.walk import group_id, links_of
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import NotFoundError

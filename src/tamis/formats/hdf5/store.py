@@ -18,15 +18,14 @@ from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.create import group_filters
-from tamis.formats.hdf5.tree.walk import Contents, Datasets, array_at, walk
+from tamis.formats.hdf5.tree.walk import Contents, Datasets, array_at, group_filters, walk
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
     from tamis.pipeline import Pipeline
-    from tamis.stores.data_model import Header
+    from tamis.stores.header import Header
     from tamis.stores.protocols import Readers, Store, StoreComparison
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from h5py import h5a, h5d, h5t
 from numpy.typing import NDArray
 
-from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, ValuesReader
@@ -44,6 +43,7 @@ from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.selection import Selection
     from tamis.pipeline import Pipeline
 
@@ -397,6 +397,8 @@ class Hdf5Array(DatasetFacts):
             chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
         place, source = (self.filename, self.path), source_of(self.file)
+        from tamis.arrays.chunk_reader import ChunkReader  # late: commands that only list a file read no chunk
+
         return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=self.partial_filtered)
 
     def small_values(self) -> NDArray[Any] | None:
@@ -447,6 +449,8 @@ class Hdf5Array(DatasetFacts):
             if (values := self._few_values()) is not None:
                 return ValuesReader(values, self.chunk_shape)
             if self.can_read_chunks:
+                from tamis.arrays.chunk_reader import ChunkedReader  # late
+
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
                 source, read_scattered = source_of(self.file), LibraryReader(self).read

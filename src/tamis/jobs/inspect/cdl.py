@@ -20,7 +20,7 @@ from tamis.notation.netcdf import chain_text, in_netcdf_order
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+    from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 
 KEYWORDS = frozenset(
     (

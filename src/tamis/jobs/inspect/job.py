@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,12 @@ from tamis.filters.unknown import filter_name
 from tamis.formats.registry import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection
-from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
 from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import Readers, StoredArray
+from tamis.stores.protocols import Readers, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.meaning import Role
@@ -70,7 +69,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     selection = [variables] if isinstance(variables, str) else variables
     with open_store(path) as store:
         with reading(path):
-            labels = Names(store).labels(selection) if selection else {}
+            labels = _labels(store, selection) if selection else {}
             chosen = store.arrays.labelled(labels, others=False) if selection else store.arrays
             roles = {**store.roles} | {label: store.roles[path] for path, label in labels.items()}
             # Most datasets have the same filters. Available plugins may change until the next call.
@@ -84,6 +83,12 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
             filtered = () if selection else store.filtered_groups()
             groups = tuple(GroupInfo(path, own, readers(own.filters), problem) for path, own, problem in filtered)
         return Inspection(os.fsdecode(path), store.nbytes, datasets, groups)
+
+
+def _labels(store: Store, selection: Iterable[str]) -> dict[str, str]:
+    from tamis.jobs.recipes.names import Names  # late: most files are shown whole
+
+    return Names(store).labels(selection)
 
 
 def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:

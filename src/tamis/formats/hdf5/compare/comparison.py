@@ -31,9 +31,18 @@ from tamis.formats.hdf5.lib.datatypes import text_of, type_words
 from tamis.formats.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.formats.hdf5.lib.references import attribute_names, has_references
 from tamis.formats.hdf5.stored_array import about_companion
-from tamis.formats.hdf5.tree.create import group_filters, is_old_group
 from tamis.formats.hdf5.tree.other_files import linked_file, same_sources
-from tamis.formats.hdf5.tree.walk import Contents, address_of, array_at, group_at, in_order, link_words, links_of
+from tamis.formats.hdf5.tree.walk import (
+    Contents,
+    address_of,
+    array_at,
+    group_at,
+    group_filters,
+    in_order,
+    is_old_group,
+    link_words,
+    links_of,
+)
 from tamis.formatting import shortened
 from tamis.late import frozen
 from tamis.meaning.variables import HISTORY

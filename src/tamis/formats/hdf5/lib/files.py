@@ -16,7 +16,7 @@ from h5py import h5d, h5f, h5fd, h5o, h5p, h5s, h5t
 
 from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
-from tamis.filters.plugin_client import filter_class
+from tamis.filters.zfp import filter_class
 from tamis.formats.hdf5.lib import calls
 from tamis.remote.address import Address
 from tamis.stores.first_bytes import READABLE, kind_of, opened_remote

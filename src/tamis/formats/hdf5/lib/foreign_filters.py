@@ -15,17 +15,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 
 from tamis.errors import StreamError
 from tamis.filters._plugin_worker import CLASS_VERSION, DECODE, LIBC, Callback, FilterClass
-from tamis.filters.plugin_client import Plugin, hdf5plugin_folder
 from tamis.filters.registry import is_safe
 from tamis.formats.hdf5.lib import calls
 from tamis.safety.library_errors import INTERRUPTED
+
+if TYPE_CHECKING:
+    from tamis.filters.plugin_client import Plugin
 
 _SetLocal = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -66,12 +68,18 @@ def _isolate(code: int) -> None:
 
 @cache
 def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
+    from tamis.filters.plugin_client import Plugin  # late: it starts processes, and most files need none
+
     return Plugin.find(code, folders)
 
 
 def _folders() -> tuple[str, ...]:
     """Return the folders of plugins: that of hdf5plugin, if imported, and those that HDF5 searches."""
-    folders = [str(hdf5plugin_folder())] if "hdf5plugin" in sys.modules else []
+    folders = []
+    if "hdf5plugin" in sys.modules:
+        from tamis.filters.plugin_client import hdf5plugin_folder  # late: it starts processes, and most files need none
+
+        folders.append(str(hdf5plugin_folder()))
     if calls.loads_filters():
         folders += [os.path.abspath(os.fsdecode(h5pl.get(index))) for index in range(h5pl.size())]
     return tuple(filter(os.path.isdir, folders))

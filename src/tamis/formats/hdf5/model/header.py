@@ -17,7 +17,8 @@ from tamis.formats.hdf5.model.attributes import INTERNAL
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.walk import in_order, links_of
 from tamis.safety.library_errors import reading
-from tamis.stores.data_model import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable, groups_by_parent
+from tamis.stores.data_model import groups_by_parent
+from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model

@@ -20,15 +20,13 @@ from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
 from tamis.formats.hdf5.lib.files import access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
-from tamis.formats.hdf5.lib.quick_facts import bare_address, listed_pipeline
 from tamis.formats.hdf5.lib.references import copy_values
-from tamis.formats.hdf5.tree.walk import INSTALL, filter_text, raw_name
-from tamis.kinds import FLAG, Kind, checked
+from tamis.formats.hdf5.tree.walk import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
+from tamis.kinds import FLAG, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
 _OPTIONAL = 1
-_OLD_HEADER = 1
 
 
 class PhaseChange(NamedTuple):
@@ -47,9 +45,6 @@ class PhaseChange(NamedTuple):
 
 
 _DEFAULT = PhaseChange(8, 6)
-
-
-GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
 
 
 @checked(parent=GROUP, track_order=FLAG)
@@ -129,19 +124,6 @@ def create_group(
 
 
 @checked(group=GROUP)
-def group_filters(group: h5py.Group) -> Pipeline:
-    """Return the filters of a group's links, with the parameters in the file.
-
-    Parameters
-    ----------
-    group
-        A group of any file; the filters need not be installed. A file means its root group.
-    """
-    item = group_id(group)
-    return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
-
-
-@checked(group=GROUP)
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
     """Return the link counts at which a group changes its storage; None in the format before HDF5 1.8.
 
@@ -207,24 +189,6 @@ class GroupSettings(NamedTuple):
 
 OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
 """The defaults, which groups in the format before HDF5 1.8 have."""
-
-
-def is_old_group(group: h5g.GroupID) -> bool:
-    """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
-
-    Most groups do, and have no settings; asking for a property list takes 6 µs.
-    """
-    if bare_address(group) is not None:
-        return True
-    if not calls.has("H5Gget_info") or calls.link_storage(group) != calls.SYMBOL_TABLE:
-        return False
-    info = h5o.get_info(group)  # which must live as long as its parts: h5py's point into it
-    return bool(info.hdr.version == _OLD_HEADER)
-
-
-def group_id(group: h5py.Group) -> h5g.GroupID:
-    """Return the identifier of a group; for a file, that of its root group, because h5py has the file's."""
-    return h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id
 
 
 def _checked(max_compact: int, min_dense: int | None) -> PhaseChange:

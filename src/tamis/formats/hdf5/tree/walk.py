@@ -16,9 +16,18 @@ from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.files import remote_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
-from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_links, quick_look
+from tamis.formats.hdf5.lib.quick_facts import (
+    Depth,
+    QuickFacts,
+    bare_address,
+    listed_pipeline,
+    quick_links,
+    quick_look,
+)
 from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.kinds import Kind, checked
 from tamis.meaning.companions import MARK
+from tamis.pipeline import Pipeline
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import Arrays
 
@@ -28,6 +37,10 @@ _MOST_NBYTES = 16 << 20
 _GROUP_NBYTES, _PATH_COPIES = 1536, 3
 """What HDF5 takes for an open group: for itself, and for its path."""
 
+
+GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
+
+_OLD_HEADER = 1
 
 K = TypeVar("K", bound=Hashable)
 
@@ -388,3 +401,34 @@ def _object_at(file: h5py.File, path: str, kind: type) -> Any:
     except (OSError, RuntimeError, ValueError):
         return None
     return item if isinstance(item, kind) and item.file == file else None  # type: ignore[attr-defined]
+
+
+@checked(group=GROUP)
+def group_filters(group: h5py.Group) -> Pipeline:
+    """Return the filters of a group's links, with the parameters in the file.
+
+    Parameters
+    ----------
+    group
+        A group of any file; the filters need not be installed. A file means its root group.
+    """
+    item = group_id(group)
+    return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
+
+
+def is_old_group(group: h5g.GroupID) -> bool:
+    """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
+
+    Most groups do, and have no settings; asking for a property list takes 6 µs.
+    """
+    if bare_address(group) is not None:
+        return True
+    if not calls.has("H5Gget_info") or calls.link_storage(group) != calls.SYMBOL_TABLE:
+        return False
+    info = h5o.get_info(group)  # which must live as long as its parts: h5py's point into it
+    return bool(info.hdr.version == _OLD_HEADER)
+
+
+def group_id(group: h5py.Group) -> h5g.GroupID:
+    """Return the identifier of a group; for a file, that of its root group, because h5py has the file's."""
+    return h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamis import meaning
 from tamis.errors import FileError, MissingFilterError
@@ -26,11 +26,9 @@ from tamis.formats.zarr.stored.attributes import (
 )
 from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
-from tamis.stores.arrays import ListedStore, header_of
+from tamis.stores.arrays import ListedStore
 from tamis.stores.data_model import Dimension, NamedGroup
-
-if TYPE_CHECKING:
-    from tamis.stores.data_model import Header
+from tamis.stores.header import Header, header_of
 
 
 def check_installed(label: object, *others: str) -> None:
