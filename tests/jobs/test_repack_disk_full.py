@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -173,3 +173,31 @@ tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.1)"}, progress=pro
     assert (done.returncode, re.sub(r" in [\d.]+ s", "", done.stderr).splitlines()) == (0, progress)
     assert "30 of 30 chunks were reused from an interrupted run\n" in done.stdout
     assert os.listdir(small_disk) == ["target.nc"]
+
+
+def test_files_that_could_not_be_closed_do_not_crash_later_calls(
+    source: Path, tmp_path: Path, run_script: Callable[..., str]
+) -> None:
+    """HDF5 keeps the identifier of such a file for as long as the error is kept, as notebooks keep the last one."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import resource, signal, sys, h5py, tamis\n"
+        "from h5py import h5f\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "source, target, other = sys.argv[1:]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    tamis.repack(source, target, {'TS': 'zfp(accuracy=0.1)'})\n"
+        "except tamis.TamisError as error:\n"
+        "    kept = error\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "with h5py.File(other, 'w') as file:\n"
+        "    file['x'] = [1.0, 2.0]\n"
+        "    assert len(h5f.get_obj_ids(types=h5f.OBJ_FILE)) == 2\n"
+        "    tamis.copy(other, other + '2')\n"
+        "    with tamis.open(other) as opened:\n"
+        "        print(opened['x'][...], kept)\n"
+    )
+    said = run_script(script, str(source), str(tmp_path / "target.nc"), str(tmp_path / "other.h5"))
+    assert "[1. 2.]" in said
+    assert "File too large" in said

@@ -204,6 +204,22 @@ def test_u43_texts_shorter_than_their_type(form: str, tmp_path: Path) -> None:
             assert opened["empty"][()] == b""
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_u44_attributes_without_values_have_no_type_in_json(form: str, tmp_path: Path) -> None:
+    source, store, back = tmp_path / "a.h5", tmp_path / "a.zarr", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        file["x"] = np.arange(4)
+        for name, kind in (("records", [("position", "f8")]), ("floats", "f4"), ("bits", "V2"), ("flags", "?")):
+            file["x"].attrs.create(name, np.empty(0, kind))
+    run("repack", source, store, *FORMS[form])
+    run("verify", source, store)
+    run("repack", store, back)
+    run("verify", store, back)
+    with h5py.File(back) as file:
+        assert file["x"].attrs["records"].dtype == [("position", "f8")]
+        assert file["x"].attrs["floats"].dtype == "f4"
+
+
 def test_u43_array_attributes_in_verify(tmp_path: Path) -> None:
     source, store = tmp_path / "a.h5", tmp_path / "a.zarr"
     with h5py.File(source, "w") as file:

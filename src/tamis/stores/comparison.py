@@ -276,6 +276,8 @@ def _same_values(before: Any, after: Any) -> bool:
         text = text_of_json(before)
         return text is not None and text == text_of_json(after)
     first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
+    if not first.size and not second.size:
+        return first.shape == second.shape  # JSON has no type of an empty list
     if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
         return _same(before, after)
     pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares

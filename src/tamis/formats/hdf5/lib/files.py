@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import h5py
-from h5py import h5d, h5f, h5fd, h5o, h5p, h5s, h5t
+from h5py import h5d, h5f, h5fd, h5p, h5s, h5t
 
 from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
@@ -243,8 +243,8 @@ def _open_remote(address: Address) -> h5py.File:
 
 def writers_of(file: h5f.FileID) -> list[h5f.FileID]:
     """Return the identifiers with which this process writes a file that HDF5 shares with them."""
-    others = (other for other in h5f.get_obj_ids(types=h5f.OBJ_FILE) if other.get_intent() != h5f.ACC_RDONLY)
-    return [other for other in others if h5o.get_info(other).fileno == h5o.get_info(file).fileno]
+    # Of this file alone: a file whose last close failed keeps an identifier, and asking for its intent crashes HDF5.
+    return [other for other in h5f.get_obj_ids(file, h5f.OBJ_FILE) if other.get_intent() != h5f.ACC_RDONLY]
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:
