@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,15 +13,16 @@ from tamis.stores.data_model import groups_by_parent
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import DataModel, Dimension, NamedArray
-    from tamis.stores.protocols import StoredArray
+
+
+StoredArray: TypeAlias = Any
+"""One of `tamis.stores.protocols`, which has headers itself."""
 
 
 class CdlType(NamedTuple):
     """A type of values."""
 
-    form: (
-        str  # ``number``, ``char`` or ``string``; if users define it ``enum``, ``opaque``, ``vlen`` or ``compound``
-    )
+    form: str  # ``number``, ``char`` or ``string``; if users define it ``enum``, ``opaque``, ``vlen`` or ``compound``
     name: str  # Name in CDL, such as ``float``; of a user-defined type its own
     group: str = ""  # Path of the group of a user-defined type
     nbytes: int = 0  # Bytes of a value
