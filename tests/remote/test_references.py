@@ -103,6 +103,26 @@ def test_arrays_of_other_codecs_are_read_by_zarr(tmp_path: Path) -> None:
         np.testing.assert_array_equal(file["delta"][...], values)
 
 
+@pytest.mark.parametrize("dtype", ["<f4", ">i8"])
+def test_a_selection_of_a_chunk_without_filters_reads_a_part_of_it(dtype: str, server: Server, tmp_path: Path) -> None:
+    values = np.random.default_rng(2).integers(-1000, 1000, (60, 80, 100)).astype(dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = values
+    tamis.export(server.url("a.h5"), tmp_path / "refs.json")
+    with tamis.open(tmp_path / "refs.json") as file:
+        array = file["v"]
+        for key in [(30,), (-1, 5), (slice(3, 9, 2), 7), (10, slice(None, None, 3), 99), (12, [1, 5, 70], 4)]:
+            server.reset()
+            np.testing.assert_array_equal(array[key], values[key])
+            assert server.requests == 1
+            assert server.nbytes < values.nbytes // 8
+        server.reset()
+        np.testing.assert_array_equal(array[:, 40, 50], values[:, 40, 50])
+        assert server.nbytes == values.nbytes  # from the first to the last value, more than half of the chunk
+        np.testing.assert_array_equal(array[55], values[55])
+        assert server.nbytes == values.nbytes  # which is kept
+
+
 def test_options_reach_the_targets(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tamis.repack(SAMPLE, "s3://bucket/test_references/a.nc", {})
     tamis.export("s3://bucket/test_references/a.nc", tmp_path / "refs.json")

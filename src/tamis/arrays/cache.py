@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 KEPT_NBYTES = 16 << 20
 """Bytes of decoded chunks in the cache, unless a single chunk is larger."""
 
-_COUNTED = 4096  # chunks with counted blocks
+_COUNTED = 4096  # chunks of which parts were decoded
 
 
 class ChunkCache:
@@ -21,7 +21,7 @@ class ChunkCache:
     def __init__(self, most_nbytes: int = KEPT_NBYTES) -> None:
         self._most, self._nbytes = most_nbytes, 0
         self._chunks: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
-        self._block_counts: OrderedDict[Hashable, int] = OrderedDict()
+        self._shares: OrderedDict[Hashable, float] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -39,31 +39,31 @@ class ChunkCache:
     def put(self, key: Hashable, values: NDArray[Any]) -> None:
         """Add a chunk, and drop the least recently used ones if there is no room."""
         with self._lock:
-            self._block_counts.pop(key, None)
+            self._shares.pop(key, None)
             self._drop(key)
             while self._chunks and self._nbytes + values.nbytes > self._most:
                 self._drop(next(iter(self._chunks)))
             self._chunks[key] = values
             self._nbytes += values.nbytes
 
-    def decoded(self, key: Hashable, blocks: int) -> int:
-        """Count blocks of a chunk that were decoded separately; return their number since the chunk was last cached.
+    def decoded(self, key: Hashable, share: float) -> float:
+        """Add a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
 
         Once they add up to the whole chunk, it is better to decode and cache it whole. So no sequence of selections
         costs more than twice as much as necessary.
         """
         with self._lock:
-            count = self._block_counts.pop(key, 0) + blocks
-            self._block_counts[key] = count
-            if len(self._block_counts) > _COUNTED:
-                self._block_counts.popitem(last=False)
-            return count
+            total = self._shares.pop(key, 0) + share
+            self._shares[key] = total
+            if len(self._shares) > _COUNTED:
+                self._shares.popitem(last=False)
+            return total
 
     def clear(self) -> None:
         """Drop all chunks."""
         with self._lock:
             self._chunks.clear()
-            self._block_counts.clear()
+            self._shares.clear()
             self._nbytes = 0
 
     def _drop(self, key: Hashable) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from tamis.arrays.source import ByteSource, FileSource, SlowSource
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
-from tamis.zfp.arrays import block_nbits, decode_blocks, nbytes_of, touched
+from tamis.zfp.arrays import block_count, block_nbits, decode_blocks, nbytes_of, touched
 
 if TYPE_CHECKING:
     from tamis.arrays.selection import Piece
@@ -39,6 +39,19 @@ _MOST_ASIDE_NBYTES = 4 << 20
 _WINDOWS = 2
 _WINDOW_NBYTES = 16 << 20
 _WINDOW_PIECES = 1024
+
+
+_MOST_SHARE = 0.5
+
+
+class Touched(NamedTuple):
+    """A part of a stored chunk."""
+
+    # Its bytes in the chunk
+    start: int
+    stop: int
+    share: float  # What part of the chunk it is, of its blocks or values
+    runs: Sequence[Run] = ()  # Blocks of zfp; none if the bytes are values
 
 
 class ZfpChunks:
@@ -256,24 +269,44 @@ class ChunkReader:
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
-    def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
-        """Return the blocks of a chunk that a selection needs."""
-        if self._zfp is None or self._zfp.nbits is None or (record := self.index.record_of(origin)) is None:
+    def touched(self, piece: Piece) -> Touched | None:
+        """Return the part of a chunk that a piece needs; None if it takes the whole chunk, or nothing is stored."""
+        has_parts = not self.pipeline.stages or (self._zfp is not None and self._zfp.nbits is not None)
+        if not has_parts or (record := self.index.record_of(piece.origin)) is None:
             return None
-        mask = self._true_mask(origin, record.mask)
+        if piece.covers(self.extents(piece.origin)):
+            return None
+        mask = self._true_mask(piece.origin, record.mask)
+        if self._zfp is None or self._zfp.nbits is None:
+            is_complete = record.offset + record.nbytes <= self._nbytes  # else the whole chunk is damaged
+            return self._touched_values(piece.inside) if is_complete and self._is_plain(record, mask) else None
         if any(not mask >> i & 1 for i in range(1, len(self.pipeline.stages))) or mask & 1:
             return None
-        return self._zfp.touched(inside)
-
-    def block_values(self, origin: Origin, runs: Sequence[Run]) -> NDArray[Any]:
-        """Read and decode the blocks of `touched_blocks`; other values of the returned chunk are undefined."""
-        if self._zfp is None or self._zfp.nbits is None:
-            raise ValueError("expected runs that touched_blocks() found")
-        record = self._record(origin)
+        if not (runs := self._zfp.touched(piece.inside)):
+            return None
         start, stop = nbytes_of(runs, self._zfp.nbits)
-        data = self._read(origin, record, start, max(start, min(stop, record.nbytes)))
+        count = block_count(tuple(extent for extent in self.chunk.shape if extent > 1))
+        return Touched(start, max(start, min(stop, record.nbytes)), sum(run.nblocks for run in runs) / count, runs)
+
+    def _touched_values(self, inside: Sequence[Any]) -> Touched | None:
+        """Return from the first to the last value of a chunk without filters, if that is at most half of it."""
+        first = last = 0
+        for index, extent in zip(inside, self.chunk.shape, strict=True):
+            places = range(extent)[index] if isinstance(index, slice) else (int(index.min()), int(index.max()))
+            first, last = first * extent + places[0], last * extent + places[-1]
+        start, stop = first * self.chunk.dtype.itemsize, (last + 1) * self.chunk.dtype.itemsize
+        share = (stop - start) / self.chunk.nbytes
+        return Touched(start, stop, share) if share <= _MOST_SHARE else None
+
+    def touched_values(self, origin: Origin, touched: Touched) -> NDArray[Any]:
+        """Read and decode a part of a chunk; other values of the returned chunk are undefined."""
+        data = self._read(origin, self._record(origin), touched.start, touched.stop)
+        values = np.empty(self.chunk.shape, self.chunk.dtype)
+        if self._zfp is None or not touched.runs:
+            values.reshape(-1).view(np.uint8)[touched.start : touched.stop] = np.frombuffer(data, np.uint8)
+            return values
         try:
-            return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
+            return self._zfp.decode_blocks(data, touched.start, touched.runs, values)
         except TamisError as error:
             self.pipeline.name_filter(0, error)
             raise self._failure(origin, f" cannot be decoded: {error}") from error
@@ -328,10 +361,8 @@ class ChunkReader:
         record = self.index.record_of(piece.origin)
         if record is None:
             return 0, 0
-        runs = None if piece.covers(self.extents(piece.origin)) else self.touched_blocks(piece.origin, piece.inside)
-        if runs and self._zfp is not None and self._zfp.nbits is not None:
-            start, stop = nbytes_of(runs, self._zfp.nbits)
-            return record.offset + start, max(min(stop, record.nbytes) - start, 0)
+        if touched := self.touched(piece):
+            return record.offset + touched.start, touched.stop - touched.start
         return record.offset, record.nbytes
 
     def extents(self, origin: Origin) -> tuple[int, ...]:

@@ -23,7 +23,6 @@ from tamis.errors import ParameterError
 from tamis.formatting import printable
 from tamis.kinds import ARRAY, explained
 from tamis.late import frozen
-from tamis.zfp.arrays import block_count
 
 if TYPE_CHECKING:
     from tamis.arrays.cache import ChunkCache
@@ -123,14 +122,11 @@ class SelectedChunks:
             self._place_decoded(piece, out)
 
     def _place_light(self, piece: Piece, out: NDArray[Any]) -> bool:
-        """Fill in a piece if its chunk is cached, or only some blocks need decoding; otherwise return False."""
+        """Fill in a piece if its chunk is cached, or a part of it is enough; otherwise return False."""
         source, key = self.source, (self.name, piece.origin)
         values = self.cache.get(key)
-        if values is None and not piece.covers(source.extents(piece.origin)):
-            runs = source.touched_blocks(piece.origin, piece.inside) or []
-            count = self.cache.decoded(key, sum(run.nblocks for run in runs)) if runs else 0
-            if 0 < count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
-                values = source.block_values(piece.origin, runs)
+        if values is None and (touched := source.touched(piece)) and self.cache.decoded(key, touched.share) <= 1:
+            values = source.touched_values(piece.origin, touched)
         if values is None:
             return False
         out[piece.outside] = values[piece.inside]

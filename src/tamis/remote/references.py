@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +51,11 @@ class ReferenceObjects(Objects):
         self._place, self._start = place, f"{place.partition('://')[2] or place}/"
         self._templates = _templates_of(place, document)
         self._refs: Mapping[str, Any] = document.get("refs", document)
-        self._names = sorted(self._refs)
         self._targets: dict[str, Address] = {}
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return sorted(self._refs)
 
     def reference(self, key: str) -> Reference | bytes:
         """Return the place of an object, or its bytes if the document has them; raises FileNotFoundError."""
@@ -96,6 +100,9 @@ class ReferenceObjects(Objects):
         objects, inner = objects_of(found.target)
         part = objects.get(inner, (found.offset + begin, found.offset + end), version) if begin < end else None
         return Part(b"", 0, version) if part is None else part._replace(size=found.nbytes)
+
+    def __contains__(self, key: str) -> bool:
+        return key.removeprefix(self._start) in self._refs
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Return the objects below a folder."""

@@ -38,22 +38,21 @@ class _Fetched(Mapping[str, Buffer]):
     """The objects of references by key, each fetched when it is used."""
 
     def __init__(self, objects: ReferenceObjects, folder: str) -> None:
-        self._objects, self._start = objects, f"{folder}/"
-        self._names = {key.removeprefix(self._start) for key in objects.keys(folder)}
+        self._objects, self._folder, self._start = objects, folder, f"{folder}/"
 
     def __getitem__(self, name: str) -> Buffer:
-        if name not in self._names:
+        if name not in self:
             raise KeyError(name)
         return HostBuffer.from_bytes(bytes(self._objects.get(self._start + name, None, "").data))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return f"{self._start}{name}" in self._objects
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return (key.removeprefix(self._start) for key in self._objects.keys(self._folder))
 
     def __len__(self) -> int:
-        return len(self._names)
+        return sum(1 for _ in self)
 
 
 class _ReferenceStore(MemoryStore):
