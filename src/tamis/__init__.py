@@ -190,10 +190,6 @@ _LATE = {
 __getattr__ = late_names(globals(), {name: module for module, names in _LATE.items() for name in names.split()})
 
 
-def __dir__() -> list[str]:
-    return [*__all__]
-
-
 def _add_accessors(_: ModuleType) -> None:
     """Give xarray's datasets and trees the accessor ``tamis``, which imports little."""
     with suppress(ImportError):  # an xarray without trees, or one that imports tamis before it has them

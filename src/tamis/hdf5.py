@@ -48,7 +48,3 @@ _LATE = {
 __getattr__ = late_names(
     globals(), {name: f"{_formats.__name__}.{module}" for module, names in _LATE.items() for name in names.split()}
 )
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

@@ -26,9 +26,10 @@ _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a module, by its namespace: each name is imported from its module when first used.
 
-    If the module is the package itself, the name is that of a submodule.
+    If the module is the package itself, the name is that of a submodule. ``dir`` lists what the module exports.
     """
     own = namespace["__name__"]
+    namespace["__dir__"] = lambda: [*namespace["__all__"]]
 
     def get(name: str) -> Any:
         if name not in modules:

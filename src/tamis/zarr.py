@@ -39,7 +39,3 @@ def __getattr__(name: str) -> Any:
         raise ImportError(
             f"tamis.zarr.{name} needs {error.name}, which is not installed: pip install 'tamis[zarr]'", name=error.name
         ) from error
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

@@ -76,7 +76,3 @@ _LATE = {
 
 
 __getattr__ = late_names(globals(), {name: f"{__name__}.{module}" for name, module in _LATE.items()})
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

@@ -427,7 +427,11 @@ class Filter(Parameterized, ABC):
 
     @classmethod
     def _without(cls, needs: tuple[str, ...]) -> str:
-        absent = [name for name in needs if not _is_installed(name.partition(".")[0])]
+        if not needs:
+            return ""
+        from importlib.util import find_spec  # late: few filters need a package
+
+        absent = [name for name in needs if find_spec(name.partition(".")[0]) is None]
         return f"{cls.name} needs {' and '.join(absent)}, not installed here: {cls.install}" if absent else ""
 
     @classmethod
@@ -513,9 +517,3 @@ def named(name: str, subject: str, names: tuple[str, ...], word: int) -> str:
         allowed = ", ".join(f"{i} ({text})" for i, text in enumerate(names) if text)
         raise ParameterError(f"expected the {subject} of {name} to be one of {allowed}, got {word}")
     return names[word]
-
-
-def _is_installed(package: str) -> bool:
-    from importlib.util import find_spec  # late: few filters need a package
-
-    return find_spec(package) is not None

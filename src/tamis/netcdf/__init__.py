@@ -108,7 +108,3 @@ def _module_of(name: str) -> str:
 
 
 __getattr__ = late_names(globals(), {name: f"{__name__}.{_module_of(name)}" for name in __all__})
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

@@ -168,8 +168,7 @@ class ModelComparison:
                     first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
                 done += values[0].size
                 progress(done, source.size)
-        if done < source.size:
-            progress(source.size, source.size)
+        progress(source.size, source.size)
         return Unequal(count, *first) if first else None
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:

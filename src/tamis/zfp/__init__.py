@@ -48,7 +48,3 @@ __getattr__ = late_names(
     globals(),
     dict.fromkeys(("decode", "decode_with_header", "encode", "encode_with_header", "prove"), "tamis.zfp.arrays"),
 )
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

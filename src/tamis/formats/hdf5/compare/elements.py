@@ -288,8 +288,7 @@ def unequal_elements(
                 unequal = replace(unequal, count=unequal.count + int(np.count_nonzero(different)))
             done += before.size
             progress(done, total)
-    if done < total:
-        progress(total, total)
+    progress(total, total)
     return unequal
 
 
