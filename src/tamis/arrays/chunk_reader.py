@@ -295,8 +295,8 @@ class ChunkReader:
             places = range(extent)[index] if isinstance(index, slice) else (int(index.min()), int(index.max()))
             first, last = first * extent + places[0], last * extent + places[-1]
         start, stop = first * self.chunk.dtype.itemsize, (last + 1) * self.chunk.dtype.itemsize
-        share = (stop - start) / self.chunk.nbytes
-        return Touched(start, stop, share) if share <= _MOST_SHARE else None
+        share = (stop - start) / max(self.chunk.nbytes, 1)
+        return Touched(start, stop, share) if 0 < share <= _MOST_SHARE else None
 
     def touched_values(self, origin: Origin, touched: Touched) -> NDArray[Any]:
         """Read and decode a part of a chunk; other values of the returned chunk are undefined."""
