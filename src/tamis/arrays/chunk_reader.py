@@ -41,7 +41,7 @@ _WINDOW_NBYTES = 16 << 20
 _WINDOW_PIECES = 1024
 
 
-_MOST_SHARE = 0.5
+_MOST_SHARE = 0.5  # of a chunk without filters that is read in part
 
 
 class Touched(NamedTuple):
