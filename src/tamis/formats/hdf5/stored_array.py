@@ -380,9 +380,9 @@ class Hdf5Array(DatasetFacts):
         numbers = selection.numbers(grid)
         if not remote.looks_up(self.address, len(numbers), grid.chunk_count):
             return None
-        chunks = [(number, grid.origin_of(number)) for number in numbers.tolist()]
-        remote.prefetch_index(self.address, [origin for _, origin in chunks], grid, self.maxshape)
-        return self._chunk_reader(look_up(self.dataset.id, grid, chunks, remote.place_of))
+        parts = Parts(grid, numbers)
+        remote.prefetch_index(self.address, [*parts.origins()], grid, self.maxshape)
+        return self._chunk_reader(look_up(self.dataset.id, parts, remote.place_of))
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""

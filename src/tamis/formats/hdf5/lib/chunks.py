@@ -26,7 +26,7 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import ChunkNotes, Grid, Origin
-from tamis.arrays.index import ChunkIndex, UnsureIndexError, as_array
+from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, as_array
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.quick_facts import ask, quick_chunks
@@ -62,20 +62,18 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
     return ChunkIndex(grid, numbers, offsets + base, sizes, table[:, 3].astype(np.uint32))
 
 
-def look_up(
-    dataset: h5d.DatasetID, grid: Grid, chunks: Sequence[tuple[int, Origin]], place_of: Callable[..., tuple[Any, int]]
-) -> ChunkIndex:
+def look_up(dataset: h5d.DatasetID, parts: Parts, place_of: Callable[..., tuple[Any, int]]) -> ChunkIndex:
     """Return the places of some chunks, which libhdf5 looks up; see `MetadataFile.place_of`."""
     rows: list[Any] = []
-    sizes_in_order = calls.stored_sizes(dataset, (origin for _, origin in chunks))
-    for number, origin in chunks:
+    sizes_in_order = calls.stored_sizes(dataset, parts.origins())
+    for number, origin in parts.numbered():
         with calls.lock:
             if nbytes := next(sizes_in_order):
                 (mask, _), offset = place_of(partial(dataset.read_direct_chunk, origin), nbytes)
                 rows.append((number, offset, nbytes, mask))
     table = np.array(rows, np.int64).reshape(-1, 4)
     stored, offsets, sizes = map(np.ascontiguousarray, table.T[:3])
-    return ChunkIndex(grid, stored, offsets, sizes, table[:, 3].astype(np.uint32))
+    return ChunkIndex(parts.grid, stored, offsets, sizes, table[:, 3].astype(np.uint32))
 
 
 def _records(dataset: h5d.DatasetID, grid: Grid) -> NDArray[np.int64] | None:

@@ -160,6 +160,20 @@ CACHE_SLOTS = 521
 """Slots of HDF5's cache of decoded chunks: HDF5 2 has 8191, and clears 64 KiB whenever it opens a dataset."""
 
 
+class TargetFile(h5py.File):  # type: ignore[misc]  # h5py has no types
+    """A file that is written, whose identifier does not outlive a failure to close it."""
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            super().close()
+        except (OSError, RuntimeError):
+            # HDF5 has released the file and keeps its identifier, on which calls that go over all files would crash.
+            with suppress(OSError, RuntimeError):
+                super().close()
+            raise
+
+
 class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
     """A file that is only read, so that errors on closing, as on network file systems, do not matter."""
 
