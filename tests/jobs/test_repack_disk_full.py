@@ -178,7 +178,7 @@ tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.1)"}, progress=pro
 def test_files_that_could_not_be_closed_leave_nothing_in_hdf5(
     source: Path, tmp_path: Path, run_script: Callable[..., str]
 ) -> None:
-    """An identifier that is left, as for an error that a notebook keeps, crashes calls of HDF5 that go over all files."""
+    """An identifier that an error keeps, as in notebooks, crashes calls of HDF5 that go over all files."""
     script = tmp_path / "script.py"
     script.write_text(
         "import resource, signal, sys, h5py, tamis\n"
