@@ -18,7 +18,7 @@ import pytest
 
 import tamis
 from tamis.jobs.repack import spread
-from tamis.jobs.workers import DaskWorkers, LocalWorkers
+from tamis.jobs.workers import DaskWorkers, LocalWorkers, _Worker
 from tamis.rewrite.segments import Segment, SegmentReader
 from tamis.xarray.dask_workers import _results
 
@@ -274,6 +274,19 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
     told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert told.stdout.startswith("target.nc: cannot be written: the file system, or ulimit -f, takes no file"), told
     assert os.listdir(tmp_path) == ["source.nc"]
+
+
+def test_process_that_starts_is_not_interrupted_by_the_terminal() -> None:
+    worker = _Worker()
+    worker._start()
+    try:
+        status = Path(f"/proc/{worker._process.pid}/status").read_text()  # type: ignore[union-attr]
+        blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
+        assert blocked & 1 << signal.SIGINT - 1
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        worker.ask_to_end()
+        worker.end()
 
 
 @pytest.mark.matrix

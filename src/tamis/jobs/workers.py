@@ -128,9 +128,14 @@ class _Worker:
         self.end()
         self.connection, other = Pipe()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({other.fileno()})"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(other.fileno(),)
-        )
+        # The process inherits this, so that an interrupt of the terminal does not end it while Python starts.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(other.fileno(),)
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         other.close()
 
     def event(self) -> Event | None:
