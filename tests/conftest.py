@@ -42,7 +42,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# All that a collection of tests makes is kept, so that Python need not look for garbage in it then, or later.
+# Collected tests live to the end: looking for garbage among them only takes time.
 gc.disable()
 
 

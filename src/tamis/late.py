@@ -142,9 +142,9 @@ class _Late:
 
     def _compile(self) -> None:
         names = next((group for group in _GROUPS if self.name in group), _COMPILED)
-        options = dict.fromkeys(("init", "repr", "eq", "match_args"), names is _COMPILED)
-        options |= {name: f"__{name}__" in names for name in ("init", "eq")}
-        compiled = dataclass(frozen=True, **options)(self.copy()).__dict__  # an interrupt may leave a part of a copy
+        options = {name: f"__{name}__" in names for name in ("init", "repr", "eq", "match_args")}
+        # Of a copy: an interrupt may leave it half compiled.
+        compiled = dataclass(frozen=True, **options)(self.copy()).__dict__
         for name in [name for name in names if type(self.made.__dict__.get(name)) is _Late]:
             if name in compiled:
                 setattr(self.made, name, compiled[name])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
 from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chunks, whole, within
-from tamis.arrays.grid import Grid, Region, origin_of
+from tamis.arrays.grid import Grid, Region, first_element, origin_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.late import frozen
@@ -396,7 +396,7 @@ def compared(
     def divided(step: Shape) -> tuple[Parts, Tally]:
         """Return the parts to compare, and the tally of all others."""
         parts = stored(Grid(shape, step))
-        one = () if parts.are_all else tuple(slice(at.start, at.start + 1) for at in parts.absent_sample()[0])
+        one = () if parts.are_all else first_element(parts.absent_sample()[0])
         rest = compare(source.read(one), target.read(one), origin_of(one), missing, zero) if one else Tally(0)
         if rest.different:  # the result tells how many differ, and where
             return Parts(parts.grid), Tally()

@@ -40,17 +40,16 @@ _WINDOWS = 2
 _WINDOW_NBYTES = 16 << 20
 _WINDOW_PIECES = 1024
 
+_MOST_SHARE = 0.5  # of a chunk without filters that is read alone
 
-_MOST_SHARE = 0.5  # of a chunk without filters that is read in part
 
-
-class Touched(NamedTuple):
+class ChunkPart(NamedTuple):
     """A part of a stored chunk."""
 
     # Its bytes in the chunk
     start: int
     stop: int
-    share: float  # What part of the chunk it is, of its blocks or values
+    share: float  # Its size, as a fraction of the chunk's blocks or bytes
     runs: Sequence[Run] = ()  # Blocks of zfp; none if the bytes are values
 
 
@@ -269,44 +268,45 @@ class ChunkReader:
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
-    def touched(self, piece: Piece) -> Touched | None:
-        """Return the part of a chunk that a piece needs; None if it takes the whole chunk, or nothing is stored."""
+    def part_for(self, piece: Piece) -> ChunkPart | None:
+        """Return the part of a chunk that a piece needs; None if it needs the whole chunk, or nothing is stored."""
         has_parts = not self.pipeline.stages or (self._zfp is not None and self._zfp.nbits is not None)
-        if not has_parts or (record := self.index.record_of(piece.origin)) is None:
+        record = self.index.record_of(piece.origin) if has_parts else None
+        if record is None or piece.covers(self.extents(piece.origin)):
             return None
-        if piece.covers(self.extents(piece.origin)):
-            return None
-        mask = self._true_mask(piece.origin, record.mask)
-        if self._zfp is None or self._zfp.nbits is None:
-            is_complete = record.offset + record.nbytes <= self._nbytes  # else the whole chunk is damaged
-            return self._touched_values(piece.inside) if is_complete and self._is_plain(record, mask) else None
-        if any(not mask >> i & 1 for i in range(1, len(self.pipeline.stages))) or mask & 1:
-            return None
-        if not (runs := self._zfp.touched(piece.inside)):
+        find = self._part_of_blocks if self.pipeline.stages else self._part_of_values
+        return find(record._replace(mask=self._true_mask(piece.origin, record.mask)), piece.inside)
+
+    def _part_of_blocks(self, record: ChunkRecord, inside: Sequence[Any]) -> ChunkPart | None:
+        """Return the blocks of fixed-rate ZFP that hold a selection, if no other filter was applied."""
+        is_zfp_alone = record.mask & 1 == 0 and all(record.mask >> i & 1 for i in range(1, len(self.pipeline.stages)))
+        if self._zfp is None or self._zfp.nbits is None or not is_zfp_alone or not (runs := self._zfp.touched(inside)):
             return None
         start, stop = nbytes_of(runs, self._zfp.nbits)
         count = block_count(tuple(extent for extent in self.chunk.shape if extent > 1))
-        return Touched(start, max(start, min(stop, record.nbytes)), sum(run.nblocks for run in runs) / count, runs)
+        return ChunkPart(start, max(start, min(stop, record.nbytes)), sum(run.nblocks for run in runs) / count, runs)
 
-    def _touched_values(self, inside: Sequence[Any]) -> Touched | None:
-        """Return from the first to the last value of a chunk without filters, if that is at most half of it."""
+    def _part_of_values(self, record: ChunkRecord, inside: Sequence[Any]) -> ChunkPart | None:
+        """Return the first to the last value of a selection of a chunk without filters."""
+        if record.offset + record.nbytes > self._nbytes or not self._is_plain(record, record.mask):
+            return None  # reading the whole chunk reports what is wrong
         first = last = 0
         for index, extent in zip(inside, self.chunk.shape, strict=True):
             places = range(extent)[index] if isinstance(index, slice) else (int(index.min()), int(index.max()))
             first, last = first * extent + places[0], last * extent + places[-1]
         start, stop = first * self.chunk.dtype.itemsize, (last + 1) * self.chunk.dtype.itemsize
         share = (stop - start) / max(self.chunk.nbytes, 1)
-        return Touched(start, stop, share) if 0 < share <= _MOST_SHARE else None
+        return ChunkPart(start, stop, share) if 0 < share <= _MOST_SHARE else None
 
-    def touched_values(self, origin: Origin, touched: Touched) -> NDArray[Any]:
+    def part_values(self, origin: Origin, part: ChunkPart) -> NDArray[Any]:
         """Read and decode a part of a chunk; other values of the returned chunk are undefined."""
-        data = self._read(origin, self._record(origin), touched.start, touched.stop)
+        data = self._read(origin, self._record(origin), part.start, part.stop)
         values = np.empty(self.chunk.shape, self.chunk.dtype)
-        if self._zfp is None or not touched.runs:
-            values.reshape(-1).view(np.uint8)[touched.start : touched.stop] = np.frombuffer(data, np.uint8)
+        if self._zfp is None or not part.runs:
+            values.reshape(-1).view(np.uint8)[part.start : part.stop] = np.frombuffer(data, np.uint8)
             return values
         try:
-            return self._zfp.decode_blocks(data, touched.start, touched.runs, values)
+            return self._zfp.decode_blocks(data, part.start, part.runs, values)
         except TamisError as error:
             self.pipeline.name_filter(0, error)
             raise self._failure(origin, f" cannot be decoded: {error}") from error
@@ -361,8 +361,8 @@ class ChunkReader:
         record = self.index.record_of(piece.origin)
         if record is None:
             return 0, 0
-        if touched := self.touched(piece):
-            return record.offset + touched.start, touched.stop - touched.start
+        if part := self.part_for(piece):
+            return record.offset + part.start, part.stop - part.start
         return record.offset, record.nbytes
 
     def extents(self, origin: Origin) -> tuple[int, ...]:

@@ -43,6 +43,11 @@ def origin_of(part: Region) -> Origin:
     return tuple([span.start for span in part])  # a list is faster, and this runs for each chunk
 
 
+def first_element(part: Region) -> Region:
+    """Return the region of the first value of a region."""
+    return tuple(slice(span.start, span.start + 1) for span in part)
+
+
 def shape_of(part: Region) -> tuple[int, ...]:
     """Return the extents of a region."""
     return tuple([span.stop - span.start for span in part])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.grid import Grid, Origin, Region
+from tamis.arrays.grid import Grid, Origin, Region, first_element
 from tamis.errors import FileError
 from tamis.late import frozen
 
@@ -167,14 +167,13 @@ class Parts(Sequence[Region]):
             yield Parts(self.grid, np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1).astype(np.int64))
 
 
-def to_compare(first: Parts, second: Parts, equal: Callable[[Region], bool]) -> Parts:
+def parts_to_compare(first: Parts, second: Parts, equal: Callable[[Region], bool]) -> Parts:
     """Return the parts in which two arrays of one grid can differ: those that either stores, or all parts.
 
     The parts that neither stores have one value in each array, so one element tells whether they are equal.
     """
     stored = joined(first, second)
-    elements = (tuple(slice(at.start, at.start + 1) for at in part) for part in stored.absent_sample())
-    return stored if all(map(equal, elements)) else Parts(stored.grid)
+    return stored if all(map(equal, map(first_element, stored.absent_sample()))) else Parts(stored.grid)
 
 
 def joined(first: Parts, second: Parts) -> Parts:

@@ -125,8 +125,8 @@ class SelectedChunks:
         """Fill in a piece if its chunk is cached, or a part of it is enough; otherwise return False."""
         source, key = self.source, (self.name, piece.origin)
         values = self.cache.get(key)
-        if values is None and (touched := source.touched(piece)) and self.cache.decoded(key, touched.share) <= 1:
-            values = source.touched_values(piece.origin, touched)
+        if values is None and (part := source.part_for(piece)) and self.cache.decoded(key, part.share) <= 1:
+            values = source.part_values(piece.origin, part)
         if values is None:
             return False
         out[piece.outside] = values[piece.inside]

@@ -15,7 +15,7 @@ from tamis import meaning
 from tamis.accuracy.difference import equal_values, native
 from tamis.arrays.gather import block_shape
 from tamis.arrays.grid import Grid, Region
-from tamis.arrays.index import to_compare
+from tamis.arrays.index import parts_to_compare
 from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, added_line
@@ -156,7 +156,7 @@ class ModelComparison:
                 return not (values[0] != values[1]).any()
 
             grid = Grid(shape, block)
-            for part in to_compare(source.parts(grid), target.parts(grid), equal):
+            for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
                 values = read(part)
                 different = values[0] != values[1]
                 if different.any():

@@ -23,7 +23,7 @@ from tamis.errors import FileError, ParameterError, located
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
-from tamis.formats.hdf5.lib.files import TargetFile
+from tamis.formats.hdf5.lib.files import OwnFile
 from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
@@ -126,7 +126,7 @@ class NetcdfTarget:
             fapl.set_meta_block_size(block_nbytes)
         # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
-        self._file = TargetFile(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
+        self._file = OwnFile(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
         calls.use_format_of_18(self._file.id)
         self._growing = GrowingFile(str(path))
         self._ids = itertools.count()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.gather import block_shape
 from tamis.arrays.grid import Grid, Region, origin_of, shape_of
-from tamis.arrays.index import ChunkIndex, as_array, to_compare
+from tamis.arrays.index import ChunkIndex, as_array, parts_to_compare
 from tamis.errors import FileError, located
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
@@ -275,7 +275,7 @@ def unequal_elements(
             return not differing(before, after, before.dtype).any()
 
         grid = Grid(shape, block)
-        for part in to_compare(source.parts(grid), target.parts(grid), equal):
+        for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
             before, after = (read_part(part) for read_part in read)
             different, harmless = differing(before, after, before.dtype), False
             if not different.any():

@@ -160,21 +160,21 @@ CACHE_SLOTS = 521
 """Slots of HDF5's cache of decoded chunks: HDF5 2 has 8191, and clears 64 KiB whenever it opens a dataset."""
 
 
-class TargetFile(h5py.File):  # type: ignore[misc]  # h5py has no types
-    """A file that is written, whose identifier does not outlive a failure to close it."""
+class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
+    """A file that tamis opened, whose identifier does not outlive a failure to close it."""
 
     def close(self) -> None:
         """Close the file."""
         try:
             super().close()
         except (OSError, RuntimeError):
-            # HDF5 has released the file and keeps its identifier, on which calls that go over all files would crash.
+            # HDF5 has released the file and keeps its identifier, on which calls that go over all open files crash.
             with suppress(OSError, RuntimeError):
                 super().close()
             raise
 
 
-class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
+class SourceFile(OwnFile):
     """A file that is only read, so that errors on closing, as on network file systems, do not matter."""
 
     def close(self) -> None:
@@ -182,10 +182,8 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
         if (remote := remote_of(self) if self else None) is not None:
             with suppress(FileError):
                 remote.keep()
-        for _ in range(2):  # after a failure HDF5 has released the descriptor, and keeps only the identifier
-            with suppress(OSError, RuntimeError):
-                super().close()
-                return
+        with suppress(OSError, RuntimeError):
+            super().close()
 
 
 def access_list(*, keeps_chunks: bool = True) -> h5p.PropFAID:

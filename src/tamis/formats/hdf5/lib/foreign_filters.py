@@ -75,11 +75,9 @@ def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
 
 def _folders() -> tuple[str, ...]:
     """Return the folders of plugins: that of hdf5plugin, if imported, and those that HDF5 searches."""
-    folders = []
-    if "hdf5plugin" in sys.modules:
-        from tamis.filters.plugin_client import hdf5plugin_folder  # late: it starts processes, and most files need none
+    from tamis.filters.plugin_client import hdf5plugin_folder  # late, as above
 
-        folders.append(str(hdf5plugin_folder()))
+    folders = [str(hdf5plugin_folder())] if "hdf5plugin" in sys.modules else []
     if calls.loads_filters():
         folders += [os.path.abspath(os.fsdecode(h5pl.get(index))) for index in range(h5pl.size())]
     return tuple(filter(os.path.isdir, folders))

@@ -18,7 +18,7 @@ from h5py import h5, h5d, h5f, h5g, h5o, h5p, h5s, h5t
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
-from tamis.formats.hdf5.lib.files import TargetFile, access_list, source_of
+from tamis.formats.hdf5.lib.files import OwnFile, access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.references import copy_values
 from tamis.formats.hdf5.tree.walk import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
@@ -262,7 +262,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str], block_nbytes:
         fapl.set_meta_block_size(block_nbytes)
     exists = os.path.lexists(path)
     try:
-        target = TargetFile(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
+        target = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
     except OSError as error:
         # The library reports another number if the file is open in this process.
         if exists:
