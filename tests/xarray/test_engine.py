@@ -297,6 +297,22 @@ def test_open_leaves_out_what_is_no_variable_with_warning(tmp_path: Path) -> Non
     ds.close()
 
 
+def test_attributes_without_a_value_as_netcdf4_reads_them(tmp_path: Path) -> None:
+    texts = {"varying": h5py.string_dtype(), "one character": "S1", "five": "S5"}
+    with h5py.File(tmp_path / "f.nc", "w") as file:
+        file["v"] = np.arange(3)
+        for name, dtype in {**texts, "number": "<f8"}.items():
+            file.attrs[f"no {name}"] = file["v"].attrs[f"no {name}"] = h5py.Empty(dtype)
+            file["v"].attrs[f"an empty list of {name}"] = np.array([], dtype)
+    opened = {engine: xr.load_dataset(tmp_path / "f.nc", engine=engine) for engine in ("netcdf4", "tamis")}
+    for find in (lambda dataset: dataset.attrs, lambda dataset: dataset["v"].attrs):
+        expected, found = find(opened["netcdf4"]), find(opened["tamis"])
+        assert found.keys() == expected.keys()
+        assert {name: repr(value) for name, value in found.items()} == {
+            name: repr(value) for name, value in expected.items()
+        }
+
+
 def test_open_wrong_input_refused(packed: Path, tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("no file of HDF5")
     for path, text in {

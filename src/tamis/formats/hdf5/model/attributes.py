@@ -140,7 +140,7 @@ def _raw(name: str) -> bytes:
 def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.TypeStringID) -> Any:
     """Return an attribute of texts."""
     if attribute.shape is None:
-        return ""
+        return [] if kind.is_variable_str() else ""  # as netCDF-C reads them
     if kind.is_variable_str():
         return _decoded_all(np.asarray(owner.attrs[_raw(name)], object).reshape(-1))
     values = np.empty(attribute.shape, f"S{kind.get_size()}")
