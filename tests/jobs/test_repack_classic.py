@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,25 @@ def test_repack_resumes_and_is_done_already(classic: Path, tmp_path: Path) -> No
     whole = tmp_path / "whole.nc"
     tamis.repack(classic, whole, call["recipes"], chunks=call["chunks"])
     assert out.read_bytes() == whole.read_bytes()
+
+
+def test_variable_with_netcdf4_s_own_prefix_is_copied_as_by_nccopy(tmp_path: Path, tool: Callable[..., str]) -> None:
+    name = "_nc4_non_coord_sensors"
+    with netCDF4.Dataset(tmp_path / "classic.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("sensors", 2)
+        file.createVariable("v", "i4", ("sensors",))[:] = [1, 2]
+        file.createVariable(name, "i4", ())[...] = 7
+    kinds = [tmp_path / f"{kind}" for kind in ("classic.nc", "a.nc", "b.zarr", "c.nc")]
+    for source, target in pairwise(kinds):
+        tamis.repack(source, target, {})
+    for before, after in permutations(kinds, 2):
+        found = tamis.verify(before, after)
+        assert found.ok, (before, after, found)
+    tool("nccopy", "-k", "nc4", kinds[0], tmp_path / "nccopy.nc")
+    for path in (tmp_path / "nccopy.nc", kinds[1], kinds[3]):
+        with netCDF4.Dataset(path) as file:
+            assert file.variables.keys() == {"v", "sensors"}
+            assert file["sensors"][...] == 7
 
 
 def test_attribute_that_netcdf4_reserves_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

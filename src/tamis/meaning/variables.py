@@ -180,6 +180,9 @@ def _factor_type(attributes: Attributes) -> np.dtype[Any]:
     return np.result_type(*(factor.dtype for factor in factors if factor.size))
 
 
+NON_COORDINATE = "_nc4_non_coord_"
+"""Prefix, in HDF5, of a variable that has the name of a dimension without being its coordinate; no reader shows it."""
+
 HISTORY = "history"
 
 _OWN = "tamis "

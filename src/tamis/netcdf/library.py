@@ -25,6 +25,7 @@ from tamis.errors import FileError, MissingFilterError, ParameterError, TamisErr
 from tamis.filters import Request, Stage
 from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
 from tamis.kinds import PATH, Kind, checked
+from tamis.meaning.variables import NON_COORDINATE
 
 CODES = MappingProxyType(
     {
@@ -227,7 +228,6 @@ _READ_WRITE = 0x01
 _OPTIONAL = 0x01
 _MOST_VALUES, _LABEL_NBYTES = 256, 512
 _IMAGE = "file_image_"
-_NON_COORDINATE = "_nc4_non_coord_"
 
 
 def is_read_only(path: str) -> bool:
@@ -244,7 +244,7 @@ def stored_stages(path: str, group: str, name: str) -> list[Stage] | None:
     file = _open_file(path)
     if file is None:
         raise FileError(f"{path}: expected a file that netCDF's HDF5 has open under this name, found none")
-    for stem in (f"{_NON_COORDINATE}{name}", name):
+    for stem in (f"{NON_COORDINATE}{name}", name):
         place = f"{group.rstrip('/')}/{stem}".encode("utf-8", "surrogateescape")
         if call("H5Lexists", file, place, 0) > 0:
             with _creation_list(file, place) as plist:

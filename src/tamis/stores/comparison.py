@@ -18,7 +18,7 @@ from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import parts_to_compare
 from tamis.formatting import shortened
 from tamis.meaning.companions import ANCILLARY, MARK
-from tamis.meaning.variables import HISTORY, added_line
+from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
 from tamis.stores.data_model import is_latin_1, json_attribute, recoded_text, text_of_json
 from tamis.stores.protocols import Change, Unequal
@@ -90,16 +90,19 @@ class ModelComparison:
         for path in self._before.model.group_paths():
             for name, variable in self._before.model.group(path).variables.items():
                 variables[variable.path] = variable
-                paths[variable.path] = posixpath.join(path, name)
+                paths[variable.path] = posixpath.join(path, self._other_name(path, name))
         return variables, paths
+
+    def _other_name(self, path: str, name: str) -> str:
+        """Return the name of a variable in the second store: in netCDF-4 none begins with the prefix of its own."""
+        names = self._groups[path].variables if path in self._groups else ()
+        known = (name, name.removeprefix(NON_COORDINATE), NON_COORDINATE + name)
+        return next((other for other in known if other in names), name)
 
     def _other(self, path: str) -> NamedArray | None:
         """Return the variable of the second store for a path of the first."""
-        place = self._variables[1].get(self._before.first_path(path))
-        if place is None:
-            return None
-        group, _, name = place.rpartition("/")
-        return self._groups[group or "/"].variables.get(name) if (group or "/") in self._groups else None
+        group, name = posixpath.split(self._variables[1].get(self._before.first_path(path), ""))
+        return self._groups[group].variables.get(name) if group in self._groups else None
 
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the second store for a path of the first; None if there is none."""
@@ -200,7 +203,10 @@ class ModelComparison:
             other = after.dimensions.get(name)
             if other is None and self._after.model.is_loose:
                 continue  # the arrays that have it are compared
-            if other is None or other.size != dimension.size or _differ(dimension.is_unlimited, other.is_unlimited):
+            unlimited = {dimension.is_unlimited, other.is_unlimited if other else None}
+            if (
+                other is None or other.size != dimension.size or unlimited == {True, False}
+            ):  # None: a format has no such
                 text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
                 yield Change(path, "dimensions", text, harmless=False)
         for name in after.dimensions.keys() - before.dimensions.keys():
@@ -247,11 +253,6 @@ def _elements(values: NDArray[Any]) -> NDArray[Any]:
     """Return values as bytes of a fixed size in native byte order, or unchanged if they are objects."""
     known = native(values)
     return known if known.dtype.kind in "OT" else known.view(f"V{known.dtype.itemsize}")
-
-
-def _differ(before: bool | None, after: bool | None) -> bool:
-    """Return whether facts known to both formats differ."""
-    return before is not None and after is not None and before != after
 
 
 def _names(dimensions: tuple[str, ...]) -> str:

@@ -24,7 +24,6 @@ from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
 from tamis.formats.hdf5.lib.files import OwnFile
-from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
 from tamis.formats.hdf5.model.attributes import write_attribute
@@ -33,7 +32,7 @@ from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companion
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
 from tamis.formatting import plural
 from tamis.late import frozen
-from tamis.meaning.variables import HISTORY
+from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.streams import as_stored, carry
 from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
 

@@ -23,7 +23,6 @@ from tamis.formats.hdf5.lib.attributes import (
 )
 from tamis.formats.hdf5.lib.chunks import SIZE_AND_MASK, check_recorded, chunk_info, settle, write_chunks
 from tamis.formats.hdf5.lib.files import shares_messages
-from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.formats.hdf5.lib.references import copy_attribute
 from tamis.formats.hdf5.store import Hdf5Store
@@ -34,7 +33,7 @@ from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.tree.walk import Link, link_plist
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
-from tamis.meaning.variables import HISTORY, with_line
+from tamis.meaning.variables import HISTORY, NON_COORDINATE, with_line
 from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
 from tamis.rewrite.transfer import Changes, check_storable, transfer

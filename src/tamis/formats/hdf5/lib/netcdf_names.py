@@ -15,9 +15,7 @@ import h5py
 
 from tamis.formats.hdf5.lib.attributes import is_bare_dimension
 from tamis.formats.hdf5.lib.quick_facts import quick_links
-
-NON_COORDINATE = "_nc4_non_coord_"
-"""Prefix, in HDF5, of a variable that has the name of a dimension without being its coordinate."""
+from tamis.meaning.variables import NON_COORDINATE
 
 _PREFIX = NON_COORDINATE.encode()
 
