@@ -65,6 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Within both groups the order is random: pytest-randomly prints its seed, and ``--randomly-seed=N`` repeats it.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if config.getoption("loadgroup", False):
+        spread = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        assert not spread, f"expected pytest-xdist to keep groups of tests together: {spread[0]}"
     matrices: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("matrix") and item.get_closest_marker("check"):
