@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -24,12 +25,16 @@ def path(tmp_path: Path) -> Path:
     raw = np.array([3, numbers.ctypes.data], np.uintp).tobytes()
     sequence, pair = h5t.vlen_create(h5t.STD_I8LE), h5t.create(h5t.COMPOUND, MEMBER)
     pair.insert(b"inner", 0, sequence)
+    named, name = h5t.create(h5t.COMPOUND, MEMBER), ctypes.create_string_buffer(b"nobody")
+    named.insert(b"number", 0, h5t.STD_I64LE)
+    named.insert(b"name", 8, h5t.py_create(h5py.string_dtype(), logical=True))
+    text = np.array([-1, ctypes.addressof(name)], np.intp).tobytes()
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        for name, datatype in ((b"v", sequence), (b"pairs", pair)):
+        for path, datatype, fill in ((b"v", sequence, raw), (b"pairs", pair, raw), (b"texts", named, text)):
             plist = h5p.create(h5p.DATASET_CREATE)
             plist.set_chunk((10,))
-            calls.set_fill_bytes(plist, datatype, raw)
-            h5d.create(file.id, name, datatype, h5s.create_simple((4,), (h5s.UNLIMITED,)), plist)
+            calls.set_fill_bytes(plist, datatype, fill)
+            h5d.create(file.id, path, datatype, h5s.create_simple((4,), (h5s.UNLIMITED,)), plist)
     return tmp_path / "a.h5"
 
 

@@ -76,12 +76,16 @@ def native(values: NDArray[Any]) -> NDArray[Any]:
     dtype = values.dtype
     if dtype.hasobject or dtype.kind == "T":
         return values
-    dtype = dtype.newbyteorder("=")
-    if dtype.names:
-        from numpy.lib.recfunctions import repack_fields  # late: it imports numpy.ma
+    return np.array(values, without_gaps(dtype.newbyteorder("=")), order="C", copy=None)
 
-        dtype = repack_fields(dtype, recurse=True)
-    return np.array(values, dtype, order="C", copy=None)
+
+def without_gaps(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of records without gaps; NumPy's `repack_fields` leaves those in arrays of records."""
+    if dtype.subdtype is not None:
+        return np.dtype((without_gaps(dtype.subdtype[0]), dtype.subdtype[1]))
+    if dtype.names is None:
+        return dtype
+    return np.dtype([(name, without_gaps(dtype[name])) for name in dtype.names])
 
 
 def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:

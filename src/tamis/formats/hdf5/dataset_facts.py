@@ -336,8 +336,8 @@ class DatasetFacts(DescribedArray):
             sequence = np.empty((), dtype)
             sequence[()] = self._sequence(base)
             return sequence
-        is_unsafe = self.varies and datatypes.has_sequences(dtype)
-        return np.zeros((), dtype) if self.is_fill_undefined or is_unsafe else self._recorded_fill
+        # h5py frees texts and sequences in records twice.
+        return np.zeros((), dtype) if self.is_fill_undefined or self.varies else self._recorded_fill
 
     def _sequence(self, base: Any) -> Any:
         """Return the fill value of varying length, of items or characters of a type; empty if there is none."""

@@ -255,15 +255,6 @@ TEXTS = (str, bytes)
 """Types of the characters of texts, where h5py has types of the items of sequences."""
 
 
-def has_sequences(dtype: np.dtype[Any]) -> bool:
-    """Return whether values are, or have, sequences of varying length; h5py spoils memory with such fill values."""
-    if dtype.subdtype is not None:
-        return has_sequences(dtype.subdtype[0])
-    if dtype.names:
-        return any(has_sequences(dtype[name]) for name in dtype.names)
-    return h5py.check_vlen_dtype(dtype) not in (None, *TEXTS)
-
-
 def in_native_order(values: Any, dtype: np.dtype[Any]) -> Any:
     """Return what h5py reads as a type, with the numbers of lists of varying length swapped where h5py forgets it."""
     if not dtype.hasobject or not isinstance(values, (np.ndarray, np.void)):
