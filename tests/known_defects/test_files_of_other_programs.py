@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import h5py
 import netCDF4
 import numpy as np
 import pytest
+import xarray
 import zarr
 from h5py import h5a, h5d, h5p, h5s, h5t
 from inprocess import run_tamis
@@ -259,3 +261,69 @@ def test_u57_types_of_cdf5_in_older_formats(tmp_path: Path) -> None:
     with netCDF4.Dataset(path) as data, tamis.open(path) as own:
         assert own["v"].dtype == data["v"].dtype == np.uint32
         assert own["v"][:].tolist() == data["v"][:].tolist() == [1, 2, 2**32 - 3]
+
+
+def test_gaps_in_arrays_of_records_are_no_values(tmp_path: Path) -> None:
+    # As HDFView's samples have them: C pads the records of an array as it pads all others.
+    inner = np.dtype([("count", "i1"), ("mean", "<f8")], align=True)
+    dtype = np.dtype([("name", "S5"), ("parts", inner, (3,))], align=True)
+    values = np.frombuffer(np.random.default_rng(5).bytes(40 * dtype.itemsize), dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("v", (40,), dtype, chunks=(16,))
+        dataset.id.write(h5s.ALL, h5s.ALL, values.copy(), dataset.id.get_type())
+    run("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:shuffle|deflate(1)", "--larger", "--min-size", 1)
+    assert "equal: 1 dataset" in run("verify", tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["v"].compression == "gzip"
+        found = file["v"][:]
+    for one, other in (
+        (found["name"], values["name"]),
+        *((found["parts"][n], values["parts"][n]) for n in inner.names),
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_complex_numbers_that_hdf5_cannot_convert_are_copied_as_bytes(tmp_path: Path) -> None:
+    datatype = h5t.NATIVE_LDOUBLE_COMPLEX.copy()
+    datatype.set_order(h5t.ORDER_BE)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5p.create(h5p.DATASET_CREATE)
+        calls.set_fill_bytes(plist, datatype, bytes(range(32)))
+        dataset = h5d.create(file.id, b"z", datatype, h5s.create_simple((4,)), plist)
+        dataset.write(h5s.ALL, h5s.ALL, np.frombuffer(bytes(range(128)), "V32").copy(), datatype)
+        file["v"] = np.arange(4)
+    run("repack", tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "equal: 2 datasets" in run("verify", tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "left out: z" in run("inspect", "--cdl", tmp_path / "b.h5")
+    with pytest.warns(UserWarning, match="z is left out: expected numbers, characters or text"):
+        opened = xarray.open_dataset(tmp_path / "b.h5", engine="tamis")
+    assert opened["v"].to_numpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", [b"gr\xb0up", b"gr\xb0up/v", b"v (\xb0C)"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_names_that_are_not_utf_8_are_refused_by_zarr(name: bytes, zarr_format: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        if name.endswith(b"up"):
+            file.create_group(name)
+        else:
+            plist = h5p.create(h5p.LINK_CREATE)
+            plist.set_create_intermediate_group(True)
+            h5d.create(file.id, name, h5t.STD_I8LE, h5s.create_simple((4,)), lcpl=plist)
+    said = run("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", zarr_format, code=1)
+    assert f"expected a name in UTF-8, as Zarr's are, got {b'/' + name!r}" in said
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_opaque_attributes_go_to_zarr_and_back(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        datatype = h5t.create(h5t.OPAQUE, 1)
+        datatype.set_tag(b"one byte")
+        for name, shape in {b"row": (2,), b"table": (1, 2), b"cube": (2, 2, 2)}.items():
+            attribute = h5a.create(file.id, name, datatype, h5s.create_simple(shape))
+            attribute.write(np.frombuffer(bytes(range(1, 9))[: np.prod(shape)], "V1").reshape(shape).copy(), datatype)
+    paths = [tmp_path / name for name in ("a.h5", "b.zarr", "c.h5")]
+    for source, target in pairwise(paths):
+        run("repack", source, target)
+    for before, after in permutations(paths, 2):
+        assert "equal" in run("verify", before, after)

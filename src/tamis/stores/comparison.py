@@ -115,8 +115,8 @@ class ModelComparison:
         if before is None or after is None:
             return
         if before.dimensions != after.dimensions:
-            text = f"dimensions {_names(before.dimensions)} became {_names(after.dimensions)}"
-            yield Change(path, "dimensions", text, harmless=False)
+            names = (f"({', '.join(variable.dimensions)})" for variable in (before, after))
+            yield Change(path, "dimensions", f"dimensions {' became '.join(names)}", harmless=False)
         ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
         yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
 
@@ -255,10 +255,6 @@ def _elements(values: NDArray[Any]) -> NDArray[Any]:
     return known if known.dtype.kind in "OT" else known.view(f"V{known.dtype.itemsize}")
 
 
-def _names(dimensions: tuple[str, ...]) -> str:
-    return f"({', '.join(dimensions)})"
-
-
 def _same(before: Any, after: Any) -> bool:
     """Return whether values of an attribute are the same: texts as far as readers see them, numbers bit by bit."""
     texts, others = _texts(before), _texts(after)
@@ -272,6 +268,8 @@ def _same_values(before: Any, after: Any) -> bool:
     for one, other in ((before, after), (after, before)):
         if isinstance(one, str) and (text := text_of_json(other)) is not None:
             return one == text
+        if isinstance(one, list) and isinstance(other, np.ndarray) and other.dtype.kind == "V":
+            return bool(one == json_attribute(other))
     if _has_lists(before) or _has_lists(after):
         text = text_of_json(before)
         return text is not None and text == text_of_json(after)

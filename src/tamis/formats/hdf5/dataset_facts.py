@@ -336,25 +336,25 @@ class DatasetFacts(DescribedArray):
             sequence = np.empty((), dtype)
             sequence[()] = self._sequence(base)
             return sequence
-        # h5py frees texts and sequences in records twice.
-        return np.zeros((), dtype) if self.is_fill_undefined or self.varies else self._recorded_fill
-
-    def _sequence(self, base: Any) -> Any:
-        """Return the fill value of varying length, of items or characters of a type; empty if there is none."""
-        if not self.has_fill or (base not in datatypes.TEXTS and base.hasobject):
-            return np.empty(0, base)
-        if base in datatypes.TEXTS:
-            return self.dataset.fillvalue
-        return calls.fill_sequence(self.creation_list, self.datatype, base)
+        # h5py frees texts and sequences in records twice, and HDF5 cannot convert the zeros of all types.
+        is_zero = self.is_fill_undefined or self.varies or not (self.has_fill or dtype.hasobject)
+        return np.zeros((), dtype) if is_zero else self._recorded_fill
 
     @property
     def _recorded_fill(self) -> NDArray[Any]:
-        """The fill value that the file records, in the type of the dataset."""
         if self.number_type is None:
             return np.asarray(self.dataset.fillvalue)
         value = np.zeros((), self.number_type)
         self.creation_list.get_fill_value(value)
         return value
+
+    def _sequence(self, base: Any) -> Any:
+        """Return the fill value of varying length; empty if there is none."""
+        if not self.has_fill or (base not in datatypes.TEXTS and base.hasobject):
+            return np.empty(0, base)
+        if base in datatypes.TEXTS:
+            return self.dataset.fillvalue
+        return calls.fill_sequence(self.creation_list, self.datatype, base)
 
     @cached_property
     def is_unreadable_empty(self) -> bool:
@@ -417,7 +417,7 @@ class DatasetFacts(DescribedArray):
     @property
     def fill_marker(self) -> NDArray[Any] | None:
         """The fill value if a user chose it; None otherwise, or if it cannot be read."""
-        if self.fill_state == h5d.FILL_VALUE_USER_DEFINED:
+        if self.fill_state == h5d.FILL_VALUE_USER_DEFINED and not self.varies:
             with suppress(Exception):
                 return self._recorded_fill
         return None

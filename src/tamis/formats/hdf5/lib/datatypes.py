@@ -17,12 +17,12 @@ _ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
 
 
 def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
-    """Return the type of the values in h5py; None if NumPy has none."""
+    """Return the type of the values in h5py; None if NumPy has none, or HDF5 cannot convert them to it."""
     try:
         dtype: np.dtype[Any] = dataset.dtype
     except (KeyError, TypeError, ValueError):
         return None
-    return dtype
+    return None if dtype.kind == "c" and dtype.itemsize > 16 and not dtype.isnative else dtype
 
 
 def memory_type(file_type: h5t.TypeID, dtype: np.dtype[Any]) -> h5t.TypeID:

@@ -164,6 +164,7 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
         )
     if variable.path.rpartition("/")[2] in METADATA[form.zarr_format]:
         raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
+    _check_name(variable.path)
     json_attributes(variable.path, variable.attributes)
     if variable.is_text or stays(array, form):
         return
@@ -172,6 +173,12 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
     dtype = variable.dtype if array.dtype.kind == "V" else array.dtype
     if not has_type(dtype, form.zarr_format):
         raise FileError(f"expected a type that Zarr {form.zarr_format} has, got {array.type_words}")
+
+
+def _check_name(path: str) -> None:
+    """Raise FileError if JSON cannot have the name of a group or an array."""
+    if path.encode(errors="replace").decode() != path:
+        raise FileError(f"expected a name in UTF-8, as Zarr's are, got {path.encode(errors='surrogateescape')!r}")
 
 
 @dataclass(slots=True)
@@ -282,6 +289,7 @@ class ZarrTarget:
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group; `finish` writes its attributes. Dimensions are those of its arrays."""
+        _check_name(group.path)
         (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
         self._groups[group.path] = group
