@@ -68,17 +68,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("loadgroup", False):
         spread = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         assert not spread, f"expected pytest-xdist to keep groups of tests together: {spread[0]}"
-    matrices: dict[str, list[pytest.Item]] = {}
+    cases_of: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("matrix") and item.get_closest_marker("check"):
-            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if item.get_closest_marker("check"):
+            cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
     # The processes of a run have one seed, and must agree; the order may be another in each.
     kept = {
         item
-        for name, cases in matrices.items()
+        for name, cases in cases_of.items()
         for item in share_of(sorted(cases, key=lambda case: case.nodeid), config, name)
     }
-    left_out = {item for cases in matrices.values() for item in cases} - kept
+    left_out = {item for cases in cases_of.values() for item in cases} - kept
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]

@@ -612,9 +612,9 @@ def test_dask_workers_make_the_same_bytes(tree: Path, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.check
-def test_kills_of_processes_and_runs_lose_nothing() -> None:
-    assert not kill_many.check(10, 2, 1, 0)
-    assert not kill_many.check(10, 2, 1, 1, replace=True)
+@pytest.mark.parametrize("replace", [False, True])
+def test_kills_of_processes_and_runs_lose_nothing(replace: bool) -> None:
+    assert not kill_many.check(10, 2, 1, 1, replace=replace)
 
 
 @pytest.mark.matrix
@@ -659,6 +659,6 @@ def test_full_disk_fails_files_that_are_made_when_there_is_room(tmp_path: Path) 
 
 
 @pytest.mark.check
-def test_fifty_kills_of_processes_and_twenty_of_runs_lose_nothing() -> None:
-    assert not kill_many.check(200, 25, 10, 2)
-    assert not kill_many.check(200, 25, 10, 3, replace=True)
+@pytest.mark.parametrize("replace", [False, True])
+def test_kills_of_25_processes_and_10_runs_lose_nothing(replace: bool) -> None:
+    assert not kill_many.check(200, 25, 10, 2, replace=replace)

@@ -16,11 +16,9 @@ import tamis
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "check"
 """Builds that are kept, so that only what changed is compiled again."""
-PROGRAMS = (
-    "tamis_tests",
-    "tamis_kernels_agree",
+OF_CODEC = ("tamis_tests", "tamis_kernels_agree", "tamis_fuzz")
+OF_FILTERS = (
     "tamis_filter_tests",
-    "tamis_fuzz",
     "tamis_filter_fuzz",
     "tamis_plugin_fuzz",
     "tamis_nczarr_fuzz",
@@ -72,20 +70,29 @@ def fuzz(share: Callable[[Sequence[int]], list[int]], request: pytest.FixtureReq
     return fuzz
 
 
-def check_memory(share: Callable[[Sequence[str]], list[str]], fuzz: Callable[..., str]) -> None:
-    """Run tests and fuzzers under AddressSanitizer and UndefinedBehaviorSanitizer."""
-    # Each kernel takes minutes to compile, so only those that run here; avx2-tzcnt is avx2 but for some instructions.
-    kernels = share([kernel for kernel in tamis.config().kernels if kernel in ("portable", "avx2", "avx512")])
+def sanitized(kernels: Sequence[str], *programs: str) -> Path:
+    """Build programs with AddressSanitizer and UndefinedBehaviorSanitizer."""
     options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE": "ON", "TAMIS_KERNELS": ";".join(kernels)}
-    built = build(KEPT / "sanitize", *PROGRAMS, **options)
+    return build(KEPT / "sanitize", *programs, **options)
+
+
+def check_memory_of_codec(kernels: Sequence[str], fuzz: Callable[..., str]) -> None:
+    """Run the codec's tests and fuzzers."""
+    built = sanitized(kernels, *OF_CODEC)
     for kernel in kernels:
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
-        for fuzzer in ("tamis_fuzz", "tamis_plugin_fuzz"):
-            fuzz(built / fuzzer, 50_000, kernel)
-        fuzz(built / "tamis_chunk_fuzz", 20_000, kernel)
-    fuzz(built / "tamis_values_fuzz", 20_000)
+        fuzz(built / "tamis_fuzz", 50_000, kernel)
     number = len({"portable", *kernels})
     assert fuzz(built / "tamis_kernels_agree", 30_000).startswith(f"{number} kernels agree on ")
+
+
+def check_memory_of_filters(kernels: Sequence[str], fuzz: Callable[..., str]) -> None:
+    """Run the tests and fuzzers of filters, plugins, chunks and values."""
+    built = sanitized(kernels, *OF_FILTERS)
+    for kernel in kernels:
+        fuzz(built / "tamis_plugin_fuzz", 50_000, kernel)
+        fuzz(built / "tamis_chunk_fuzz", 20_000, kernel)
+    fuzz(built / "tamis_values_fuzz", 20_000)
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
     printed = fuzz(built / "tamis_filter_fuzz", 200_000)
     assert printed.count(" done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
@@ -105,11 +112,13 @@ def check_threads(_: object, fuzz: Callable[..., str]) -> None:
 @pytest.mark.slow
 @pytest.mark.check
 @pytest.mark.matrix
-@pytest.mark.parametrize("check", [check_memory, check_threads])
+@pytest.mark.xdist_group("sanitizers")  # their builds are kept in one folder
+@pytest.mark.parametrize("check", [check_memory_of_codec, check_memory_of_filters, check_threads])
 def test_native_code_under_sanitizers_keeps_its_promises(
     check: Callable[..., None], share: Callable[[Sequence[str]], list[str]], fuzz: Callable[..., str]
 ) -> None:
-    check(share, fuzz)
+    # Each kernel takes minutes to compile, so only those that run here; avx2-tzcnt is avx2 but for some instructions.
+    check(share([kernel for kernel in tamis.config().kernels if kernel in ("portable", "avx2", "avx512")]), fuzz)
 
 
 def functions(file: Path) -> set[str]:
