@@ -203,10 +203,9 @@ class ModelComparison:
             other = after.dimensions.get(name)
             if other is None and self._after.model.is_loose:
                 continue  # the arrays that have it are compared
-            unlimited = {dimension.is_unlimited, other.is_unlimited if other else None}
-            if (
-                other is None or other.size != dimension.size or unlimited == {True, False}
-            ):  # None: a format has no such
+            # Where a format does not know, it is None.
+            unlimited = {known.is_unlimited for known in (dimension, other) if known is not None}
+            if other is None or other.size != dimension.size or unlimited == {True, False}:
                 text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
                 yield Change(path, "dimensions", text, harmless=False)
         for name in after.dimensions.keys() - before.dimensions.keys():

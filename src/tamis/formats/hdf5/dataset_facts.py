@@ -340,21 +340,22 @@ class DatasetFacts(DescribedArray):
         is_zero = self.is_fill_undefined or self.varies or not (self.has_fill or dtype.hasobject)
         return np.zeros((), dtype) if is_zero else self._recorded_fill
 
-    @property
-    def _recorded_fill(self) -> NDArray[Any]:
-        if self.number_type is None:
-            return np.asarray(self.dataset.fillvalue)
-        value = np.zeros((), self.number_type)
-        self.creation_list.get_fill_value(value)
-        return value
-
     def _sequence(self, base: Any) -> Any:
-        """Return the fill value of varying length; empty if there is none."""
+        """Return the fill value of varying length, of items or characters of a type; empty if there is none."""
         if not self.has_fill or (base not in datatypes.TEXTS and base.hasobject):
             return np.empty(0, base)
         if base in datatypes.TEXTS:
             return self.dataset.fillvalue
         return calls.fill_sequence(self.creation_list, self.datatype, base)
+
+    @property
+    def _recorded_fill(self) -> NDArray[Any]:
+        """The fill value that the file records, in the type of the dataset."""
+        if self.number_type is None:
+            return np.asarray(self.dataset.fillvalue)
+        value = np.zeros((), self.number_type)
+        self.creation_list.get_fill_value(value)
+        return value
 
     @cached_property
     def is_unreadable_empty(self) -> bool:
