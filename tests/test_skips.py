@@ -42,6 +42,7 @@ WORKERS = pytest.mark.parametrize("workers", [[], ["-p", "xdist", "-n", "2"]], i
 
 
 @WORKERS
+@pytest.mark.matrix
 def test_skips_that_may_be_are_counted_by_reason(tmp_path: Path, workers: list[str]) -> None:
     failure = "@pytest.mark.xfail(reason='no air here')\ndef test_of_a_defect(): assert False\n"
     sea, moon = skip("no sea here"), skip("no moon here")

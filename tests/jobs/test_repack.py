@@ -94,6 +94,7 @@ def scale_of(path: Path, variable: str) -> float:
 
 
 @pytest.mark.parametrize(("name", "variable", "bound"), FIELDS)
+@pytest.mark.matrix
 def test_repack_real_field_keeps_bound_and_missing_values(
     name: str, variable: str, bound: float, real: Real, tmp_path: Path, sha256: Callable[[Path], str]
 ) -> None:
@@ -115,6 +116,7 @@ def test_repack_real_field_keeps_bound_and_missing_values(
 
 
 @pytest.mark.parametrize(("name", "variable", "bound"), FIELDS[:4])
+@pytest.mark.matrix
 def test_repack_real_file_leaves_all_other_objects_as_they_were(
     name: str, variable: str, bound: float, real: Real, tool: Run, tmp_path: Path
 ) -> None:

@@ -274,6 +274,7 @@ def test_attribute_that_netcdf4_reserves_is_refused_and_leaves_nothing(tmp_path:
     ("name", "kind"),
     [("cam_ts_100days.nc", "classic"), ("pop_sst_60days.nc", "64-bit-offset"), ("era5_levels_members.nc", "cdf5")],
 )
+@pytest.mark.matrix
 def test_real_fields_in_classic_files(
     real: Callable[[str], Path], tmp_path: Path, tool: Callable[..., str], name: str, kind: str
 ) -> None:

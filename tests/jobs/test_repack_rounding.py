@@ -67,6 +67,7 @@ def by_netcdf(path: Path, data: Any, rounding: Rounding, fill: Any = None) -> An
         ("era5_levels_members.nc", "t", "bitgroom(digits=6)|shuffle|deflate(1)"),
     ],
 )
+@pytest.mark.matrix
 def test_repack_writes_what_netcdf_quantizes(name: str, variable: str, text: str, real: Real, tmp_path: Path) -> None:
     rounding = tamis.Pipeline.parse(text).rounding
     assert rounding is not None

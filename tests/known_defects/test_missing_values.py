@@ -72,6 +72,7 @@ def test_d09_bare_zfp_loses_the_neighbours(source: tuple[Path, str, Any]) -> Non
 
 
 @pytest.mark.parametrize("chunks", [(28, 16, 16), (12, 64, 64)])
+@pytest.mark.matrix
 def test_d09_exact_keeps_the_bound_and_every_bit_for_all_readers(
     source: tuple[Path, str, Any], chunks: tuple[int, ...], tmp_path: Path
 ) -> None:

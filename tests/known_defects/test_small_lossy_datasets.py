@@ -61,6 +61,7 @@ def write(path: Path, count: int, attributes: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("attributes", [{}, {"_FillValue": np.float32(-999)}], ids=["texts", "numbers"])
 @pytest.mark.parametrize("name", JOBS)
+@pytest.mark.matrix
 def test_u36_calls_for_a_small_lossy_dataset_are_few(name: str, attributes: Mapping[str, Any], tmp_path: Path) -> None:
     def written(datasets: int) -> tuple[Path, Path]:
         path = tmp_path / f"{datasets}.h5"

@@ -350,6 +350,7 @@ def test_threads_with_garbage_collection_do_not_wait_for_each_other(
 
 
 @pytest.mark.parametrize("options", [{}, {"zarr_format": 2}, {"shards": 4}], ids=["flat", "2", "sharded"])
+@pytest.mark.matrix
 def test_a_web_server_is_asked_only_for_what_is_read(options: dict[str, Any], server: Server, tmp_path: Path) -> None:
     values = np.random.default_rng(3).standard_normal((40, 20, 20)).cumsum(axis=0).astype("f4")
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -106,6 +106,7 @@ def test_open_reads_chunks_when_they_are_needed(packed: Path) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.matrix
 def test_open_in_dask_same_values(packed: Path, scheduler: str) -> None:
     with xr.open_dataset(packed, engine="tamis", chunks={}) as ds, xr.open_dataset(packed, engine="tamis") as whole:
         assert ds["zfp"].chunks == ((4, 4, 4), (20,), (12, 12))

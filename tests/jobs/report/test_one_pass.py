@@ -59,6 +59,7 @@ def test_files_without_changes_have_no_other_statistics(
 
 
 @pytest.mark.parametrize("changed", [slice(0, 3), slice(20, None), slice(23, None)])
+@pytest.mark.matrix
 def test_blocks_before_the_first_change_count_as_all_others(
     changed: slice, tmp_path: Path, reads: dict[str, list[Any]]
 ) -> None:

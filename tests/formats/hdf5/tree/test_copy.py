@@ -115,6 +115,7 @@ def plain(values: Any) -> Any:
 
 @pytest.mark.peer
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.matrix
 def test_copy_tree_of_real_file_equals_it(name: str, tmp_path: Path) -> None:
     source = real(name)
     target = copy(source, tmp_path / "copy.h5")
@@ -148,6 +149,7 @@ def test_copy_tree_with_deflated_floats_equals_real_file(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
 @pytest.mark.parametrize("name", ["cam_ts_100days.nc", "era5_levels_members.nc"])
+@pytest.mark.matrix
 def test_copy_tree_of_netcdf_opens_in_xarray(name: str, engine: str, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip({"netcdf4": "netCDF4"}.get(engine, engine))
