@@ -79,8 +79,8 @@ wheel: $(VENV)/.wheel
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Debian keeps venv in a package of its own. pip 23, which it has, works for 50 seconds on the packages of the tests, pip 26
-# for 20; where none newer is to be had, the old one does.
+# Debian keeps venv in a package of its own. Its pip 23 takes 50 seconds of processor time to choose the packages of the
+# tests, pip 26 takes 20. If there is no newer pip, the old one goes on.
 $(VENV)/.venv:
 	@$(PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "expected $(PYTHON) to be 3.11 or newer and to have venv: install python3-venv (Debian, Ubuntu)" >&2; exit 1; }

@@ -276,11 +276,9 @@ def test_gaps_in_arrays_of_records_are_no_values(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["v"].compression == "gzip"
         found = file["v"][:]
-    for one, other in (
-        (found["name"], values["name"]),
-        *((found["parts"][n], values["parts"][n]) for n in inner.names),
-    ):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found["name"], values["name"])
+    for name in ("count", "mean"):
+        np.testing.assert_array_equal(found["parts"][name], values["parts"][name])
 
 
 def test_complex_numbers_that_hdf5_cannot_convert_are_copied_as_bytes(tmp_path: Path) -> None:

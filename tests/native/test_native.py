@@ -70,7 +70,7 @@ def fuzz(share: Callable[[Sequence[int]], list[int]], request: pytest.FixtureReq
     return fuzz
 
 
-def sanitized(kernels: Sequence[str], *programs: str) -> Path:
+def build_sanitized(kernels: Sequence[str], *programs: str) -> Path:
     """Build programs with AddressSanitizer and UndefinedBehaviorSanitizer."""
     options = {"TAMIS_BUILD_TESTS": "ON", "TAMIS_SANITIZE": "ON", "TAMIS_KERNELS": ";".join(kernels)}
     return build(KEPT / "sanitize", *programs, **options)
@@ -78,7 +78,7 @@ def sanitized(kernels: Sequence[str], *programs: str) -> Path:
 
 def check_memory_of_codec(kernels: Sequence[str], fuzz: Callable[..., str]) -> None:
     """Run the codec's tests and fuzzers."""
-    built = sanitized(kernels, *OF_CODEC)
+    built = build_sanitized(kernels, *OF_CODEC)
     for kernel in kernels:
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
         fuzz(built / "tamis_fuzz", 50_000, kernel)
@@ -88,7 +88,7 @@ def check_memory_of_codec(kernels: Sequence[str], fuzz: Callable[..., str]) -> N
 
 def check_memory_of_filters(kernels: Sequence[str], fuzz: Callable[..., str]) -> None:
     """Run the tests and fuzzers of filters, plugins, chunks and values."""
-    built = sanitized(kernels, *OF_FILTERS)
+    built = build_sanitized(kernels, *OF_FILTERS)
     for kernel in kernels:
         fuzz(built / "tamis_plugin_fuzz", 50_000, kernel)
         fuzz(built / "tamis_chunk_fuzz", 20_000, kernel)

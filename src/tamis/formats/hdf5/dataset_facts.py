@@ -336,9 +336,8 @@ class DatasetFacts(DescribedArray):
             sequence = np.empty((), dtype)
             sequence[()] = self._sequence(base)
             return sequence
-        # h5py frees texts and sequences in records twice, and HDF5 cannot convert the zeros of all types.
-        is_zero = self.is_fill_undefined or self.varies or not (self.has_fill or dtype.hasobject)
-        return np.zeros((), dtype) if is_zero else self._recorded_fill
+        # h5py frees texts and sequences in records twice.
+        return np.zeros((), dtype) if self.is_fill_undefined or self.varies else self._recorded_fill
 
     def _sequence(self, base: Any) -> Any:
         """Return the fill value of varying length, of items or characters of a type; empty if there is none."""
