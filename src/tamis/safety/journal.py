@@ -25,7 +25,7 @@ from tamis.arrays.source import checksum_of, close_handle, opened, read_at
 from tamis.late import frozen
 from tamis.safety.disk import nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
-from tamis.safety.transaction import journal_of, remove, segments_of, temporaries_of
+from tamis.safety.transaction import journal_of, remove, remove_segments, temporaries_of
 
 MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
@@ -253,14 +253,18 @@ class Leftover:
     def remove(self) -> list[str]:
         """Remove all its files, but not others of the same names; return notes about files that cannot be removed."""
         try:
-            remove(segments_of(self.path))
-            for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
-                with suppress(FileNotFoundError):
-                    if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
-                        remove(path)
+            self._remove(self.path, self._handle)
+            remove_segments(self.path)
+            self._remove(journal_of(self.path), self._journal)
         except OSError as error:  # the journal stays, so that a later run removes both
             return [f"{self.path}: left by an interrupted run, and cannot be removed: {disk_text(error)}"]
         return []
+
+    @staticmethod
+    def _remove(path: Path, handle: int | None) -> None:
+        with suppress(FileNotFoundError):
+            if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
+                remove(path)
 
     def _of(self, path: str) -> NDArray[Any]:
         number = self._numbers.get(path, -1)

@@ -91,9 +91,9 @@ class Transaction:
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
-        for path in (self.path, segments_of(self.path), self.journal):
+        for path, removes in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
             try:
-                remove(path)
+                removes(path)
             except OSError as error:  # must not hide an earlier error
                 self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
         if self._early is not None:
@@ -180,6 +180,18 @@ def remove(path: Path) -> None:
             shutil.rmtree(path)
             return
     shutil.rmtree(path)
+
+
+def remove_segments(temporary: Path) -> None:
+    """Remove the folder of segments of a temporary file, which is gone already.
+
+    The folder takes its name first: workers that still write find none, however fast they are.
+    """
+    folder = segments_of(temporary)
+    with suppress(OSError):
+        os.rename(folder, temporary)
+        folder = temporary
+    remove(folder)
 
 
 def journal_of(temporary: Path) -> Path:
