@@ -298,6 +298,15 @@ def test_complex_numbers_that_hdf5_cannot_convert_are_copied_as_bytes(tmp_path: 
     assert opened["v"].to_numpy().tolist() == [0, 1, 2, 3]
 
 
+def test_named_complex_types_are_said_in_words(tmp_path: Path) -> None:
+    for name, datatype in (("a.h5", h5t.COMPLEX_IEEE_F32LE), ("b.h5", h5t.COMPLEX_IEEE_F64LE)):
+        with h5py.File(tmp_path / name, "w") as file:
+            datatype.copy().commit(file.id, b"t")
+            file["v"] = np.arange(4)
+    said = run("verify", tmp_path / "a.h5", tmp_path / "b.h5", code=3)
+    assert "named type complex of float32" in said
+
+
 @pytest.mark.parametrize("name", [b"gr\xb0up", b"gr\xb0up/v", b"v (\xb0C)"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_names_that_are_not_utf_8_are_refused_by_zarr(name: bytes, zarr_format: int, tmp_path: Path) -> None:

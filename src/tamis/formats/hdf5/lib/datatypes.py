@@ -160,6 +160,8 @@ def type_words(datatype: Any) -> str:
             return _number_text(datatype.encode())
         case h5t.BITFIELD:
             return f"bitfield of {nbytes} bytes"
+        case 11:  # complex, which h5py names only if its HDF5 has it
+            return f"complex of {type_words(datatype.get_super())}"
         case other:
             return f"type of class {other}, {nbytes} bytes"
 
