@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from tamis.formatting import printable
-from tamis.kinds import TEXT, WHOLE, Kind, checked
+from tamis.kinds import FLAG, PATH, TEXT, WHOLE, Kind, checked
 from tamis.late import frozen
 
 _GAP, _NARROW_GAP = 2, 1
@@ -323,6 +323,38 @@ class DatasetsResult(Result, Generic[D_co]):
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and path in {known for own in self for known in (own, own.removeprefix("/"))}
+
+
+class PageResult(DatasetsResult[D_co]):
+    """A result that is also a page."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def html(self) -> str:
+        """The page: one self-contained file."""
+
+    @checked(path=PATH, overwrite=FLAG)
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the page to a file.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        overwrite
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileError
+            If the file exists and `overwrite` is False, or it cannot be written, or the page is of a file that cannot
+            be read.
+        """
+        from tamis.jobs.report.parts import save_page  # late: a terminal needs no page
+
+        save_page(self.html, path, overwrite=overwrite)
 
 
 MOST_ROWS = 500

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from tamis import zfp
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
-from tamis.jobs.result import SCHEMA, Card, DatasetsResult, Part, Table, error_dict, json_text, json_value
-from tamis.kinds import FLAG, PATH, checked
+from tamis.jobs.result import SCHEMA, Card, PageResult, Part, Table, error_dict, json_text, json_value
 from tamis.late import frozen
 from tamis.meaning import DATA, Packing, Role
 
@@ -254,7 +252,7 @@ class GroupInfo:
 
 
 @frozen
-class Inspection(DatasetsResult[DatasetInfo]):
+class Inspection(PageResult[DatasetInfo]):
     """Result of `inspect`.
 
     Parameters
@@ -284,26 +282,6 @@ class Inspection(DatasetsResult[DatasetInfo]):
         from tamis.jobs.report.file_page import file_page  # late: a terminal needs no page
 
         return file_page(self)
-
-    @checked(path=PATH, overwrite=FLAG)
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the page to a file.
-
-        Parameters
-        ----------
-        path
-            Path of the file.
-        overwrite
-            Whether an existing file is replaced.
-
-        Raises
-        ------
-        FileError
-            If the file exists and `overwrite` is False, or it cannot be written, or the inspected file cannot be read.
-        """
-        from tamis.jobs.report.parts import save_page
-
-        save_page(self.html, path, overwrite=overwrite)
 
     def _parts(self) -> Iterator[Part]:
         datasets = plural(len(self.datasets), "dataset")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import printable, ratio_text
-from tamis.jobs.result import DatasetsResult, Fields, Part, Table, json_fields
+from tamis.jobs.result import Fields, PageResult, Part, Table, json_fields
 from tamis.jobs.verify.result import Compared, Finding, number
-from tamis.kinds import FLAG, PATH, checked
 from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
-
-SCHEMA = 1
-"""Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
 
 
 @frozen
@@ -157,7 +152,7 @@ class Reported:
 
 
 @frozen
-class Report(DatasetsResult[Reported]):
+class Report(PageResult[Reported]):
     """Result of `report`.
 
     Parameters
@@ -190,36 +185,12 @@ class Report(DatasetsResult[Reported]):
     provenance: Mapping[str, str] = field(default_factory=dict)
     budget: int = 2_000_000
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON: see docs/report.md."""
-        return {"schema": SCHEMA, **json_fields(self)}
-
     @property
     def html(self) -> str:
         """The page: one self-contained file."""
         from tamis.jobs.report.page import page_of  # late: a terminal needs no page
 
         return page_of(self)
-
-    @checked(path=PATH, overwrite=FLAG)
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the page to a file.
-
-        Parameters
-        ----------
-        path
-            Path of the file.
-        overwrite
-            Whether an existing file is replaced.
-
-        Raises
-        ------
-        FileError
-            If the file exists and `overwrite` is False, or it cannot be written.
-        """
-        from tamis.jobs.report.parts import save_page
-
-        save_page(self.html, path, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         from html import escape
