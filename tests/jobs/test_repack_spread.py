@@ -139,12 +139,15 @@ def test_killed_workers_change_nothing(
 def kill_in(folder: Path, dataset: str, done: int, target: str = "target.nc", **options: Any) -> None:
     """Kill a run, and not its workers, when it has written so many chunks, and all workers wait for it."""
     code = f"""if True:
-        import os, signal, time, tamis
+        import os, pathlib, signal, time, tamis
         from tamis.jobs.repack import spread
         spread.SLAB_NBYTES = {SLAB_NBYTES}
         def progress(step, done, total):
             if step == "writing {dataset}" and done == {done}:
-                time.sleep(0.5)
+                before, now = 0, 1
+                while now != before:
+                    time.sleep(0.5)
+                    before, now = now, sum(path.stat().st_size for path in pathlib.Path().glob(".*-chunks/**/*"))
                 os.kill(os.getpid(), signal.SIGKILL)
         options = dict({options}, workers=2, resume=True, progress=progress)
         tamis.repack("source.nc", "{target}", {RECIPES}, chunks={CHUNKS}, **options)
