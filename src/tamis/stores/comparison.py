@@ -84,24 +84,24 @@ class ModelComparison:
         return {path: self._after.model.group(path) for path in self._after.model.group_paths()}
 
     @cached_property
-    def _variables(self) -> tuple[Mapping[str, NamedArray], Mapping[str, str]]:
-        """The variables of the first store by the paths of their arrays, and their paths in the data model."""
-        variables, paths = {}, {}
+    def _variables(self) -> tuple[Mapping[str, NamedArray], Mapping[str, tuple[str, str]]]:
+        """The variables of the first store by the paths of their arrays, and their groups and names in the second."""
+        variables, places = {}, {}
         for path in self._before.model.group_paths():
             for name, variable in self._before.model.group(path).variables.items():
                 variables[variable.path] = variable
-                paths[variable.path] = posixpath.join(path, self._other_name(path, name))
-        return variables, paths
+                places[variable.path] = path, self._other_name(path, name)
+        return variables, places
 
     def _other_name(self, path: str, name: str) -> str:
         """Return the name of a variable in the second store: in netCDF-4 none begins with the prefix of its own."""
-        names = self._groups[path].variables if path in self._groups else ()
-        known = (name, name.removeprefix(NON_COORDINATE), NON_COORDINATE + name)
-        return next((other for other in known if other in names), name)
+        names = self._groups[path].variables if path in self._groups else (name,)
+        known = (name.removeprefix(NON_COORDINATE), NON_COORDINATE + name)
+        return name if name in names else next((other for other in known if other in names), name)
 
     def _other(self, path: str) -> NamedArray | None:
         """Return the variable of the second store for a path of the first."""
-        group, name = posixpath.split(self._variables[1].get(self._before.first_path(path), ""))
+        group, name = self._variables[1].get(self._before.first_path(path), ("", ""))
         return self._groups[group].variables.get(name) if group in self._groups else None
 
     def counterpart(self, path: str) -> StoredArray | None:
@@ -237,14 +237,14 @@ class ModelComparison:
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
-        paths = set(self._variables[1].values())
+        places = set(self._variables[1].values())
         for path in self._groups.keys() - set(self._before.model.group_paths()):
             yield Change(path, "new-group", "only in the target")
         for path, group in self._groups.items():
             for name, variable in group.variables.items():
                 if variable.path in self._other_companions:
                     yield companion_note(variable.path, self._other_companions[variable.path])
-                elif posixpath.join(path, name) not in paths:
+                elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
 
 
