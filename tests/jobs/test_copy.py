@@ -16,6 +16,7 @@ import netCDF4
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
 from tamis.cli import main
@@ -301,6 +302,23 @@ def test_option_that_cannot_be_done_is_refused(
     with pytest.raises(ParameterError, match=message):
         copied(source, tmp_path / "o.nc", **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_orders_of_filters_that_tamis_does_not_write_are_replaced_or_named(tmp_path: Path) -> None:
+    values = np.arange(5000, dtype="i4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk((500,))
+        plist.set_deflate(1)
+        plist.set_fletcher32()
+        plist.set_filter(h5z.FILTER_NBIT, 0, ())
+        h5d.create(file.id, b"x", h5t.STD_I32LE, h5s.create_simple((5000,)), plist).write(h5s.ALL, h5s.ALL, values)
+    run_copy(tmp_path / "a.h5", tmp_path / "b.nc", CopyOptions(level=9))
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file["x"].compression_opts == 9
+        np.testing.assert_array_equal(file["x"][...], values)
+    with pytest.raises(ParameterError, match="^/x: expected nbit first in a pipeline, got fletcher32 before it"):
+        run_copy(tmp_path / "a.h5", tmp_path / "c.nc", CopyOptions(level=0))
 
 
 def test_kind_that_the_file_has_is_accepted(source: Path, tmp_path: Path) -> None:

@@ -238,13 +238,14 @@ def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> 
 
 def _by_level(array: StoredArray, options: CopyOptions, *, removed: bool) -> Pipeline:
     """Return the filters of a variable without ``-F``: those of ``-d``, none, or its own."""
-    own = Pipeline(()) if removed else Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
-    if options.level is None:
-        return own
-    if options.level == 0:
-        return Pipeline(stage for stage in own.stages if not isinstance(stage.filter, (Deflate, Shuffle)))
-    stages = [stage for stage in own.stages if isinstance(stage.filter, Fletcher32)]
-    last = bool(stages) and stages[0] != own.stages[0]
+    own = [] if removed else [replace(stage, stored=None) for stage in array.pipeline.stages]
+    if not options.level:
+        try:
+            return Pipeline(stage for stage in own if not isinstance(stage.filter, (Deflate, Shuffle)))
+        except ParameterError as error:  # files have orders that tamis does not write
+            raise ParameterError(f"{array.path}: {error}").at(dataset=array.path) from error
+    stages = [stage for stage in own if isinstance(stage.filter, Fletcher32)]
+    last = bool(stages) and stages[0] != own[0]
     new = [Shuffle()] * options.shuffle + [Deflate(options.level)]
     return Pipeline([*new, *stages] if last else [*stages, *new])
 

@@ -275,8 +275,8 @@ def _prepared(
         raise ParameterError(f"expected either a folder for the targets or replace, got {got}")
     if out is not None and is_address(out):
         raise ParameterError(
-            f"{located_path(out)}: expected a folder here for several files, got an address: make each by itself,"
-            " or copy the folder of targets when it is complete"
+            f"{located_path(out)}: expected a folder here, or the name of one target, such as s3://bucket/a.nc, got an"
+            " address for several files: make each by itself, or copy the folder of targets when it is complete"
         )
     if keep_originals is not None and not replaces:
         raise ParameterError("expected replace with keep_originals, got keep_originals alone")
