@@ -317,7 +317,7 @@ def test_orders_of_filters_that_tamis_does_not_write_are_replaced_or_named(tmp_p
     with h5py.File(tmp_path / "b.nc") as file:
         assert file["x"].compression_opts == 9
         np.testing.assert_array_equal(file["x"][...], values)
-    with pytest.raises(ParameterError, match="^/x: expected nbit first in a pipeline, got fletcher32 before it"):
+    with pytest.raises(ParameterError, match=r"^/x: expected nbit first in a pipeline, got fletcher32 before it"):
         run_copy(tmp_path / "a.h5", tmp_path / "c.nc", CopyOptions(level=0))
 
 

@@ -280,7 +280,10 @@ def test_what_many_addresses_cannot_be_is_said(server: Server, tmp_path: Path) -
     (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
     url = server.url("a.nc")
     for words, text in (
-        ([url, tmp_path / "a.nc", "s3://bucket/out/"], "expected a folder here, or the name of one target, such as s3://"),
+        (
+            [url, tmp_path / "a.nc", "s3://bucket/out/"],
+            "expected a folder here, or the name of one target, such as s3://",
+        ),
         ([url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"], "expected a target here for files"),
         ([url, "--replace", "--yes"], "expected files here to be replaced, got an address"),
         ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "expected a store that lists objects, or the address"),
