@@ -393,4 +393,5 @@ def _encode_stage(stage: Stage, data: Data, chunk: ChunkType, *, prove: bool) ->
         raise MissingFilterError(reason)
     if not prove and isinstance(stage.filter, Zfp):
         return stage.filter.encode_unproven(data, chunk)
-    return stage.filter.encode(data, chunk, _parameters(stage, chunk))
+    encode = stage.filter.encode if stage.optional else stage.filter.encode_required
+    return encode(data, chunk, _parameters(stage, chunk))

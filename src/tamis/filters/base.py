@@ -388,6 +388,13 @@ class Filter(Parameterized, ABC):
             If a package is not installed; names the package.
         """
 
+    def encode_required(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Filter the bytes of a chunk that cannot skip the filter: some have a form for bytes that do not get smaller.
+
+        Raises the errors of `encode`.
+        """
+        return self.encode(data, chunk, stored)
+
     @abstractmethod
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Undo `encode`, with the parameters that the file has.

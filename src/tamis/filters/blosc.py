@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -142,20 +143,29 @@ class Blosc(BloscFilter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller."""
-        codecs = self.module("imagecodecs")
         try:
-            packed: bytes = codecs.blosc_encode(
-                elements(data, stored[2] if len(stored) > 2 else 1),
-                self.level,
-                compressor=self.compressor,
-                shuffle=_SHUFFLES.index(self.shuffle),
-                numthreads=1,
-                out=len(data),
-            )
+            packed = self._compressed(data, stored, len(data))
         except (RuntimeError, ValueError) as error:
             raise DataError(f"blosc does not make these bytes smaller: {error}") from error
         if len(packed) > len(data):  # the library allows for its header beyond `out`
             raise DataError("blosc does not make these bytes smaller")
+        return packed
+
+    def encode_required(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress, or put a header before bytes that do not get smaller, as Zarr does, whose chunks have no masks."""
+        with suppress(DataError):
+            return self.encode(data, chunk, stored)
+        return self._compressed(data, stored, None)
+
+    def _compressed(self, data: Data, stored: tuple[int, ...], most: int | None) -> bytes:
+        packed: bytes = self.module("imagecodecs").blosc_encode(
+            elements(data, stored[2] if len(stored) > 2 else 1),
+            self.level,
+            compressor=self.compressor,
+            shuffle=_SHUFFLES.index(self.shuffle),
+            numthreads=1,
+            out=most,
+        )
         return packed
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
