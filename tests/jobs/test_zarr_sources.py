@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import netCDF4
+import numcodecs
 import numpy as np
 import pytest
 import xarray
@@ -135,3 +136,41 @@ def test_damaged_chunk_named_and_nothing_written(store: Path, tmp_path: Path) ->
     with pytest.raises(tamis.FileError, match="/TS"):
         tamis.repack(store, tmp_path / "a.nc", ZFP)
     assert not (tmp_path / "a.nc").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_of_types_that_tamis_does_not_write_are_copied_as_stored(zarr_format: int, tmp_path: Path) -> None:
+    arrays = {
+        "times": np.array(["2020-01-01", "NaT"], "M8[ns]"),
+        "steps": np.array([1, 2], "m8[h]"),
+        "names": np.array([("é", 1.5), ("b", 2.5)], [("n", "U4"), ("v", "f4")]),
+        "x": np.arange(4.0),
+    }
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    for name, values in arrays.items():
+        group.create_array(name, data=values)
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, zarr_format=zarr_format)
+    assert tamis.verify(tmp_path / "a.zarr", tmp_path / "b.zarr").ok
+    copied = zarr.open_group(tmp_path / "b.zarr", mode="r")
+    for name, values in arrays.items():
+        assert copied[name].dtype == values.dtype
+        np.testing.assert_array_equal(copied[name][...], values)
+    with pytest.raises(
+        tamis.FileError, match=f"/times: expected a type that tamis writes to Zarr {5 - zarr_format}, got datetime64"
+    ):
+        tamis.repack(tmp_path / "a.zarr", tmp_path / "c.zarr", {}, zarr_format=5 - zarr_format)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_that_blosc_does_not_make_smaller_get_new_shapes(zarr_format: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 1 << 63, 64, "u8")
+    values[32:] = 0
+    codec = numcodecs.Blosc("lz4") if zarr_format == 2 else zarr.codecs.BloscCodec(cname="lz4")
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    group.create_array("v", data=values, chunks=(64,), compressors=codec)
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, chunks={"v": (16,)}, zarr_format=zarr_format)
+    assert tamis.verify(tmp_path / "a.zarr", tmp_path / "b.zarr").ok
+    copied = zarr.open_group(tmp_path / "b.zarr", mode="r")["v"]
+    assert copied.chunks == (16,)
+    assert len(copied.compressors) == 1
+    np.testing.assert_array_equal(copied[...], values)

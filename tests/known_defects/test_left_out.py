@@ -155,7 +155,7 @@ def test_u58_long_doubles_are_refused_in_words(zarr_format: int, tmp_path: Path)
         file["x"] = np.zeros(3, np.longdouble)
     done = run("repack", "a.h5", "b.zarr", "--zarr-format", str(zarr_format), folder=tmp_path)
     assert done.returncode == 1
-    assert f"/x: expected a type that Zarr {zarr_format} has, got " in done.stderr
+    assert f"/x: expected a type that tamis writes to Zarr {zarr_format}, got " in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -417,6 +417,6 @@ def _datatype(dtype: np.dtype[Any], label: str) -> Any:
     if dtype.kind == "U" or h5py.check_string_dtype(dtype) is not None:
         return h5t.py_create(h5py.string_dtype() if dtype.kind == "U" else dtype, logical=True)
     raise FileError(
-        f"{label}: expected numbers, booleans, complex numbers, records of numbers, bytes or text, which netCDF-4 has,"
+        f"{label}: expected numbers, booleans, complex numbers, bytes, text or records of numbers, which netCDF-4 has,"
         f" got {dtype}"
     )

@@ -109,7 +109,11 @@ class CopiedArray:
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
     """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
-    if not isinstance(array, ZarrArray) or not isinstance(folder := array.folder, Path) or not stays(array, form):
+    if (
+        not isinstance(array, ZarrArray)
+        or not isinstance(folder := array.folder, Path)
+        or not stays(variable, array, form)
+    ):
         return None
     target = root / variable.path.strip("/")
 
@@ -136,13 +140,13 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     return CopiedArray(folder, variable.path, variable.dimensions, attributes, types)
 
 
-def stays(array: StoredArray, form: ZarrForm) -> bool:
+def stays(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
     """Return whether the new hierarchy keeps the same chunk files, and no HDF5 filters replace them."""
     if not isinstance(array, ZarrArray) or isinstance(array.folder, Address):
         return False
     metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
     return (
-        array.filters is None
+        (array.filters is None or not _can_write(variable, array, form))
         and array.zarr_format == form.zarr_format
         and not array.has_companion
         and not array.is_sharded
@@ -166,13 +170,17 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
         raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
     _check_name(variable.path)
     json_attributes(variable.path, variable.attributes)
-    if variable.is_text or stays(array, form):
+    if _can_write(variable, array, form) or stays(variable, array, form):
         return
     if array.dtype is None:
         raise FileError(f"expected numbers, characters or text, got {array.type_text}")
-    dtype = variable.dtype if array.dtype.kind == "V" else array.dtype
-    if not has_type(dtype, form.zarr_format):
-        raise FileError(f"expected a type that Zarr {form.zarr_format} has, got {array.type_words}")
+    raise FileError(f"expected a type that tamis writes to Zarr {form.zarr_format}, got {array.type_words}")
+
+
+def _can_write(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
+    """Return whether values of an array can be encoded for a store of this form."""
+    dtype = variable.dtype if array.dtype is not None and array.dtype.kind == "V" else array.dtype
+    return variable.is_text or (dtype is not None and has_type(dtype, form.zarr_format))
 
 
 def _check_name(path: str) -> None:
