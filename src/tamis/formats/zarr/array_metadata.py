@@ -83,7 +83,9 @@ def attributes_2(array: Described) -> Json:
 def metadata_3(array: Described) -> Json:
     """Return the content of ``zarr.json`` of an array."""
     if not has_type(array.dtype, 3):
-        raise FileError(f"{array.path}: expected a type that tamis writes to Zarr 3, got {array.dtype}").at(dataset=array.path)
+        raise FileError(f"{array.path}: expected a type that tamis writes to Zarr 3, got {array.dtype}").at(
+            dataset=array.path
+        )
     if (codecs := array.codecs.version_3) is None:
         raise FileError(
             f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
