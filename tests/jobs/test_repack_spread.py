@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis.jobs.progress import Progress
 from tamis.jobs.repack import spread
-from tamis.jobs.workers import DaskWorkers, LocalWorkers, _Worker
+from tamis.jobs.workers import DaskWorkers, LocalWorkers, Reported, _Worker
 from tamis.rewrite.segments import Segment, SegmentReader
 from tamis.xarray.dask_workers import _results
 
@@ -277,6 +279,29 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
     told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert told.stdout.startswith("target.nc: cannot be written: the file system, or ulimit -f, takes no file"), told
     assert os.listdir(tmp_path) == ["source.nc"]
+
+
+class EndedWherePythonDropsErrors:
+    """A task that a signal asks to end during the callback of a weak reference."""
+
+    def run(self, report: Progress) -> None:
+        value = {1}  # weak references to sets are allowed
+        reference = weakref.ref(value, lambda _: signal.raise_signal(signal.SIGTERM))
+        del value
+        assert reference() is None
+        while True:
+            report("waiting", 0, 1)
+
+
+def test_end_that_python_drops_comes_with_the_next_report_and_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    worker = _Worker()
+    worker.begin(EndedWherePythonDropsErrors())
+    event = worker.event()
+    while isinstance(event, Reported):
+        event = worker.event()
+    assert event is not None
+    assert event[1:] == ("ended with exit code 143", False)
+    assert capfd.readouterr().err == ""
 
 
 def test_process_that_starts_is_not_interrupted_by_the_terminal() -> None:

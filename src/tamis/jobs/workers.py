@@ -188,6 +188,11 @@ def serve(handle: int) -> None:
             ended.append(SystemExit(128 + number))
             raise ended[0]
 
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:  # callbacks of weak references drop it: see `_reporter`
+        if dropped.exc_value not in ended:
+            sys.__unraisablehook__(dropped)
+
+    sys.unraisablehook = unraisable
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to this process, too: the other side decides
     while True:
