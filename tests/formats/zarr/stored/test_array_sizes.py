@@ -59,6 +59,14 @@ def test_store_wrong_sizes_are_an_error_of_the_file(name: str, value: Any, tmp_p
         tamis.open(opened)
 
 
+def test_metadata_that_zarr_python_refuses_are_named(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.zarr", 3)
+    zarr.open_group(tmp_path / "a.zarr").create_array("group/y", data=np.arange(3.0))
+    replace_value(tmp_path / "a.zarr/group/y/zarr.json", ("data_type",), "bfloat16")
+    with pytest.raises(tamis.FileError, match=r"'bfloat16'.* \(.*a\.zarr/group/y/zarr\.json\)"):
+        tamis.open(tmp_path / "a.zarr")
+
+
 @pytest.mark.parametrize("place", ["chunks of Zarr 3", "chunks of Zarr 2"])
 @pytest.mark.parametrize("target", ["b.zarr", "b.h5"])
 def test_repack_huge_chunks_end_in_words(place: str, target: str, tmp_path: Path) -> None:

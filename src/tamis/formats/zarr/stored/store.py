@@ -60,6 +60,20 @@ def _members(place: Any, **options: Any) -> list[tuple[str, Any]]:
     return [("", root), *(sorted(root.members(max_depth=None)) if isinstance(root, zarr.Group) else ())]
 
 
+def _unreadable(place: str | Address) -> str:
+    """Return the first metadata of an array or a group in a folder that zarr-python refuses, for an error."""
+    import zarr
+
+    files = [] if isinstance(place, Address) else [*Path(place).rglob(".zarray"), *Path(place).rglob("zarr.json")]
+    for file in sorted(files):
+        try:
+            with quietly():
+                zarr.open(file.parent, mode="r", use_consolidated=False)
+        except Exception:  # as above
+            return f" ({file})"
+    return ""
+
+
 def _consolidated_alone(path: Path, found: Collection[str]) -> set[str]:
     """Return the names of arrays that have a folder, but no metadata besides the consolidated ones of the store."""
     names: set[str] = set()
@@ -96,7 +110,8 @@ class ZarrStore(ListedStore[ZarrArray]):
                     if not isinstance(member, zarr.Group):
                         check_sizes(name, member)
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
-            raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
+            text = f"{self.path}: its Zarr metadata cannot be read: {error}{_unreadable(self.path)}"
+            raise FileError(text).at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
         self._groups = groups or {"/": None}
         nodes = {f"/{name}" if name else f"/{Path(self.path).stem}": member for name, member in members}
