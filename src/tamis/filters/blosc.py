@@ -143,10 +143,7 @@ class Blosc(BloscFilter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller."""
-        try:
-            packed = self._compressed(data, stored, len(data))
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"blosc does not make these bytes smaller: {error}") from error
+        packed = self._compressed(data, stored, len(data))
         if len(packed) > len(data):  # the library allows for its header beyond `out`
             raise DataError("blosc does not make these bytes smaller")
         return packed
@@ -158,14 +155,18 @@ class Blosc(BloscFilter):
         return self._compressed(data, stored, None)
 
     def _compressed(self, data: Data, stored: tuple[int, ...], most: int | None) -> bytes:
-        packed: bytes = self.module("imagecodecs").blosc_encode(
-            elements(data, stored[2] if len(stored) > 2 else 1),
-            self.level,
-            compressor=self.compressor,
-            shuffle=_SHUFFLES.index(self.shuffle),
-            numthreads=1,
-            out=most,
-        )
+        codecs = self.module("imagecodecs")
+        try:
+            packed: bytes = codecs.blosc_encode(
+                elements(data, stored[2] if len(stored) > 2 else 1),
+                self.level,
+                compressor=self.compressor,
+                shuffle=_SHUFFLES.index(self.shuffle),
+                numthreads=1,
+                out=most,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"blosc does not make these bytes smaller: {error}") from error
         return packed
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:

@@ -285,7 +285,20 @@ class Plan(DatasetsResult[PlannedVariable]):
         return {variable.path: variable.candidates for variable in self.datasets}
 
     def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the recipe to a file, with the evidence for each choice, like `tamis.Recipe.dump`."""
+        """Write the recipe to a file for `tamis.Recipe.load`, with the evidence for each choice.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        overwrite
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileError
+            If the file exists and `overwrite` is False, or it cannot be written.
+        """
         self.recipe.dump(
             path, overwrite=overwrite, evidence={variable.path: variable.evidence for variable in self.datasets}
         )
