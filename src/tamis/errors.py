@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -133,3 +134,13 @@ def located(label: str = "", /, **place: Unpack[_Place]) -> Iterator[None]:
         yield
     except TamisError as error:
         raise error.at(label, **place)  # noqa: B904 - the same error
+
+
+def hook_without(raised: list[BaseException]) -> Callable[[sys.UnraisableHookArgs], None]:
+    """Return a hook for errors that Python drops, which does not print those that are raised again later."""
+
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_value not in raised:
+            sys.__unraisablehook__(dropped)
+
+    return hook

@@ -281,7 +281,7 @@ def test_disk_that_is_full_for_workers_is_told(source: Path, tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["source.nc"]
 
 
-class EndedWherePythonDropsErrors:
+class TaskWhoseEndPythonDrops:
     """A task that a signal asks to end during the callback of a weak reference."""
 
     def run(self, report: Progress) -> None:
@@ -295,7 +295,7 @@ class EndedWherePythonDropsErrors:
 
 def test_end_that_python_drops_comes_with_the_next_report_and_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
     worker = _Worker()
-    worker.begin(EndedWherePythonDropsErrors())
+    worker.begin(TaskWhoseEndPythonDrops())
     event = worker.event()
     while isinstance(event, Reported):
         event = worker.event()

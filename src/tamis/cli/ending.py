@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from tamis.errors import ParameterError, TamisError
+from tamis.errors import ParameterError, TamisError, hook_without
 from tamis.formatting import printable
 
 # Of malloc.h: how many freed bytes the process keeps, from which size on arrays are mapped separately, and how many
@@ -113,16 +113,12 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
         if raised:
             raise raised[-1]
 
-    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
-        if dropped.exc_value not in raised:
-            sys.__unraisablehook__(dropped)
-
     others = [getattr(signal, name) for name in _ENDING_SIGNALS if hasattr(signal, name)]
     defaults = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(others, signal.SIG_DFL)}
     if threading.current_thread() is not threading.main_thread():
         defaults = {}
     replaced = {number: handler for number, handler in defaults.items() if signal.getsignal(number) == handler}
-    hook, sys.unraisablehook = sys.unraisablehook, unraisable
+    hook, sys.unraisablehook = sys.unraisablehook, hook_without(raised)
     try:
         for number in replaced:
             signal.signal(number, end)

@@ -143,7 +143,7 @@ class Blosc(BloscFilter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller."""
-        packed = self._compressed(data, stored, len(data))
+        packed = self._compress(data, stored, len(data))
         if len(packed) > len(data):  # the library allows for its header beyond `out`
             raise DataError("blosc does not make these bytes smaller")
         return packed
@@ -152,9 +152,9 @@ class Blosc(BloscFilter):
         """Compress, or put a header before bytes that do not get smaller, as Zarr does, whose chunks have no masks."""
         with suppress(DataError):
             return self.encode(data, chunk, stored)
-        return self._compressed(data, stored, None)
+        return self._compress(data, stored, None)
 
-    def _compressed(self, data: Data, stored: tuple[int, ...], most: int | None) -> bytes:
+    def _compress(self, data: Data, stored: tuple[int, ...], most: int | None) -> bytes:
         codecs = self.module("imagecodecs")
         try:
             packed: bytes = codecs.blosc_encode(

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tamis.errors import FileError
+from tamis.errors import FileError, hook_without
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -181,18 +181,14 @@ class _Worker:
 def serve(handle: int) -> None:
     """Do tasks until the other side closes the connection."""
     connection = Connection(handle)
-    ended: list[SystemExit] = []
+    ended: list[BaseException] = []
 
     def end(number: int, _: object) -> None:
         if not ended:
             ended.append(SystemExit(128 + number))
             raise ended[0]
 
-    def unraisable(dropped: sys.UnraisableHookArgs) -> None:  # callbacks of weak references drop it: see `_reporter`
-        if dropped.exc_value not in ended:
-            sys.__unraisablehook__(dropped)
-
-    sys.unraisablehook = unraisable
+    sys.unraisablehook = hook_without(ended)  # callbacks of weak references drop it: see `_reporter`
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to this process, too: the other side decides
     while True:
@@ -205,7 +201,7 @@ def serve(handle: int) -> None:
             connection.send(("result", result))
 
 
-def _reporter(connection: Connection, ended: list[SystemExit]) -> Progress:
+def _reporter(connection: Connection, ended: list[BaseException]) -> Progress:
     """Return a function that reports now and then, and raises an end by a signal again that was lost."""
     times = [0.0]
 

@@ -91,9 +91,9 @@ class Transaction:
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
-        for path, removes in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
             try:
-                removes(path)
+                remove_it(path)
             except OSError as error:  # must not hide an earlier error
                 self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
         if self._early is not None:

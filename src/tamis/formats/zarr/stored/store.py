@@ -60,7 +60,7 @@ def _members(place: Any, **options: Any) -> list[tuple[str, Any]]:
     return [("", root), *(sorted(root.members(max_depth=None)) if isinstance(root, zarr.Group) else ())]
 
 
-def _unreadable(place: str | Address) -> str:
+def _place_of_refusal(place: str | Address) -> str:
     """Return the first metadata of an array or a group in a folder that zarr-python refuses, for an error."""
     import zarr
 
@@ -110,7 +110,7 @@ class ZarrStore(ListedStore[ZarrArray]):
                     if not isinstance(member, zarr.Group):
                         check_sizes(name, member)
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
-            text = f"{self.path}: its Zarr metadata cannot be read: {error}{_unreadable(self.path)}"
+            text = f"{self.path}: its Zarr metadata cannot be read: {error}{_place_of_refusal(self.path)}"
             raise FileError(text).at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
         self._groups = groups or {"/": None}
