@@ -8,19 +8,19 @@ import io
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tamis.errors import ParameterError, TamisError
 from tamis.formatting import shortened
-from tamis.late import frozen
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of argument: its words in messages, and whether a value is one."""
 

@@ -1,23 +1,16 @@
 """What waits until it is needed, so that commands start fast.
 
-Names of a module are imported on first use, functions are called when another module is imported, and dataclasses are
-compiled on first use.
+Names of a module are imported on first use, and functions are called when another module is imported.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import FrozenInstanceError, dataclass, field
-from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from inspect import get_annotations
-from threading import RLock
 from types import ModuleType
-from typing import Any, TypeVar, cast, dataclass_transform
-
-T = TypeVar("T")
+from typing import Any, cast
 
 _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 """Functions by the name of the module that they wait for."""
@@ -86,67 +79,3 @@ class _Finder:
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = cast("Any", _Loader(spec.loader, function))
         return spec
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass with slots, whose methods are compiled when they are used.
-
-    `dataclasses` compiles six methods a class, which takes 0.6 ms. A command uses a third of the classes it imports,
-    and compares or shows few of these: ``__init__`` is compiled without the others, and so are comparison and hash.
-    """
-    fields = [name for name, kind in get_annotations(cls).items() if not str(kind).startswith("ClassVar")]
-    inherited = {name for base in cls.__mro__ for name in base.__dict__.get("__slots__", ())}
-    make = partial(cast("Any", type(cls)), cls.__name__, cls.__bases__)
-    members = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
-    body = {name: value for name, value in members.items() if name not in fields}
-    late = {name: _Late(name, partial(make, members)) for name in _COMPILED if body.get(name) is None}
-    slots = {"__slots__": tuple(name for name in fields if name not in inherited)}
-    made: type[T] = make(_FROZEN | body | slots | late)
-    for each in late.values():
-        each.made = made
-    return made
-
-
-def _refuse_change(self: object, name: str, value: object = None) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _restore(self: object, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
-    for part in filter(None, state):
-        for name, value in part.items():
-            object.__setattr__(self, name, value)
-
-
-_FROZEN = {"__setattr__": _refuse_change, "__delattr__": _refuse_change, "__setstate__": _restore}
-_COMPILED = (
-    *("__init__", "__repr__", "__eq__", "__hash__", "__replace__"),
-    *("__match_args__", "__dataclass_fields__", "__dataclass_params__"),
-)
-_GROUPS = ("__init__", "__dataclass_fields__"), ("__eq__", "__hash__")
-_COMPILING = RLock()
-
-
-class _Late:
-    """A member of a frozen class that is not compiled yet, in its place; whoever asks for it gets the compiled one."""
-
-    def __init__(self, name: str, copy: Callable[[], type]) -> None:
-        self.name, self.copy = name, copy
-        self.made: type = object
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        with _COMPILING:
-            if self.made.__dict__.get(self.name) is self:
-                self._compile()
-        return getattr(owner if instance is None else instance, self.name)
-
-    def _compile(self) -> None:
-        names = next((group for group in _GROUPS if self.name in group), _COMPILED)
-        options = {name: f"__{name}__" in names for name in ("init", "repr", "eq", "match_args")}
-        # Of a copy: an interrupt may leave it half compiled.
-        compiled = dataclass(frozen=True, **options)(self.copy()).__dict__
-        for name in [name for name in names if type(self.made.__dict__.get(name)) is _Late]:
-            if name in compiled:
-                setattr(self.made, name, compiled[name])
-            else:
-                delattr(self.made, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,6 @@ from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisE
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.registry import NONE
 from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
-from tamis.late import frozen
 from tamis.rounding import Rounding
 
 MAX_FILTERS = 32
@@ -32,7 +31,7 @@ _FILTERS = Kind(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     """Filters in the order in which they run on writing; reading undoes them in reverse order.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.bins import Bins, Window, count_values
-from tamis.late import frozen
 
 _MOST_BINS = 1 << 19
 _MOST_WAITING_NBYTES = 32 << 20
@@ -35,7 +35,7 @@ def _most_apart(counts: Bins) -> int:
     return int(max((upper + after).max(), (before - upper).max()))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Pairs of values that changed, before and after."""
 

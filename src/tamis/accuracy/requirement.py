@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from tamis.errors import ParameterError, located
 from tamis.filters.base import Parameter
 from tamis.formatting import did_you_mean
-from tamis.late import frozen
 
 Limits = dict[str, float | bool]
 """Numbers by word, and True for each word that stands alone."""
@@ -68,7 +67,7 @@ def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
     return min(bounds, default=None)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The words that a list such as ``abs=0.1,sign`` may have."""
 

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,14 +18,13 @@ from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chu
 from tamis.arrays.grid import Grid, Region, first_element, origin_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
-from tamis.late import frozen
 from tamis.meaning.missing import NONE_MISSING, Missing, has_native
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Moments:
     """Means and central moments of pairs of values."""
 
@@ -81,7 +80,7 @@ _STEP = 1 << 15
 """Values that are compared at once: they fit into the processor's cache, and memory does not depend on chunks."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     """A value that changed."""
 
@@ -91,7 +90,7 @@ class Place:
     target: Number
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Squares:
     """A sum of squares, ``mantissa * 4**exponent``, that neither overflows nor underflows."""
 
@@ -125,7 +124,7 @@ class Squares:
             return math.inf
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tally:
     """The statistics of a comparison, of valid values unless stated otherwise.
 

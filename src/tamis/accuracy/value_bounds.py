@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import Comparison, compare, crossed, differences
 from tamis.errors import BoundError
-from tamis.late import frozen
 from tamis.meaning.missing import Missing, has_native
 from tamis.rounding import Rounding, relative_error
 
@@ -25,7 +25,7 @@ class RoundedPart(NamedTuple):
     unrounded: int  # Number of valid values that stay unchanged: see `tamis.rounding.Rounded`
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ArrayRounding:
     """The rounding of an array."""
 
@@ -79,7 +79,7 @@ class ArrayRounding:
         return comparison
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ValueBounds:
     """Bounds of each valid value of an array, besides those that always hold: missing values and the valid range."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tamis.arrays.grid import (
@@ -20,7 +20,6 @@ from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
-from tamis.late import frozen
 from tamis.zfp import MAX_RANK, Rate, Reversible
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -35,7 +34,7 @@ _NEARLY_ALL = 0.9
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something about a dataset that its owner should know."""
 
@@ -43,7 +42,7 @@ class Note:
     text: str  # The fact, why it matters, and what to use instead
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chunking:
     """The chunks of an array, and their filters."""
 
@@ -85,7 +84,7 @@ class Chunking:
         return next((item for item in self.applied_filters if isinstance(item, Zfp)), None)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BetterChunks:
     """A chunk shape near the present one for which ZFP encodes less padding."""
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.late import frozen
 from tamis.zfp import MAX_RANK, max_extent
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -53,7 +52,7 @@ def shape_of(part: Region) -> tuple[int, ...]:
     return tuple([span.stop - span.start for span in part])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Grid:
     """The grid of chunks of an array, numbered from 0 with the last axis fastest."""
 

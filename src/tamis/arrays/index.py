@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid, Origin, Region, first_element
 from tamis.errors import FileError
-from tamis.late import frozen
 
 _AT_ONCE = 4096
 
@@ -232,7 +232,7 @@ class ChunkRecord(NamedTuple):
     mask: int  # Bit i is set if the chunk skipped filter i
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkIndex:
     """The stored chunks of an array, in the order of their numbers; 28 bytes for each, or 20 if all are stored."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import ParameterError
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid, Region
@@ -20,7 +20,7 @@ Indices = range | NDArray[np.intp]
 Index = tuple[Any, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Piece:
     """The part of a selection that is in one chunk."""
 
@@ -38,7 +38,7 @@ class Piece:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Elements of an array, axis by axis."""
 
@@ -79,7 +79,7 @@ class Selection:
             )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Points:
     """Elements of an array by their coordinates, selected by a boolean array of its shape."""
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -21,7 +22,6 @@ from tamis.cli.ending import FAILED, USAGE, VIOLATED, ended_by_signals
 from tamis.errors import BoundError, FileError, ParameterError, TamisError
 from tamis.formatting import printable, shell_line, size_text
 from tamis.jobs.progress import Progress, Step
-from tamis.late import frozen
 
 _LONG_SECONDS = 60.0
 _KEYWORD = re.compile(r"\b(overwrite|resume)=True\b")
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     """Return the lines of a text, at most so many characters wide; None for no limit."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Output:
     """The output of one command."""
 

@@ -9,14 +9,13 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, located
 from tamis.kinds import BYTES, NUMBER, STORED, Kind, explained
-from tamis.late import frozen
 
 _LARGEST = sys.float_info.max
 
@@ -31,7 +30,7 @@ class Request(NamedTuple):
     values: tuple[int, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkType:
     """Type and shape of the values of a chunk, which some parameters are derived from.
 
@@ -98,7 +97,7 @@ def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
         yield is_enum(dtype)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """The meaning of a filter parameter and its allowed values.
 
@@ -291,9 +290,7 @@ class Filter(Parameterized, ABC):
             method = vars(cls).get(name)
             function = getattr(method, "__func__", method)
             if function is not None and not hasattr(function, "__wrapped__"):
-                code = function.__code__  # `inspect.signature` takes 0.07 ms
-                parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-                wrapped = explained(**{key: kind for key, kind in _KINDS.items() if key in parameters})(function)
+                wrapped = explained(**_KINDS)(function)
                 setattr(cls, name, classmethod(wrapped) if isinstance(method, classmethod) else wrapped)
 
     @classmethod

@@ -11,6 +11,7 @@ The last block may be shorter, with a multiple of 8 elements. Up to 7 elements a
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -18,7 +19,6 @@ from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters._framing import SIZE, Decode, lz4_block, sized_block, zstd_decoder
 from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
-from tamis.late import frozen
 
 _HEADER = struct.Struct(">QI")
 _COMPRESSORS = ("none", "", "lz4", "zstd")
@@ -30,7 +30,7 @@ _LEVEL = 3
 _FILLED_IN = 3  # words that the filter fills in: its version and the element size
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bitshuffle(Filter):
     """Filter 32008: Bitshuffle.
 

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
-from tamis.late import frozen
 
 COMPRESSOR = "compressor of the blocks"
 """Meaning of the parameter ``compressor``."""
@@ -111,7 +111,7 @@ _HEADER = struct.Struct("<BBBBIII")
 _MEMCPY = 2  # flag: not compressed
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Blosc(BloscFilter):
     """Filter 32001: Blosc 1.
 
@@ -210,7 +210,7 @@ _TRAILER = bytes.fromhex("940193cd0006de0000dc0000ce00000023d800") + bytes(16)
 _MOST_RANK = 15  # limit of a MessagePack array with its length in the first byte
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The layout of a chunk with several axes: blocks that fill the padded chunk."""
 
@@ -241,7 +241,7 @@ class Layout:
         return math.prod(self.block) * self.itemsize
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A frame, parsed."""
 
@@ -422,7 +422,7 @@ _READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first incorrectly,
 _BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Blosc2(BloscFilter):
     """Filter 32026: Blosc2.
 

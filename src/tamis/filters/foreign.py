@@ -7,7 +7,7 @@ import struct
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import plugin_client
 from tamis.filters.base import ChunkType, Data, Filter, choice, positive, real
-from tamis.late import frozen
 
 _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
 """Limits of an encoded chunk: times its bytes, and bytes beside them."""
@@ -89,7 +88,7 @@ _SZ3_IN_WORDS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sz3(Foreign):
     """Filter 32024: SZ3, which hdf5plugin encodes and decodes.
 
@@ -204,7 +203,7 @@ _SPERR_IN_WORDS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sperr(Foreign):
     """Filter 32028: SPERR, which hdf5plugin encodes and decodes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +12,11 @@ from tamis import _native
 from tamis.errors import ParameterError
 from tamis.filters._framing import decoded, encoded
 from tamis.filters.base import ChunkType, Data, Filter, Wordless, choice, is_enum, number
-from tamis.late import frozen
 
 _ATOMIC, _ARRAY, _COMPOUND, _OPAQUE = 1, 2, 3, 4
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Nbit(Wordless):
     """Filter 5: only the bits that an HDF5 type uses; among numpy's types only long doubles have unused bits."""
 
@@ -101,7 +101,7 @@ _KINDS = {"decimal": _DECIMAL, "integer": _INTEGER}
 _WORDS = 20
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scaleoffset(Filter):
     """Filter 6: differences from the smallest value of a chunk, in as few bits as possible.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, OneNumber, number
-from tamis.late import frozen
 
 _TYPES = ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
 """Types of the values, all in native byte order; pcodec has none of one byte."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pcodec(OneNumber):
     """pcodec (pco), lossless, for arrays of Zarr only.
 

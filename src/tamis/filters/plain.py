@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import SIZE, lz4_block, sized_block, zstd_decoder
 from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
 from tamis.filters.standard import whole_stream
-from tamis.late import frozen
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
@@ -27,7 +27,7 @@ _LZ4_MOST = (1 << 31) - 1  # bytes of a chunk, the limit of the HDF5 filter
 _LZ4_BEST = 255  # most bytes that one byte of LZ4 can decode to
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bzip2(OneNumber):
     """Filter 307: bzip2.
 
@@ -57,7 +57,7 @@ class Bzip2(OneNumber):
         return whole_stream("bzip2", bz2.BZ2Decompressor(), data, chunk.most_nbytes)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Zstd(OneNumber):
     """Filter 32015: Zstandard.
 
@@ -86,7 +86,7 @@ class Zstd(OneNumber):
         return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lzf(Wordless):
     """Filter 32000: LZF, which comes with h5py."""
 
@@ -133,7 +133,7 @@ class Lzf(Wordless):
         raise StreamError(f"lzf stream is truncated or damaged: {reason}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lz4(OneNumber):
     """Filter 32004: LZ4.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from tamis.filters.base import Filter, Parameterized, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
 from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
-from tamis.late import frozen
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
@@ -152,7 +151,7 @@ def _cd_values(request: Request) -> tuple[int, ...]:
     return tuple(int(value) & 0xFFFFFFFF for value in request.values)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One filter."""
 
@@ -213,7 +212,7 @@ NONE = "none"
 """The text of a pipeline without filters."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A filter in a pipeline, with its flag.
 

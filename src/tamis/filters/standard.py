@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import deflate
@@ -11,13 +12,12 @@ import deflate
 from tamis import _native
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
-from tamis.late import frozen
 
 _BEST = 1032  # most bytes that one byte of a deflate stream can decode to
 _ROOM = 64  # bytes that a checksum or header of an earlier filter may add to a chunk
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Deflate(OneNumber):
     """Filter 1: zlib.
 
@@ -70,7 +70,7 @@ def whole_stream(name: str, reader: Any, data: Data, most: int) -> bytes:
     return plain
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Shuffle(Wordless):
     """Filter 2: the first bytes of all elements, then the second ones, and so on; surplus bytes stay at the end."""
 
@@ -92,7 +92,7 @@ class Shuffle(Wordless):
         return _bytes(_native.unshuffle(data, _element_size(chunk, stored)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fletcher32(Wordless):
     """Filter 3: a checksum of four bytes at the end, checked on reading."""
 

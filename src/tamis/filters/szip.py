@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, number
-from tamis.late import frozen
 
 _ALLOW_K13, _ENTROPY, _LSB, _MSB, _NEAREST, _RAW = 1, 4, 8, 16, 32, 128
 _CODINGS = {"nn": _NEAREST, "ec": _ENTROPY}
@@ -18,7 +18,7 @@ _WIDTHS = {*range(1, 33), 64}  # bits of a pixel
 _BEST = 4096  # a byte of szip decodes to fewer bytes than that
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Szip(Filter):
     """Filter 4: szip.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
 from tamis.kinds import instance
-from tamis.late import frozen
 
 REGISTERED = {
     257: "hzip",
@@ -60,7 +59,7 @@ MAX_ID = 65535
 _VALUES = instance("whole numbers such as (4, 96)", Iterable)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnknownFilter(Filter):
     """A filter by its number. Everything about it is kept; its bytes cannot be encoded or decoded.
 

@@ -7,6 +7,7 @@ import math
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
@@ -18,12 +19,11 @@ from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.kinds import TEXT, explained
-from tamis.late import frozen
 from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bound:
     """The largest absolute error that values may have, however ZFP keeps it."""
 
@@ -372,7 +372,7 @@ class Zfp(Filter, Mapping[str, Any]):
         return (type(self).of, (self._mode,))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StoredZfp:
     """The stored parameters of filter 32013, parsed.
 

@@ -20,7 +20,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
-from tamis.late import frozen
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
 from tamis.pipeline import Pipeline
@@ -50,7 +49,7 @@ _COLON = re.compile(r"(?:\\.|[^\\:])*", re.DOTALL)
 _LENGTH = re.compile(r"0*[1-9][0-9]{0,17}", re.ASCII)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkArgument:
     """An argument of nccopy's ``-c``, parsed."""
 
@@ -118,7 +117,7 @@ def _path(text: str, start: int, end: int) -> str:
     return name if name.startswith("/") else f"/{name}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable of a file."""
 
@@ -316,7 +315,7 @@ _OPTION_KINDS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CopyOptions:
     """The options of `run_copy`."""
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlparse
@@ -15,7 +16,6 @@ from tamis.formats.registry import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
-from tamis.late import frozen
 from tamis.remote.address import Address, located_path, place_of
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_references, is_zarr
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import References
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExportedArray(Fields):
     """References to one array.
 
@@ -54,7 +54,7 @@ class ExportedArray(Fields):
         return printable(f"{self.path}: {self.referenced_chunks} chunks by {', '.join(self.codecs) or 'no codecs'}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExportResult(DatasetsResult[ExportedArray]):
     """Result of `tamis.export`.
 

@@ -11,11 +11,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters.zfp import plugin_path
-from tamis.late import frozen
 from tamis.safety.disk import sync_file
 from tamis.safety.library_errors import disk_text
 from tamis.zfp.configuration import config
@@ -29,7 +29,7 @@ _RECORD_LINE = re.compile(r"(?P<digest>[0-9a-f]{64})  (?P<name>.+)")
 _LAST_LINES = 6
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Installation:
     """The result of `install_interface`."""
 

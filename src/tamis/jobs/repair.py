@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tamis.errors import FileError
@@ -11,10 +12,9 @@ from tamis.formats.registry import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Part, Table
 from tamis.kinds import FLAG, PATH, checked
-from tamis.late import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RepairedArray:
     """An array whose metadata were wrong."""
 
@@ -23,7 +23,7 @@ class RepairedArray:
     filters: str  # The filters of its chunks
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RepairResult(DatasetsResult[RepairedArray]):
     """Result of `tamis.repair`.
 

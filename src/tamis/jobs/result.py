@@ -10,7 +10,7 @@ import os
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from tamis.formatting import printable
 from tamis.kinds import FLAG, PATH, TEXT, WHOLE, Kind, checked
-from tamis.late import frozen
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
@@ -34,7 +33,7 @@ STYLES = {"file": "bold", "header": "dim", "name": "bold", "note": "yellow"} | d
 """Colour for each kind of line."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Table:
     """A row for each dataset; columns without a value in any row are left out."""
 
@@ -52,7 +51,7 @@ class Table:
                 yield "header" if is_header else "row", line
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Card:
     """Facts that several datasets or groups share."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from tamis.formatting import printable
 from tamis.jobs.recipes.names import chunk_shape
 from tamis.jobs.result import SCHEMA, Result, json_text, json_value
 from tamis.kinds import TEXT, checked
-from tamis.late import frozen
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import read
 from tamis.notation.h5repack import command_text
@@ -42,7 +41,7 @@ _NEEDS_TAMIS = "netCDF-C reads and writes it with tamis' plugin, zarr-python wit
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FilterSpec:
     """A filter of a pipeline and its parameters."""
 
@@ -68,7 +67,7 @@ class FilterSpec:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NotationText:
     """A pipeline in one notation, or why the notation cannot express it."""
 
@@ -81,7 +80,7 @@ class NotationText:
         return {"text": self.text or None, "problem": self.problem or None, "note": self.note or None}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spec(Result):
     """One pipeline in every notation.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import DataError, FileError
-from tamis.late import frozen
 from tamis.zfp.header import BLOCK_SIDE, MAX_RANK
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _flow(blocks: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[Any]:
     return blocks
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CompanionFlags:
     """The flags of a variable, with their meaning."""
 

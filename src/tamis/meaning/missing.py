@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError
-from tamis.late import frozen
 
 
 class Survey(NamedTuple):
@@ -23,7 +22,7 @@ class Survey(NamedTuple):
     finite: bool  # Whether all values are finite
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Missing:
     """Markers of missing values, in addition to NaN and the infinities for floats, and limits of valid values."""
 
@@ -95,7 +94,7 @@ MOST_FLAGS = 250
 _SIZES = (1, 2, 4, 8)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Flags:
     """Flags of missing values: 0 is a valid value, k has the bits of item k − 1 of a table.
 

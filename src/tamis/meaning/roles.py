@@ -6,9 +6,9 @@ import math
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tamis.kinds import MAPPING, Kind, explained
-from tamis.late import frozen
 from tamis.meaning.variables import Attributes, Variable, packing_of, text
 
 _LISTS = {
@@ -59,7 +59,7 @@ KINDS = ("data", *_PRIORITY, "flags", "enumeration", "integers", "axis values")
 """All kinds of roles."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Role:
     """The role of a variable.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.kinds import ATTRIBUTES, DTYPE, TEXT, explained
-from tamis.late import frozen
 from tamis.rounding import CONTAINER_ATTRIBUTES, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
@@ -31,7 +30,7 @@ _KNOWN = frozenset(
 _KNOWN_ENDINGS = ("_coordinates", "_connectivity")  # attributes of a mesh
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable of a file.
 
@@ -103,7 +102,7 @@ def is_unsigned(attributes: Attributes) -> bool:
     return text(attributes, "_Unsigned").strip().lower() == "true"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Packing:
     """The relation of stored values to values in the units of a variable."""
 

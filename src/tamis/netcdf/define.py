@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,6 @@ from tamis.filters import (
     from_values,
 )
 from tamis.kinds import FLAG, WHOLE, explained
-from tamis.late import frozen
 from tamis.netcdf.library import Unsigned, call, named_error, version
 from tamis.netcdf.variable import NCZARR, VariableHandle, check_status, filter_text, type_text, variable_handle
 from tamis.notation.detect import read
@@ -40,7 +40,7 @@ from tamis.pipeline import Pipeline
 from tamis.rounding import KINDS, Rounding
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Requested:
     """Filters to define."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
 from tamis.kinds import WHOLES, Kind, checked
-from tamis.late import frozen
 from tamis.netcdf import define
 from tamis.netcdf.define import Requested, check_order, requested_filters
 from tamis.netcdf.library import call, named_error, netcdf4
@@ -100,7 +99,7 @@ def create_variable(
     return variable if packing is None else _packed_variable(variable, packing)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _NewVariable:
     """A variable before it is created; see `create_variable`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Request, by_id
 from tamis.filters.unknown import REGISTERED
-from tamis.late import frozen
 from tamis.netcdf.library import (
     CODES,
     NetcdfError,
@@ -31,7 +31,7 @@ _CHUNKED = 0
 _BYTE_ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Group:
     """A dataset or group that is open."""
 
@@ -63,7 +63,7 @@ class Group:
             raise self.error(status_error(status))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class VariableHandle:
     """A variable of a dataset that is open."""
 

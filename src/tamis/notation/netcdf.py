@@ -39,13 +39,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from typing import Literal, NamedTuple
 
 from tamis.errors import ParameterError
 from tamis.filters import Request
-from tamis.late import frozen
 from tamis.notation import netcdf_number, netcdf_scanf
 from tamis.notation.netcdf_number import BLANKS
 from tamis.notation.netcdf_scanf import words_double
@@ -199,7 +199,7 @@ _NAME = re.compile(r"(?:\\.|[^\\&,])*", re.DOTALL)
 _ESCAPED = re.compile(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NccopyArgument:
     """An argument of nccopy's ``-F``, parsed."""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, signature
 from typing import NoReturn, TypeAlias, TypeVar
@@ -25,7 +26,6 @@ from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.filters.registry import NONE
 from tamis.formatting import did_you_mean, printable
-from tamis.late import frozen
 from tamis.rounding import BY_NAME as ROUNDINGS
 from tamis.rounding import Rounding
 
@@ -56,7 +56,7 @@ def _line(text: str, start: int) -> tuple[str, int, str]:
     return line, start - before, f"line {text[:before].count(chr(10)) + 1}: " if "\n" in text else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A text, parsed."""
 

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,7 +23,6 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.formatting import printable
 from tamis.kinds import ARRAY, explained
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.arrays.cache import ChunkCache
@@ -33,7 +33,7 @@ _TASK_NBYTES = 256 << 10
 """Bytes of small chunks that a thread takes at a time, so that passing them on costs little."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SelectedChunks:
     """The chunks of an array, read as selections need them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from tamis import meaning
 from tamis.errors import DataError, ParameterError
-from tamis.late import frozen
 from tamis.rounding import PACKING_ATTRIBUTES, Codes, Pack, PackingRange, still_needed
 from tamis.rounding.pack import attributes_of, codes_of_more
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NewPacking:
     """How a new array is packed."""
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.source import seal_of
 from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError
-from tamis.late import frozen
 from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
 from tamis.rewrite.witness import check_witness
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 _KEPT_NBYTES = 4 << 20
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verified:
     """Result of `verify`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +15,6 @@ from tamis.accuracy.measured import Measured, reached
 from tamis.arrays.grid import ChunkNotes, Grid, grid_of
 from tamis.filters import ChunkType, Sz3
 from tamis.filters.plugin_client import hdf5plugin_version
-from tamis.late import frozen
 from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from tamis.rounding import Codes, Rounding
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """The plan by which one array is written."""
 
@@ -231,7 +230,7 @@ Recreate = Callable[[StoredArray, Create], object]
 """Fills the copy of an array, which the second argument creates; may raise `CopyInsteadError`."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Written:
     """Result of `write`."""
 

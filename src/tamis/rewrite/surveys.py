@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import bounded_threads, cut, each_result, whole
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MissingCount:
     """Counts of missing values of a dataset."""
 

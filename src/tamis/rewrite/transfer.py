@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
-from tamis.late import frozen
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
@@ -36,7 +35,7 @@ class UnstorableError(FileError):
         self.paths = paths
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Changes:
     """The parts of a copy that differ from its source."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,6 @@ from tamis.accuracy.difference import largest_error, same_bits
 from tamis.arrays.grid import LEAST_CHUNK_NBYTES, default_chunks, large_chunks, pads_little, whole_blocks
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import ChunkType
-from tamis.late import frozen
 from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -119,7 +119,7 @@ _GROWING_NBYTES = 64 << 10
 """Smallest size of chunks of a growing array, however small it is now."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Padding:
     """The values of a chunk beyond the array: the fill value along axes that can grow, the last values along others.
 

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,6 @@ from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import over_chunks, whole
 from tamis.arrays.grid import ChunkNotes, Grid
 from tamis.errors import TamisError
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_mask, fallback_types
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
@@ -313,7 +312,7 @@ def _flags_of_rest(plan: Rewrite, source: StoredArray, parts: Parts) -> Flags | 
     return plan.flags if flags is None else replace(plan.flags, fill=int(flags[0]))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Recording:
     """The filters that an array records, out of those that encode its chunks."""
 

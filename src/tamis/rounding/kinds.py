@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,10 @@ from numpy.typing import NDArray
 
 from tamis.errors import ParameterError
 from tamis.filters.base import number, real
-from tamis.late import frozen
 from tamis.rounding.rounding_base import Rounding
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Absolute(Rounding):
     """Round to multiples of a step, to the nearest; a tie goes to the even multiple.
 
@@ -72,7 +72,7 @@ class Absolute(Rounding):
         return max(math.frexp(self.step)[1] - 1, -149 if itemsize == 4 else -1074)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BitRound(Rounding):
     """Round to a number of bits of the significand, to the nearest; a tie goes away from 0."""
 
@@ -94,7 +94,7 @@ class BitRound(Rounding):
         return math.ldexp(1.0, -(self.keepbits + 1))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Granular(Rounding):
     """Round to a number of decimal digits, with as few bits as each value needs: netCDF's granular BitRound."""
 
@@ -116,7 +116,7 @@ class Granular(Rounding):
         return 5.0 / 10.0**self.digits
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BitGroom(Rounding):
     """Cut off the bits that a number of decimal digits does not need, alternately to zeros and to ones.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.errors import DataError, ParameterError
 from tamis.filters.base import choice, real, span
-from tamis.late import frozen
 from tamis.rounding.rounding_base import Rounded, Rounding
 
 _STEP_BITS = 8
@@ -77,7 +76,7 @@ class PackingRange(NamedTuple):
         return PackingRange(min(self.low, other.low), max(self.high, other.high), (*finite, *nan))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Codes:
     """Integers in place of floats: value = code * scale + offset, exactly, in the type that readers unpack to."""
 
@@ -280,7 +279,7 @@ def _step(bound: float, bits: int) -> float:
     return math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pack(Rounding):
     """Store integers of 8, 16 or 32 bits, in equal steps, in place of floats.
 

@@ -15,6 +15,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.source import checksum_of, close_handle, opened, read_at
-from tamis.late import frozen
 from tamis.safety.disk import nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import journal_of, remove, remove_segments, temporaries_of
@@ -45,7 +45,7 @@ _AT_ONCE_NBYTES = 64 << 10
 """Decoded bytes of chunks after which records are written: so much work can be lost."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Run:
     """Everything that determines the bytes of each chunk."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import binascii
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tamis.formatting import shortened
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 
@@ -150,7 +149,7 @@ def compound_words(dtype: np.dtype[Any]) -> str:
     return f"compound {{{', '.join(members)}}}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group."""
 
@@ -184,7 +183,7 @@ class NamedArray:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NamedGroup:
     """A group of a file."""
 

@@ -21,7 +21,6 @@ from tamis.arrays.gather import whole
 from tamis.arrays.reader import put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.header import Header, header_of
@@ -269,7 +268,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         return self._first.model.group_paths(path)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Facts:
     """What is compared between files."""
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from tamis.arrays.reader import ArrayReader, viewed
 from tamis.errors import FileError
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -67,7 +67,7 @@ class Change(NamedTuple):
     attribute: str = ""  # Name of the attribute, if it is the difference of one
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unequal:
     """Elements that differ."""
 
@@ -556,7 +556,7 @@ class ArrayWriter(Protocol):
         """Raise FileError unless the store's chunk records match exactly what was written."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Readers:
     """Requirements of readers of filtered data.
 

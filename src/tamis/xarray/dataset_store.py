@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from tamis.arrays.grid import Region
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EncodedGroup:
     """A dataset whose variables have the types and attributes of the file."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 from tamis import _native
 from tamis.kinds import FLAG, checked
-from tamis.late import frozen
 
 CODEC = "ZFP codec 5"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Config:
     """The result of `config`."""
 

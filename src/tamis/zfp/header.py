@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.kinds import BYTES, DTYPE, DTYPE_LIKE, RANK, WHOLES, explained
-from tamis.late import frozen
 from tamis.zfp.modes import Accuracy, Mode, as_mode, is_lossless, mode_of, native_type
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
@@ -108,7 +108,7 @@ def as_view(buffer: Bytes) -> memoryview:
     return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Header:
     """The header of a self-describing stream.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ import numpy as np
 from tamis import _native
 from tamis.errors import ParameterError
 from tamis.kinds import DTYPE, FLAG, RANK, checked, explained, instance
-from tamis.late import frozen
 
 _MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rate:
     """Fixed size: each value takes `rate` bits on average, each block the same number of bits.
 
@@ -42,7 +42,7 @@ class Rate:
         return f"rate={_number_text(self.rate)}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Precision:
     """A number of bit planes: a bound relative to the largest value of each block.
 
@@ -68,7 +68,7 @@ class Precision:
         return f"precision={self.precision!r}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Accuracy:
     """A bound on the absolute error of every value.
 
@@ -108,7 +108,7 @@ class Accuracy:
         return f"accuracy={_number_text(self.tolerance)}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Expert:
     """All four numbers of the codec.
 
@@ -155,7 +155,7 @@ class Expert:
         return f"minbits={self.minbits}, maxbits={self.maxbits}, maxprec={self.maxprec}, minexp={self.minexp}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reversible:
     """Lossless: every bit is kept, including NaN, infinities and -0.0."""
 

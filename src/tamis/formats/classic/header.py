@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tamis.errors import FileError
 from tamis.formatting import printable
-from tamis.late import frozen
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.first_bytes import CLASSIC_KINDS
 
@@ -50,7 +50,7 @@ _MOST_RANK = 1024  # NC_MAX_VAR_DIMS
 T = TypeVar("T")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClassicVariable:
     """A variable as the header describes it."""
 
@@ -72,7 +72,7 @@ class ClassicVariable:
         return self.offset + (self.shape[0] - 1) * self.record_stride + _run_nbytes(self.shape[1:], self.dtype)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClassicHeader:
     """The header of a file."""
 
@@ -123,7 +123,7 @@ def read_header(source: ByteSource, path: str) -> ClassicHeader:
     return ClassicHeader(version, sizes, "".join(unlimited), attributes, variables)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Entry:
     """A variable in the list of the header."""
 

@@ -7,6 +7,7 @@ import math
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -31,7 +32,6 @@ from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
 from tamis.formatting import plural
-from tamis.late import frozen
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.streams import as_stored, carry
 from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
@@ -351,7 +351,7 @@ class NetcdfTarget:
         return default_chunks(tuple(extents), variable.dtype.itemsize, zfp=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Scale:
     """A dimension: its number in the file, and its dataset if no variable is one."""
 

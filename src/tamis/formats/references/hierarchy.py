@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,6 @@ from tamis.formats.zarr.array_metadata import Described
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.stored.codecs import MASK_MARK
 from tamis.formatting import absent_text, printable
-from tamis.late import frozen
 from tamis.notation.zarr import version_3
 from tamis.stores.protocols import ELSEWHERE, StoredArray
 
@@ -50,7 +49,7 @@ class Reference(NamedTuple):
     nbytes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReferencedArray(Described):
     """A Zarr array whose chunks are bytes of other files."""
 
@@ -233,7 +232,7 @@ _MOST_COPIED_NBYTES = 1 << 20
 """Limit of an array along the joined dimension whose values are copied if its chunks do not fit together."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class References:
     """A Zarr hierarchy of references."""
 

@@ -8,6 +8,7 @@ import math
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ import numpy as np
 
 from tamis.errors import FileError
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR
-from tamis.late import frozen
 from tamis.rewrite.transfer import UnstorableError
 from tamis.stores.data_model import json_attribute, json_value
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Described:
     """An array as described by Zarr metadata."""
 

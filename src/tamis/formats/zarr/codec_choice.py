@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from tamis.formats.zarr.stored.codecs import MaskedPipeline, shuffles_whole_valu
 from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec
 from tamis.formats.zarr.zarr3_codecs import ReshapeCodec
 from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked
-from tamis.late import frozen
 from tamis.notation.zarr import version_2, version_3
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Codecs:
     """Codecs of an array in both versions of Zarr."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,6 @@ from tamis.formatting import printable, shape_text, shell_line
 from tamis.jobs.recipes.names import has_pattern_signs
 from tamis.jobs.result import json_text
 from tamis.jobs.spec import spec
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.inspect.result import DatasetInfo, Inspection
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _JSON = ("zarr", "zarr2", "zarr3", "nczarr")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Arguments:
     """Arguments to paste."""
 

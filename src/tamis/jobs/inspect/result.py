@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, Card, PageResult, Part, Table, error_dict, json_text, json_value
-from tamis.late import frozen
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Readers
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkGroup:
     """Chunks of a dataset that have the same filter mask.
 
@@ -47,7 +46,7 @@ class ChunkGroup:
         return f"{self.count}: {applied}" + (f" ({', '.join(self.skipped)} skipped)" if self.skipped else "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DatasetInfo:
     """One dataset.
 
@@ -211,7 +210,7 @@ class DatasetInfo:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GroupInfo:
     """One group whose links are filtered.
 
@@ -251,7 +250,7 @@ class GroupInfo:
         return printable(f"{self.path} group, links through {' | '.join(self.filters)}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Inspection(PageResult[DatasetInfo]):
     """Result of `inspect`.
 

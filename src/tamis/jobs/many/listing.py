@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
-from tamis.late import frozen
 from tamis.remote.address import Address, is_address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
@@ -43,7 +42,7 @@ class SourceFile(NamedTuple):
     is_read: bool = True  # False for a file that tamis does not read, which is copied
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Which files are taken, and what they become."""
 

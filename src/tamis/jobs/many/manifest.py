@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State
 from tamis.jobs.result import SCHEMA, Part, Result, Table, json_text
 from tamis.kinds import CALLBACK, PATH, checked
-from tamis.late import frozen
 from tamis.safety.disk import nbytes_of, sha256_of
 from tamis.safety.library_errors import disk_text
 
@@ -65,7 +64,7 @@ def _recipes(state: State) -> dict[str, str]:
     return {str(run["key"]): str(run.get("recipe", "")) for run in state.runs() if "key" in run}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Manifest(Result):
     """What was done to each file of a folder, and to each of its datasets.
 
@@ -175,7 +174,7 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
     return Manifest(os.fsdecode(folder), recipes, tuple(filter(None, found)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ManifestCheck(Result):
     """Whether the files of a folder are those of its manifest.
 

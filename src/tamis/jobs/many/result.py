@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.recipes.names import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord, State
@@ -55,7 +55,7 @@ def worst_of(record: FileRecord) -> Worst | None:
     return worst
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FolderStatus(Result):
     """What was done to the files of a folder, by all runs together.
 
@@ -149,7 +149,7 @@ class FolderStatus(Result):
 FileAction = Literal["repack", "copy", "done", "refuse"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FilePreview(Fields):
     """What a run would do with a file: `action` is ``repack``, ``copy``, ``done`` or ``refuse``."""
 
@@ -161,7 +161,7 @@ class FilePreview(Fields):
     format: str = ""  # Of the source, by its first bytes; empty if it is not read
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FolderPreview(Result):
     """Result of `preview_repack_many`.
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
@@ -23,7 +23,6 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Self
 from tamis.errors import FileError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.late import frozen
 from tamis.safety.disk import Identity, sync_file, write_all
 from tamis.safety.library_errors import disk_text
 
@@ -40,7 +39,7 @@ take the place of its source. ``claimed``: another run is making it. ``changed``
 _UNKNOWN = Identity(0, 0, 0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileRecord:
     """What was done to a file: a line of state."""
 

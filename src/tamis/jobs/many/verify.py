@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -17,7 +18,6 @@ from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, run_verify
 from tamis.kinds import CALLBACK, NAMES, PATH, checked
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -28,7 +28,7 @@ _MOST_ROWS = 20
 Verdict = Literal["equal", "within-bound", "different", "failed", "missing"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileVerdict(Fields):
     """A file of the first folder, compared with that in the second one."""
 
@@ -38,7 +38,7 @@ class FileVerdict(Fields):
     largest_error: float  # Of all datasets
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FolderVerification(Result):
     """Result of `verify_many`.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from tamis.arrays.grid import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
 from tamis.jobs.recipes.names import as_chunks
-from tamis.late import frozen
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Axes(NamedTuple):
         return cls(tuple(names), time, tuple(others[-2:]))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Access:
     """Reads of an array, each with its share."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, shared, title
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _FACTOR = 1.03
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)  # each candidate is compared with all others
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """Filters that meet the want for a variable on the sample, and their costs.
 
@@ -92,7 +91,7 @@ class Candidate:
         return self.ratio_high > _SURE * self.ratio
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A foreign filter on the sample, for comparison: tamis neither chooses nor writes it.
 
@@ -116,7 +115,7 @@ class Compared:
     problem: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Confirmed:
     """Result of `tamis.repack` on all values of a variable.
 
@@ -143,7 +142,7 @@ class Confirmed:
         return self.missed is None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlannedVariable(Fields):
     """The plan for a variable.
 
@@ -217,7 +216,7 @@ class PlannedVariable(Fields):
         return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan(DatasetsResult[PlannedVariable]):
     """Result of `tamis.plan`: predictions from a sample, and the recipe for `tamis.repack`, which proves its bounds.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tamis.accuracy.requirement import EACH_VALUE, FLAGS, WHOLE, Requirement, Vocabulary, relative_of, share, text_of
 from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import split_recipe, units_along
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.filters.base import Parameter
@@ -35,7 +34,7 @@ RELATIVE = ("rel", "digits", "bits", "information")
 """Wants about each value relative to itself, which rounding bounds and zfp does not."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Want:
     """Limits that must all hold; if there are none, the bits stay unchanged."""
 

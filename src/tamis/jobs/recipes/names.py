@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -13,7 +14,6 @@ from tamis import meaning
 from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
 from tamis.formatting import did_you_mean
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _value_text(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DimensionChunks:
     """Extents of chunks along named dimensions."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
@@ -11,7 +11,6 @@ from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -53,7 +52,7 @@ _KINDS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RepackOptions:
     """What repack does with a source, and how."""
 

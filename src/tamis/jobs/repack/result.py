@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Repacked:
     """The result for one dataset.
 
@@ -135,7 +134,7 @@ class Repacked:
         return printable(text)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RepackResult(DatasetsResult[Repacked]):
     """Result of `repack`.
 
@@ -211,7 +210,7 @@ class RepackResult(DatasetsResult[Repacked]):
 Action = Literal["store", "copy", "keep", "drop"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DatasetPreview(Fields):
     """The change that `repack` would make to one dataset.
 
@@ -268,7 +267,7 @@ class DatasetPreview(Fields):
         return printable(f"{self.path} {self.action}: {self.reason or self.pipeline}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RepackPreview(DatasetsResult[DatasetPreview]):
     """Result of `preview_repack`.
 

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,6 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
-from tamis.late import frozen
 from tamis.remote.address import Address
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
@@ -52,7 +51,7 @@ _VERSION = 1
 _MOST_NBYTES = 4096
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Record:
     """The source and the recipe of a target, and its checksum."""
 
@@ -118,7 +117,7 @@ def _checksum(lines: Iterable[str]) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Earlier:
     """The state of an existing target."""
 

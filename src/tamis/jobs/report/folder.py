@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,7 +19,6 @@ from tamis.jobs.report.parts import MADE_BY, chart_figure, save_page, table_of_r
 from tamis.jobs.report.result import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.kinds import CALLBACK, FLAG, PATH, WHOLE, checked
-from tamis.late import frozen
 from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_SHOWN, _MOST_POINTS = 2000, 20, 1000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileSummary(Fields):
     """A file of the folder.
 
@@ -89,7 +89,7 @@ class FileSummary(Fields):
 _COUNTS = ("chunks", "lossless_chunks")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FolderReport(Result):
     """Result of `report_many`.
 

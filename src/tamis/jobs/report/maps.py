@@ -6,14 +6,13 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.jobs.result import json_fields
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.report.pair import Pair
@@ -46,7 +45,7 @@ class Box(NamedTuple):
     north: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FieldMap:
     """The pictures of one field.
 

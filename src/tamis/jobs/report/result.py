@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import printable, ratio_text
 from tamis.jobs.result import Fields, PageResult, Part, Table, json_fields
 from tamis.jobs.verify.result import Compared, Finding, number
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Series(Fields):
     """One line, or set of bars or points, of a chart."""
 
@@ -25,7 +24,7 @@ class Series(Fields):
     style: str = "line"  # ``line``, ``dashes``, ``dots``, ``bars`` or ``points``
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chart(Fields):
     """A chart as numbers, which the page draws, and shows as a table.
 
@@ -61,7 +60,7 @@ class Chart(Fields):
     marks: tuple[tuple[float, str], ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Facts(Fields):
     """A table of a section."""
 
@@ -72,7 +71,7 @@ class Facts(Fields):
     rows: tuple[tuple[str, ...], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reported:
     """One variable of the report.
 
@@ -151,7 +150,7 @@ class Reported:
         return printable(f"{self.path} {self.outcome}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Report(PageResult[Reported]):
     """Result of `report`.
 

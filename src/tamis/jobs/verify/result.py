@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, relative_text
 from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, shared
-from tamis.late import frozen
 
 if TYPE_CHECKING:
     from tamis.accuracy.statistics import Tally
@@ -20,7 +20,7 @@ Status = Literal["equal", "within-bound", "different"]
 """The values of a dataset, compared with those of the source."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finding(Fields):
     """A difference between the two files.
 
@@ -42,7 +42,7 @@ class Finding(Fields):
         return printable(f"{self.path}: {self.text}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Compared:
     """One dataset of both files.
 
@@ -109,7 +109,7 @@ class Compared:
         return printable(f"{self.path} {self.problem or self.status or 'not compared'}{error}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verification(DatasetsResult[Compared]):
     """Result of `verify`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +44,6 @@ from tamis.formats.hdf5.tree.walk import (
     links_of,
 )
 from tamis.formatting import shortened
-from tamis.late import frozen
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
@@ -62,7 +61,7 @@ _SCALE_OF = b"REFERENCE_LIST"
 _GONE = "references to objects that do not exist"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A difference of two files."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Self
 
@@ -10,8 +11,6 @@ import h5py
 import numpy as np
 from h5py import h5t
 from numpy.typing import NDArray
-
-from tamis.late import frozen
 
 _ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
 
@@ -197,7 +196,7 @@ def text_of(name: bytes | str) -> str:
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Conversion:
     """A conversion of stored bytes to the values that h5py returns."""
 

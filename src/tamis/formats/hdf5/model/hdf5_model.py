@@ -24,7 +24,6 @@ from tamis.formats.hdf5.model.attributes import INTERNAL, listed_attributes, rea
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
-from tamis.late import frozen
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup
 
@@ -61,7 +60,7 @@ class LinkedFiles:
         return self._others[number]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ScannedArray:
     """A dataset of a group."""
 
@@ -94,7 +93,7 @@ class InnerGroup(NamedTuple):
     is_linked: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ScannedGroup:
     """A group: datasets in the order of the file, groups in it, named enumerations, forms of attributes."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -23,13 +24,12 @@ from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, reco
 from tamis.formats.hdf5.writing.creation import Target, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
-from tamis.late import frozen
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Partial:
     """The last chunks along the axis, if they are not full.
 

@@ -6,7 +6,7 @@ import math
 import operator
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -23,7 +23,6 @@ from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
 from tamis.formats.hdf5.tree.walk import GROUP
 from tamis.kinds import ATTRIBUTES, DTYPE_LIKE, checked
-from tamis.late import frozen
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline, as_pipeline
@@ -261,7 +260,7 @@ def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return stored
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Target:
     """A chunked dataset of a file that is open for writing, whose chunks are encoded here."""
 

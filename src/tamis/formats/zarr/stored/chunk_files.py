@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
-from tamis.late import frozen
 from tamis.remote.address import Address
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ENTRY_NBYTES, _CHECKSUM_NBYTES = 16, 4
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ShardForm:
     """The layout of files with several chunks."""
 
@@ -137,7 +137,7 @@ _FEW = 16
 _NUMBERS = re.compile(r"\d+")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkFiles:
     """The files of an array's chunks, or of its shards."""
 

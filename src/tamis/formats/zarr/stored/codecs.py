@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError
 from tamis.filters import ChunkType, Data, Filter, Fletcher32, Shuffle, Stage
-from tamis.late import frozen
 from tamis.notation.zarr import parse_text, zfp_of
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -24,7 +23,7 @@ MASK_MARK = b"\x89tamis.mask\n"
 _MARK_NBYTES = len(MASK_MARK) + 4
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MaskedPipeline:
     """A pipeline and the filter mask of chunks without a mark."""
 
@@ -98,7 +97,7 @@ Json = dict[str, Any]
 _KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc", "pcodec")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChunkFilters:
     """Chunks of a Zarr array, in terms of HDF5."""
 
@@ -195,7 +194,7 @@ def _raw_nbytes(codecs: Sequence[Json], chunk: ChunkType) -> int | None:
     return chunk.nbytes if codec.may_be_raw else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ZarrCodec(Filter):
     """A codec by its name; zarr-python decodes it, and nothing encodes it in HDF5."""
 

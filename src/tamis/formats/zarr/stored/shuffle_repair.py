@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import numcodecs
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.late import frozen
 from tamis.safety.disk import sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
 
@@ -27,7 +27,7 @@ _LEFT_BEHIND = re.compile(r"\.(zarray|zmetadata)\.[0-9a-f]{8}\.tamis")
 _CHECKED_CHUNKS = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Correction:
     """A metadata file with other content."""
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -21,7 +21,6 @@ from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.formats.zarr.stored.codecs import MASK_MARK, mark_of
-from tamis.late import frozen
 from tamis.pipeline import Pipeline
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _VERSIONS = (2, 3)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ZarrForm:
     """The form of a new hierarchy: a `tamis.rewrite.transfer.TargetForm`, and a `FolderForm` of its transaction."""
 
@@ -144,7 +143,7 @@ _ABSENT = (1 << 64) - 1
 """Offset and size of a chunk that a shard does not have."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NewChunks:
     """The chunks of a new array."""
 
