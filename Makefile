@@ -1,4 +1,5 @@
 # The verbs to develop with. Each makes the virtual environment .venv, or brings it up to date, and installs the package there.
+# Another Python gets an environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -9,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test check check-native check-faults check-programs size lint bench wheel clean
+.PHONY: demo test check check-native check-faults check-programs lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -33,10 +34,6 @@ check: $(VENV)/.test $(VENV)/.package
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*
-
-# Files, lines, and what each command loads, with the limits that a test holds.
-size: $(VENV)/.test $(VENV)/.package
-	$(RUN) tests/tools/size.py
 
 lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m ruff check .
