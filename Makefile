@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test check check-native check-faults check-programs lint bench wheel clean
+.PHONY: demo test check check-native check-faults check-programs check-starts lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -34,6 +34,10 @@ check: $(VENV)/.test $(VENV)/.package
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*
+
+# The first use of each text, name, command and page, in a fresh process each: two minutes.
+check-starts: $(VENV)/.test $(VENV)/.package
+	$(RUN) -m pytest -n 4 -m starts tests/starts
 
 lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m ruff check .

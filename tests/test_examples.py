@@ -2,93 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 import numpy as np
 import pytest
+from document_blocks import DOCUMENTS, ROOT, Block, blocks, run_blocks
 
 import tamis  # noqa: F401 - lets h5py read what the demo wrote
-
-ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-
-_FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`{]*)")
-_NOT_RUN = re.compile(r"\s*<!--\s*not run:\s*\S.*-->\s*")
-
-
-class Block(NamedTuple):
-    """A block of a document: its language, the number of its first line, its text, and whether it is to be run."""
-
-    language: str
-    line: int
-    text: str
-    run: bool
-
-
-def blocks(document: str) -> list[Block]:
-    """Find the fenced blocks; those after ``<!-- not run: reason -->`` are not to be run, nor are sessions (``$ ``)."""
-    found: list[Block] = []
-    opened: re.Match[str] | None = None
-    skip = False
-    start = 0
-    lines: list[str] = []
-    for number, line in enumerate(document.splitlines(), start=1):
-        if opened is None:
-            if opened := _FENCE.match(line):
-                start, lines = number + 1, []
-            elif line.strip():
-                skip = _NOT_RUN.fullmatch(line) is not None
-        elif line.strip().startswith(opened["fence"]) and not line.strip(f" {opened['fence'][0]}"):
-            text = "".join(f"{each}\n" for each in lines)
-            session = opened["language"] == "sh" and text.lstrip().startswith("$ ")
-            found.append(Block(opened["language"], start, text, not skip and not session))
-            opened, skip = None, False
-        else:
-            lines.append(line.removeprefix(opened["indent"]))
-    if opened is not None:
-        raise ValueError(f"expected the end of the block that starts at line {start - 1}, found none")
-    return found
-
-
-# Blocks of a document build on each other: one interpreter and one folder for all of them, in their order.
-RUN = """
-import json, subprocess, sys
-namespace = {"__name__": "__main__"}
-for language, line, text in json.load(sys.stdin):
-    where = f"{sys.argv[1]}:{line}"
-    print(f"--- {where} ({language})", flush=True)
-    if language == "python":
-        exec(compile("\\n" * (line - 1) + text, sys.argv[1], "exec"), namespace)
-    elif code := subprocess.run(["bash", "-euo", "pipefail", "-c", text]).returncode:
-        sys.exit(f"{where}: the block gave exit code {code}:\\n{text}")
-"""
-
-
-def run_blocks(name: str, document: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a document as in a checkout that is set up: with examples/, and .venv/ whose programs are on the path."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
-    (folder / ".venv").symlink_to(sys.prefix)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_PLUGIN")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    wanted = [each[:3] for each in blocks(document) if each.run and each.language in ("python", "sh")]
-    return subprocess.run(
-        [sys.executable, "-c", RUN, name],
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        cwd=folder,
-        env=clean | {"PATH": path, "TMPDIR": str(folder)},
-    )
 
 
 @pytest.mark.matrix
@@ -99,7 +25,7 @@ def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
         needed = any(each.run and each.language == "sh" and command in each.text for each in blocks(document))
         if needed and shutil.which(command) is None and "CI" not in os.environ:
             pytest.skip(f"no {command} here")
-    done = run_blocks(path.name, document, tmp_path)
+    done = run_blocks(path.name, blocks(document), tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -223,7 +149,7 @@ def test_blocks_without_end_refused() -> None:
     ],
 )
 def test_run_blocks_wrong_block_fails_with_its_line(block: str, said: str, tmp_path: Path) -> None:
-    done = run_blocks("doc.md", f"\n{block}\n", tmp_path)
+    done = run_blocks("doc.md", blocks(f"\n{block}\n"), tmp_path)
     assert done.returncode == 1
     assert said in done.stderr
 
@@ -240,7 +166,7 @@ tamis inspect small.nc | grep 'effective tolerance'
 rm examples/data/cam_ts.nc
 ```
 """
-    done = run_blocks("doc.md", document, tmp_path)
+    done = run_blocks("doc.md", blocks(document), tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("/TS") == 2
     assert (ROOT / "examples" / "data" / "cam_ts.nc").exists()

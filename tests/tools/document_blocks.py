@@ -1,0 +1,86 @@
+"""The fenced blocks of README and docs, and how they are run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+_FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`{]*)")
+_NOT_RUN = re.compile(r"\s*<!--\s*not run:\s*\S.*-->\s*")
+
+
+class Block(NamedTuple):
+    """A block of a document: its language, the number of its first line, its text, and whether it is to be run."""
+
+    language: str
+    line: int
+    text: str
+    run: bool
+
+
+def blocks(document: str) -> list[Block]:
+    """Find the fenced blocks; those after ``<!-- not run: reason -->`` are not to be run, nor are sessions (``$ ``)."""
+    found: list[Block] = []
+    opened: re.Match[str] | None = None
+    skip = False
+    start = 0
+    lines: list[str] = []
+    for number, line in enumerate(document.splitlines(), start=1):
+        if opened is None:
+            if opened := _FENCE.match(line):
+                start, lines = number + 1, []
+            elif line.strip():
+                skip = _NOT_RUN.fullmatch(line) is not None
+        elif line.strip().startswith(opened["fence"]) and not line.strip(f" {opened['fence'][0]}"):
+            text = "".join(f"{each}\n" for each in lines)
+            session = opened["language"] == "sh" and text.lstrip().startswith("$ ")
+            found.append(Block(opened["language"], start, text, not skip and not session))
+            opened, skip = None, False
+        else:
+            lines.append(line.removeprefix(opened["indent"]))
+    if opened is not None:
+        raise ValueError(f"expected the end of the block that starts at line {start - 1}, found none")
+    return found
+
+
+# Blocks of a document build on each other: one interpreter and one folder for all of them, in their order.
+RUN = """
+import json, subprocess, sys
+namespace = {"__name__": "__main__"}
+for language, line, text in json.load(sys.stdin):
+    where = f"{sys.argv[1]}:{line}"
+    print(f"--- {where} ({language})", flush=True)
+    if language == "python":
+        exec(compile("\\n" * (line - 1) + text, sys.argv[1], "exec"), namespace)
+    elif code := subprocess.run(["bash", "-euo", "pipefail", "-c", text]).returncode:
+        sys.exit(f"{where}: the block gave exit code {code}:\\n{text}")
+"""
+
+
+def run_blocks(name: str, found: Sequence[Block], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run blocks as in a checkout that is set up: with examples/, and .venv/ whose programs are on the path."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / ".venv").symlink_to(sys.prefix)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_PLUGIN")}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    wanted = [each[:3] for each in found if each.run and each.language in ("python", "sh")]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, name],
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd=folder,
+        env=clean | {"PATH": path, "TMPDIR": str(folder)},
+    )
