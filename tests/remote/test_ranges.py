@@ -73,7 +73,7 @@ def test_opening_takes_one_round_where_metadata_are_at_both_ends(server: Server,
     with h5py.File(tmp_path / "ends.h5", "w") as file:
         tamis.hdf5.write(file, "TS", values, chunks=(10, 40, 40), filters="shuffle|deflate(1)")
         file["TS"].attrs["units"] = "K"
-    server.latency = 0.05
+    server.in_rounds = True
     with tamis.open(server.url("ends.h5")) as file:
         assert file["TS"].attrs["units"] == "K"
         assert server.rounds == 1
@@ -91,7 +91,7 @@ def test_a_series_takes_few_requests_at_once(server: Server, tmp_path: Path) -> 
     with tamis.open(server.url(path.name)) as file:
         array = file["TS"]
         server.reset()
-        server.latency = 0.02
+        server.in_rounds = True
         array[:, 3, 5]
         assert server.requests <= 40  # 30 chunks, and 8 nodes of the index
         assert server.rounds <= 12
@@ -151,7 +151,7 @@ def test_a_selection_of_a_large_index_reads_a_part_of_it(server: Server, tmp_pat
 @pytest.mark.parametrize("kind", INDEXES)
 def test_an_index_is_fetched_level_by_level(server: Server, tmp_path: Path, kind: str) -> None:
     values = write_many(tmp_path / "many.h5", kind)
-    server.latency = 0.05
+    server.in_rounds = True
     for key in ((slice(None), 3, 5), ...):
         with tamis.open(server.url("many.h5")) as file:
             array = file["v"]
@@ -169,7 +169,7 @@ def test_a_map_comes_with_its_index(server: Server, tmp_path: Path, kind: str) -
     with tamis.open(server.url("many.h5")) as file:
         array = file["v"]
         server.reset()
-        server.latency = 0.3
+        server.in_rounds = True
         np.testing.assert_array_equal(array[30], values[30])
         assert server.rounds == 2  # of the lower levels: the values come with the last one
         assert server.nbytes < 1.5 * 144 * 644
@@ -228,7 +228,7 @@ def test_a_classic_variable_is_fetched_in_one_round(server: Server, tmp_path: Pa
         for axis, extent in zip("tyx", values.shape, strict=True):
             classic.createDimension(axis, extent)
         classic.createVariable("v", "f4", tuple("tyx"))[:] = values
-    server.latency = 0.03
+    server.in_rounds = True
     with tamis.open(server.url("a.nc")) as file:
         for key in ((slice(None), 3, 5), (7, slice(2, 9)), (slice(3, 200),), (slice(None, None, 50), 1, [1, 3])):
             np.testing.assert_array_equal(file["v"][key], values[key])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -51,9 +52,11 @@ class Server:
     nbytes: int = 0
     log: list[tuple[str, str, int, int]] = field(default_factory=list)  # Method, path, first and end of the range
     at_once: int = 0  # Largest number of requests that waited together
-    rounds: int = 0  # Requests that began while no other was at work
+    in_rounds: bool = False  # Whether requests are answered in rounds: those that come until the client waits, together
+    rounds: int = 0
     chance: random.Random = field(default_factory=lambda: random.Random(7))
     waiting: int = 0
+    _round: asyncio.Task[None] | None = None
 
     def url(self, name: str) -> str:
         """Return the address of a file."""
@@ -72,12 +75,13 @@ class Server:
                 first, *lines = head.decode("latin-1").rstrip().split("\r\n")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 method, target, _ = first.split(" ", 2)
-                self.rounds += not self.waiting
                 self.waiting += 1
                 self.at_once = max(self.at_once, self.waiting)
                 try:
                     if self.latency:
                         await asyncio.sleep(self.latency)
+                    if self.in_rounds:
+                        await self._end_of_round()
                     parts = urlsplit(target)
                     path, query = unquote(parts.path), dict(parse_qsl(parts.query))
                     if "list" in (query.get("comp"), *(name.partition("-")[0] for name in query)):
@@ -90,6 +94,13 @@ class Server:
                     break
         with suppress(OSError):
             writer.close()
+
+    async def _end_of_round(self) -> None:
+        """Wait until no thread of the client, which is in this process, can make another request of this round."""
+        if self._round is None or self._round.done():
+            self.rounds += 1
+            self._round = asyncio.create_task(until_all_wait())
+        await self._round
 
     async def _answer(self, writer: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str]) -> bool:
         """Answer a request; return whether the connection stays open."""
@@ -176,6 +187,25 @@ class Server:
         lines = [f"HTTP/1.1 {status} Answer", *itertools.starmap("{}: {}".format, fields.items())]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + (b"" if method == "HEAD" else body))
         return True
+
+
+async def until_all_wait() -> None:
+    """Return when every other thread of this process waits, whatever time that takes on a machine with other work."""
+    quiet = 0
+    while quiet < 5:
+        await asyncio.sleep(0.001)  # reads what came, and lets threads run that wait for the interpreter
+        quiet = 0 if is_another_thread_at_work() else quiet + 1
+
+
+def is_another_thread_at_work() -> bool:
+    """Return whether a thread of this process but this one runs, or could run."""
+    own = str(threading.get_native_id())
+    for name in os.listdir("/proc/self/task"):
+        with suppress(FileNotFoundError):  # the thread has ended
+            state = Path("/proc/self/task", name, "stat").read_text().rpartition(")")[2].split()[0]
+            if name != own and state != "S":
+                return True
+    return False
 
 
 @contextmanager
