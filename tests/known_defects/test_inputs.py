@@ -88,7 +88,7 @@ def test_u19_open_finds_no_name_with_zero_bytes(file: h5py.File, tmp_path: Path)
             with pytest.raises(TypeError, match="expected a name or path as text"):
                 opened[name]  # type: ignore[index]
         np.testing.assert_array_equal(opened[np.str_("p")][np.int64(-1)], X[-1])
-    with pytest.raises(FileError, match="null byte"):
+    with pytest.raises(FileError, match=r"embedded null (byte|character)"):
         tamis.open("a\0b")
 
 
