@@ -12,7 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from document_blocks import DOCUMENTS, ROOT, Block, blocks, run_blocks
+from document_blocks import DOCUMENTS, ROOT, Block, blocks, run_blocks, skip_without_programs
 
 import tamis  # noqa: F401 - lets h5py read what the demo wrote
 
@@ -20,12 +20,9 @@ import tamis  # noqa: F401 - lets h5py read what the demo wrote
 @pytest.mark.matrix
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
-    document = path.read_text(encoding="utf-8")
-    for command in ("ncdump", "h5dump", "h5repack", "nccopy", "h5cc", "h5fc"):
-        needed = any(each.run and each.language == "sh" and command in each.text for each in blocks(document))
-        if needed and shutil.which(command) is None and "CI" not in os.environ:
-            pytest.skip(f"no {command} here")
-    done = run_blocks(path.name, blocks(document), tmp_path)
+    found = blocks(path.read_text(encoding="utf-8"))
+    skip_without_programs(found)
+    done = run_blocks(path.name, found, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 

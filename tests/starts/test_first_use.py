@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from document_blocks import DOCUMENTS, ROOT, Block, blocks, run_blocks
+from document_blocks import DOCUMENTS, ROOT, Block, blocks, run_blocks, skip_without_programs
 
 import tamis
 from tamis.cli import main
@@ -158,5 +158,6 @@ def first_blocks() -> Iterator[tuple[Path, Block]]:
 
 @pytest.mark.parametrize(("path", "block"), [*first_blocks()], ids=lambda value: getattr(value, "name", ""))
 def test_first_block_of_page_runs(path: Path, block: Block, tmp_path: Path) -> None:
+    skip_without_programs([block])
     done = run_blocks(path.name, [block], tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
