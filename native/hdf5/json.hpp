@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+
+#include "tamis/once.hpp"
 #endif
 
 namespace tamis::hdf5 {
@@ -28,7 +30,8 @@ std::from_chars_result from_chars(const char* begin, const char* end, std::integ
 
 // strtod in the C locale stops where std::from_chars does, once it sees nothing but decimal numbers.
 inline std::from_chars_result from_chars(const char* begin, const char* end, double& number) {
-    static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
+    constinit static Once<locale_t> once;
+    const locale_t c_locale = once.get([] { return newlocale(LC_ALL_MASK, "C", nullptr); });
     constexpr std::string_view symbols = "+-.0123456789eE";
     char digits[128];
     const char* const last = std::find_if(begin, end, [&](char c) { return symbols.find(c) == symbols.npos; });

@@ -17,7 +17,7 @@ inline void print_error(const Message& message) { std::fprintf(stderr, "tamis: %
 inline const zfp::Kernel& kernel() {
     constinit static Once<const zfp::Kernel*> once;
     return *once.get([] {
-        const zfp::Choice& choice = zfp::chosen_kernel();
+        const zfp::Choice choice = zfp::chosen_kernel();
         if (!choice.as_asked)
             std::fprintf(stderr, "tamis: expected %s to name a kernel of this machine, got '%s'; using %s\n",
                          zfp::kernel_variable, std::getenv(zfp::kernel_variable), choice.kernel->name);

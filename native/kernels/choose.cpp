@@ -29,10 +29,9 @@ KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
     return list;
 }
 
-std::span<const Kernel* const> available_kernels() {
+KernelList available_kernels() {
     constinit static Once<KernelList> once;
-    const KernelList& list = once.get([] { return kernels_for(detect_cpu()); });
-    return {list.kernels.data(), list.count};
+    return once.get([] { return kernels_for(detect_cpu()); });
 }
 
 const Kernel* find_kernel(const char* name) {
@@ -41,13 +40,13 @@ const Kernel* find_kernel(const char* name) {
     return nullptr;
 }
 
-const Choice& chosen_kernel() {
+Choice chosen_kernel() {
     constinit static Once<Choice> once;
     return once.get([] {
         const char* asked = std::getenv(kernel_variable);
         const bool any = asked == nullptr || *asked == '\0';
         const Kernel* found = any ? nullptr : find_kernel(asked);
-        return Choice{found != nullptr ? found : available_kernels().front(), any || found != nullptr};
+        return Choice{found != nullptr ? found : available_kernels()[0], any || found != nullptr};
     });
 }
 

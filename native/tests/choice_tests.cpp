@@ -23,7 +23,7 @@ static_assert(zfp::slow_pext("HygonGenuine", 0x00900f01), "Dhyana");
 std::string names(const zfp::Cpu& cpu) {
     const zfp::KernelList list = zfp::kernels_for(cpu);
     std::string names;
-    for (std::size_t i = 0; i < list.count; ++i) names.append(list.kernels[i]->name).append(" ");
+    for (const zfp::Kernel* kernel : list) names.append(kernel->name).append(" ");
     return names;
 }
 

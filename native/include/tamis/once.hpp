@@ -1,7 +1,5 @@
-// A value that is made once per process, when it is first asked for.
+// A value that is made when it is first asked for, and is the same whoever makes it.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 
@@ -9,6 +7,9 @@ namespace tamis {
 
 // A local `static` does the same with guards that are part of the C++ runtime. This needs none, so that programs in C
 // and Fortran link the static library of the filter without one. Has to be `constinit static`.
+//
+// No thread waits for another: several may make the value at once, and the first one keeps it. A process that is forked
+// while a thread of its parent makes it would else wait forever.
 template <class T>
 class Once {
     enum State { absent, in_work, present };
@@ -17,15 +18,15 @@ class Once {
 
 public:
     template <class Make>
-    const T& get(const Make& make) {
-        State seen = state.load(std::memory_order_acquire);
-        if (seen == present) return value;
-        if (seen == absent && state.compare_exchange_strong(seen, in_work, std::memory_order_acquire)) {
-            value = make();
+    T get(const Make& make) {
+        if (state.load(std::memory_order_acquire) == present) return value;
+        const T made = make();
+        State seen = absent;
+        if (state.compare_exchange_strong(seen, in_work, std::memory_order_acquire)) {
+            value = made;
             state.store(present, std::memory_order_release);
         }
-        while (state.load(std::memory_order_acquire) != present) sched_yield();
-        return value;
+        return made;
     }
 };
 

@@ -1,6 +1,7 @@
 // The codec as its callers see it: arrays of any type and rank, through the kernel chosen for this machine.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "header.hpp"
@@ -27,8 +28,21 @@ extern const Kernel avx2_kernel, avx2_tzcnt_kernel;
 // These, and AVX-512 with GFNI; not there if the compiler lacks them (TAMIS_AVX512).
 extern const Kernel avx512_kernel;
 
+class KernelList {
+public:
+    void add(const Kernel& kernel) { kernels_[count_++] = &kernel; }
+    const Kernel* const* begin() const { return kernels_.data(); }
+    const Kernel* const* end() const { return kernels_.data() + count_; }
+    const Kernel* operator[](std::size_t number) const { return kernels_[number]; }
+    std::size_t size() const { return count_; }
+
+private:
+    std::array<const Kernel*, 4> kernels_{};
+    std::size_t count_ = 0;
+};
+
 // Those that this machine can run, the one that is chosen first.
-std::span<const Kernel* const> available_kernels();
+KernelList available_kernels();
 
 // By name; null if this machine cannot run it or there is none.
 const Kernel* find_kernel(const char* name);
@@ -41,7 +55,7 @@ struct Choice {
     bool as_asked;  // false where the variable names none that is available; then `kernel` is the first
 };
 
-// Made once per process, when first asked for.
-const Choice& chosen_kernel();
+// The same for as long as the process lives.
+Choice chosen_kernel();
 
 }  // namespace tamis::zfp
