@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from tamis.arrays.source import ByteSource, FileSource, SlowSource
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
+from tamis.lazy_property import lazy_property
 from tamis.zfp.arrays import block_count, block_nbits, decode_blocks, nbytes_of, touched
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class ChunkReader:
         read = native.read_one(source.descriptor.number, record.offset, record.nbytes, mask & 0xFFFFFFFF, out)
         return out if read else None
 
-    @cached_property
+    @lazy_property
     def _native_pipeline(self) -> _native.ChunkPipeline | None:
         return native_pipeline_of_large(self.pipeline, self.chunk)
 
@@ -251,7 +251,7 @@ class ChunkReader:
         has_blocks = self._zfp is not None and self._zfp.nbits and tuple(whole) != part
         return None if has_blocks else tuple(whole)
 
-    @cached_property
+    @lazy_property
     def _many(self) -> ManyChunks | None:
         filtered = self._partial_filtered
         try:

@@ -21,7 +21,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import FileError, ParameterError
@@ -32,6 +31,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
+from tamis.lazy_property import lazy_property
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
 from tamis.pipeline import Pipeline
@@ -131,7 +131,7 @@ class Variables:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    @cached_property
+    @lazy_property
     def _tables(self) -> tuple[dict[str, Variable], dict[str, Dimension]]:
         variables: dict[str, Variable] = {}
         dimensions: dict[str, Dimension] = {}

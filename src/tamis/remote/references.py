@@ -8,13 +8,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
+from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, is_address, located_path
 from tamis.remote.file import RemoteObjects, ends_of, size_of
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
@@ -53,7 +53,7 @@ class ReferenceObjects(Objects):
         self._refs: Mapping[str, Any] = document.get("refs", document)
         self._targets: dict[str, Address] = {}
 
-    @cached_property
+    @lazy_property
     def _names(self) -> list[str]:
         return sorted(self._refs)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tamis.arrays.index import Parts
 from tamis.errors import TamisError
 from tamis.filters import Fletcher32, Zfp
 from tamis.formatting import plural
+from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import fill_gaps
 from tamis.meaning.missing import has_native
 from tamis.pipeline import Pipeline
@@ -83,7 +83,7 @@ class LadderPart:
         """Bytes that the filters after zfp add."""
         return _CHECKSUM_NBYTES * sum(isinstance(item, Fletcher32) for item in self._plan.pipeline.filters)
 
-    @cached_property
+    @lazy_property
     def lossless_nbytes(self) -> int:
         """Bytes of the part without zfp."""
         return len(self._plan.encoder().encode_lossless(self._values).data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from tamis import meaning
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
+from tamis.lazy_property import lazy_property
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.stores.protocols import Arrays, Readers, StoredArray
@@ -89,7 +89,7 @@ class DescribedArray:
             return np.frombuffer(self.fill_bytes(), dtype)[0]
         return self.fill_value.astype(dtype)[()]
 
-    @cached_property
+    @lazy_property
     def missing(self) -> Missing:
         """Markers of missing values and limits of valid ones, by attributes and fill value (`tamis.meaning.variables`).
 
@@ -102,7 +102,7 @@ class DescribedArray:
         markers = meaning.missing_values(self.attributes, dtype, self.fill_marker)
         return Missing(markers, *meaning.valid_range(self.attributes, dtype))
 
-    @cached_property
+    @lazy_property
     def missing_nan(self) -> list[NDArray[Any]]:
         """NaN values of attributes and fill value, with their bits."""
         markers = [self.fill_value, *map(self.attribute_values, meaning.FILL_ATTRIBUTES)]
@@ -110,7 +110,7 @@ class DescribedArray:
             value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
         ]
 
-    @cached_property
+    @lazy_property
     def packing(self) -> meaning.Packing | None:
         """The packing of the values by their attributes; None if there is none."""
         return None if self.number_type is None else meaning.packing_of(self.attributes)
@@ -136,7 +136,7 @@ class ListedStore(Generic[A]):
     def read_ahead(self) -> None:
         """Do nothing: no array is read faster with others."""
 
-    @cached_property
+    @lazy_property
     def arrays(self) -> Arrays[A]:
         """All arrays, in the order of the store."""
         return Arrays(self._arrays)

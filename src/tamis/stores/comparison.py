@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tamis.arrays.gather import block_shape
 from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import parts_to_compare
 from tamis.formatting import shortened
+from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
@@ -69,21 +70,21 @@ class ModelComparison:
     def __init__(self, before: Store, after: Store) -> None:
         self._before, self._after = before, after
 
-    @cached_property
+    @lazy_property
     def companions(self) -> Mapping[str, str]:
         """Companions of the first store, with the paths of their variables."""
         return {companion.path: variable for companion, variable in self._before.arrays.companions()}
 
-    @cached_property
+    @lazy_property
     def _other_companions(self) -> Mapping[str, str]:
         return {companion.path: variable for companion, variable in self._after.arrays.companions()}
 
-    @cached_property
+    @lazy_property
     def _groups(self) -> Mapping[str, NamedGroup]:
         """The groups of the second store by path."""
         return {path: self._after.model.group(path) for path in self._after.model.group_paths()}
 
-    @cached_property
+    @lazy_property
     def _variables(self) -> tuple[Mapping[str, NamedArray], Mapping[str, tuple[str, str]]]:
         """The variables of the first store by the paths of their arrays, and their groups and names in the second."""
         variables, places = {}, {}

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +20,7 @@ from tamis.arrays.gather import whole
 from tamis.arrays.reader import put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
+from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.header import Header, header_of
@@ -235,7 +235,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         }
         return filters, {path: array.chunk_shape for path, array in arrays.items() if array.chunk_shape is not None}
 
-    @cached_property
+    @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each array in the first file."""
         return self._first.roles

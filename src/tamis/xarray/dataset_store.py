@@ -13,7 +13,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from tamis.arrays.grid import Region
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
+from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
@@ -211,7 +211,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         """Type of the values; None for text of varying length."""
         return None if self.varies else self.variable.dtype
 
-    @cached_property
+    @lazy_property
     def _enum(self) -> EnumType | None:
         """The enumeration of the values, which xarray's engines keep in the type, or in that of the encoding."""
         for dtype in (self.variable.dtype, self.variable.encoding.get("dtype")):
@@ -249,7 +249,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         """True if the variable has a fill value."""
         return self.number_type is not None and "_FillValue" in self.attributes
 
-    @cached_property
+    @lazy_property
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
         dtype = self.variable.dtype
@@ -387,7 +387,7 @@ class DatasetStore(ListedStore[VariableArray]):
         """Bytes of all values."""
         return sum(array.nbytes for array in self._arrays.values())
 
-    @cached_property
+    @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path; coordinates of a dataset count as coordinates."""
         variables = [

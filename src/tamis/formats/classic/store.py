@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tamis.arrays.source import Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.classic.header import CHAR, ClassicVariable, read_header
+from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
@@ -115,7 +115,7 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
         """Type of the values."""
         return ChunkType(self.dtype, ())
 
-    @cached_property
+    @lazy_property
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue`` if it has the type of the variable, otherwise that of netCDF for the type."""
         value = self.attributes.get("_FillValue")
@@ -184,7 +184,7 @@ class ClassicStore(ListedStore[ClassicArray]):
         """Bytes of the file."""
         return self._source.nbytes
 
-    @cached_property
+    @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path."""
         variables = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
@@ -25,6 +24,7 @@ from tamis.formats.hdf5.lib.files import address_nbytes, filename_of, is_read_on
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import Form, QuickFacts, listed_pipeline, quick_facts
+from tamis.lazy_property import lazy_property
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.protocols import ELSEWHERE
 
@@ -150,7 +150,7 @@ class DatasetFacts(DescribedArray):
         self.__dict__.update(shared)
         return shared | {name: getattr(self, name) for name in _OF_ATTRIBUTES}
 
-    @cached_property
+    @lazy_property
     def stored_path(self) -> str:
         """Path in HDF5."""
         return stored_path(self.file, self.path)
@@ -183,7 +183,7 @@ class DatasetFacts(DescribedArray):
         """Let HDF5 close the dataset as soon as nothing else uses it; keep the facts."""
         self._dataset = None
 
-    @cached_property
+    @lazy_property
     def label(self) -> str:
         """File and path, for messages."""
         return f"{filename_of(self.file)}: {self.path}"
@@ -193,12 +193,12 @@ class DatasetFacts(DescribedArray):
         """Path of the file."""
         return filename_of(self.file)
 
-    @cached_property
+    @lazy_property
     def shape(self) -> Any:
         """Extents; None for a null dataspace."""
         return self.dataset.shape
 
-    @cached_property
+    @lazy_property
     def maxshape(self) -> Any:
         """Largest extents; None for an unlimited axis."""
         return self.dataset.maxshape
@@ -218,47 +218,47 @@ class DatasetFacts(DescribedArray):
         """Creation properties of the dataset; not cached, like the type."""
         return self.dataset.id.get_create_plist()
 
-    @cached_property
+    @lazy_property
     def numpy_type(self) -> np.dtype[Any] | None:
         """Type of the values in h5py; None if NumPy does not have it."""
         return datatypes.numpy_type(self.dataset)
 
-    @cached_property
+    @lazy_property
     def number_type(self) -> np.dtype[Any] | None:
         """Type of the values, if they are floats or integers in a form that NumPy has."""
         return datatypes.number_type(self.datatype, self.numpy_type)
 
-    @cached_property
+    @lazy_property
     def dtype(self) -> np.dtype[Any] | None:
         """Type in which chunks are copied to another dataset: numbers or bytes; see `datatypes.stored_type`."""
         return datatypes.stored_type(self.datatype, self.number_type)
 
-    @cached_property
+    @lazy_property
     def type_text(self) -> str:
         """Type of the values, for people."""
         return datatypes.dtype_text(self.numpy_type)
 
-    @cached_property
+    @lazy_property
     def type_words(self) -> str:
         """Type of the values in words: equal texts mean equal types, in any byte order."""
         return type_words(self.datatype)
 
-    @cached_property
+    @lazy_property
     def byteorder(self) -> str:
         """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
         return datatypes.byteorder(self.datatype)
 
-    @cached_property
+    @lazy_property
     def has_named_type(self) -> bool:
         """True if the type is an object in the file."""
         return bool(self.datatype.committed())
 
-    @cached_property
+    @lazy_property
     def varies(self) -> bool:
         """True if values have variable lengths, and are therefore stored outside the chunks."""
         return datatypes.varies(self.datatype)
 
-    @cached_property
+    @lazy_property
     def value_nbytes(self) -> int:
         """Bytes of a value in the file."""
         return int(self.datatype.get_size())
@@ -276,7 +276,7 @@ class DatasetFacts(DescribedArray):
         varying = isinstance(self.datatype, h5t.TypeVlenID) or datatypes.is_variable_text(self.datatype)
         return 0 if varying else self.nbytes
 
-    @cached_property
+    @lazy_property
     def stored_nbytes(self) -> int:
         """Bytes of the values in the file."""
         self.fetch_index()
@@ -287,28 +287,28 @@ class DatasetFacts(DescribedArray):
         if (remote := remote_of(self.file)) is not None:
             remote.prefetch_index(self.address)
 
-    @cached_property
+    @lazy_property
     def layout(self) -> str:
         """Layout of the values: chunked, contiguous, compact, external (in other files) or virtual."""
         plist = self.creation_list
         return "external" if plist.get_external_count() else _LAYOUTS[plist.get_layout()]
 
-    @cached_property
+    @lazy_property
     def chunk_shape(self) -> tuple[int, ...] | None:
         """Chunk shape; None if there are no chunks."""
         return tuple(self.creation_list.get_chunk()) if self.layout == "chunked" else None
 
-    @cached_property
+    @lazy_property
     def pipeline(self) -> Pipeline:
         """Filters as stored, including order, flags, duplicates and unknown filters."""
         return listed_pipeline(self.creation_list)
 
-    @cached_property
+    @lazy_property
     def partial_filtered(self) -> bool:
         """True if chunks that extend beyond the array are filtered, which is HDF5's default."""
         return calls.filters_partial_chunks(self.creation_list)
 
-    @cached_property
+    @lazy_property
     def chunk(self) -> ChunkType:
         """Type and shape of a chunk; types that NumPy does not have, and references, are bytes."""
         dtype = self.numpy_type
@@ -317,18 +317,18 @@ class DatasetFacts(DescribedArray):
             dtype = np.dtype(f"V{nbytes}")
         return ChunkType(dtype, self.chunk_shape or ())
 
-    @cached_property
+    @lazy_property
     def fill_state(self) -> int:
         """State of the fill value, default, defined by the user or undefined: one of HDF5's constants."""
         return int(self.creation_list.fill_value_defined())
 
-    @cached_property
+    @lazy_property
     def is_fill_undefined(self) -> bool:
         """True if HDF5 does not define unwritten values: there is no fill value, or it is never used."""
         is_never_used = self.creation_list.get_fill_time() == h5d.FILL_TIME_NEVER
         return bool(self.fill_state == h5d.FILL_VALUE_UNDEFINED or is_never_used)
 
-    @cached_property
+    @lazy_property
     def fill_value(self) -> NDArray[Any]:
         """Value of unwritten elements, in the type of the dataset; zero, as in h5py, if HDF5 defines none."""
         dtype = self.dataset.dtype
@@ -356,7 +356,7 @@ class DatasetFacts(DescribedArray):
         self.creation_list.get_fill_value(value)
         return value
 
-    @cached_property
+    @lazy_property
     def is_unreadable_empty(self) -> bool:
         """True if there are neither values nor a fill value: HDF5 then refuses to read, and tamis reads zeros."""
         undefined = self.fill_state == h5d.FILL_VALUE_UNDEFINED
@@ -386,7 +386,7 @@ class DatasetFacts(DescribedArray):
             return None
         return self.form, self.shape, self.maxshape, contents
 
-    @cached_property
+    @lazy_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the conventions, without unreadable ones."""
         contents = self.__dict__.get(_CONTENTS)
@@ -394,12 +394,12 @@ class DatasetFacts(DescribedArray):
             return known_attributes(self.dataset, "CLASS")
         return known_values(lambda: self.dataset, contents)
 
-    @cached_property
+    @lazy_property
     def is_bare_dimension(self) -> bool:
         """True if the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
         return is_bare_dimension(self.dataset)
 
-    @cached_property
+    @lazy_property
     def has_scales(self) -> bool:
         """True if dimension scales are attached to axes."""
         return bool(h5a.exists(self.dataset.id, b"DIMENSION_LIST"))
@@ -409,7 +409,7 @@ class DatasetFacts(DescribedArray):
         """True if the values are of an enumerated type."""
         return self.form is None and isinstance(self.datatype, h5t.TypeEnumID)  # no form describes one
 
-    @cached_property
+    @lazy_property
     def address(self) -> int:
         """Address in the file, which identifies the dataset under any path."""
         return calls.address_of(self.dataset.id)
@@ -428,7 +428,7 @@ class DatasetFacts(DescribedArray):
             return np.asarray(self.dataset.attrs[name])
         return np.asarray("")
 
-    @cached_property
+    @lazy_property
     def problem(self) -> str:
         """A contradiction between stored parameters of zfp and the dataset, or values elsewhere; empty if none."""
         if self.layout in ELSEWHERE and remote_of(self.file) is not None and self._is_in_other_files():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import h5py
@@ -19,6 +18,7 @@ from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.walk import Contents, Datasets, array_at, group_filters, walk
+from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Hdf5Store:
         """Close the file."""
         self.file.close()
 
-    @cached_property
+    @lazy_property
     def contents(self) -> Contents:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
@@ -124,7 +124,7 @@ class Hdf5Store:
         for reason in self.contents.closed.values():
             raise FileError(f"{self.path}: {reason}")
 
-    @cached_property
+    @lazy_property
     def roles(self) -> dict[str, meaning.Role]:
         """The role of each array by path, found without reading values."""
         addresses = self.arrays.addresses()
@@ -135,7 +135,7 @@ class Hdf5Store:
                 groups[group] = known_attributes(self.file[group.encode("utf-8", "surrogateescape")])
         return meaning.roles_of(variables, groups)
 
-    @cached_property
+    @lazy_property
     def model(self) -> Hdf5Model:
         """The file in netCDF's data model, with companions of missing values as variables."""
         from tamis.formats.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it

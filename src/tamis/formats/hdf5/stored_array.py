@@ -6,7 +6,6 @@ import itertools
 import os
 import posixpath
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -36,6 +35,7 @@ from tamis.formats.hdf5.lib.files import (
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
+from tamis.lazy_property import lazy_property
 from tamis.meaning import companions as companion_attributes
 from tamis.meaning.companions import ANCILLARY, MARK, TABLE, CompanionFlags, RestoredReader
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
@@ -184,17 +184,17 @@ class Hdf5Array(DatasetFacts):
         likeness = super().likeness
         return None if likeness is None or self.has_companion or self.is_companion else likeness
 
-    @cached_property
+    @lazy_property
     def has_companion(self) -> bool:
         """True if the dataset has a companion, so that some values only fill the place of missing ones."""
         return has_companion(self.dataset)
 
-    @cached_property
+    @lazy_property
     def is_companion(self) -> bool:
         """True if the dataset is the companion of another one, by its attributes."""
         return is_companion(self.dataset)
 
-    @cached_property
+    @lazy_property
     def companion(self) -> Hdf5Array | None:
         """The dataset of flags of missing values; None if there is none."""
         if not self.has_companion:
@@ -202,7 +202,7 @@ class Hdf5Array(DatasetFacts):
         flags = find_companion(self.dataset, self.label)
         return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
 
-    @cached_property
+    @lazy_property
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
@@ -213,7 +213,7 @@ class Hdf5Array(DatasetFacts):
         """Return the chunk index."""
         return self._index
 
-    @cached_property
+    @lazy_property
     def _index(self) -> ChunkIndex:
         if self._columns is not None and self.chunk_shape is not None:
             grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), self._columns
@@ -256,7 +256,7 @@ class Hdf5Array(DatasetFacts):
         nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
         return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
 
-    @cached_property
+    @lazy_property
     def can_read_chunks(self) -> bool:
         """True if the values are chunks in one ordinary file, at known places, and tamis has all filters."""
         return (
@@ -268,7 +268,7 @@ class Hdf5Array(DatasetFacts):
             and self._is_index_sure
         )
 
-    @cached_property
+    @lazy_property
     def _is_index_sure(self) -> bool:
         """True unless HDF5 lists other chunks than it finds by lookup: then only reading through HDF5 is right."""
         if self._columns is None and self.size and has_moved_axis(self.dataset.id):
@@ -337,7 +337,7 @@ class Hdf5Array(DatasetFacts):
         dtype = self.numpy_type
         return None if self.dtype is None or dtype is None or dtype.subdtype is not None else dtype
 
-    @cached_property
+    @lazy_property
     def conversion(self) -> Conversion | None:
         """The conversion of bytes to values; None if there is none."""
         if self.value_type is None:

@@ -11,7 +11,6 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +20,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
 from tamis.jobs.many.state import FileRecord, State, claim, write_record
 from tamis.jobs.result import error_dict, json_value
+from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
@@ -43,7 +43,7 @@ class FolderOptions:
     keep_originals: str | None = None  # Folder that gets the sources that are replaced
     break_hard_links: bool = False  # Whether sources with other names are replaced, too
 
-    @cached_property
+    @lazy_property
     def key(self) -> str:
         """A short checksum of everything that determines the bytes of targets."""
         return hashlib.sha256(self.repack.target_key.encode("utf-8", "surrogateescape")).hexdigest()[:16]

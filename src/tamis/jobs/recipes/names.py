@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from tamis import meaning
 from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
 from tamis.formatting import did_you_mean
+from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Names:
     def _standard_names(self) -> Mapping[str, str]:
         return {path: meaning.text(array.attributes, "standard_name") for path, array in self._store.arrays.items()}
 
-    @cached_property
+    @lazy_property
     def _paths(self) -> Mapping[str, str]:
         return self._store.paths()
 

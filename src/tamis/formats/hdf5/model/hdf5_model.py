@@ -6,7 +6,6 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import h5py
@@ -24,6 +23,7 @@ from tamis.formats.hdf5.model.attributes import INTERNAL, listed_attributes, rea
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
+from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup
 
@@ -558,7 +558,7 @@ class Hdf5Model:
         name_axes(scanned, dimensions, first)
         self._phony_count += count
 
-    @cached_property
+    @lazy_property
     def _first_numbers(self) -> dict[str, int]:
         """The number of the first unnamed dimension in each group, by path, as in netCDF-C."""
         paths = list(self._inner_paths("/", own_first=False))

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +32,7 @@ from tamis.formats.zarr.stored.chunk_files import (
     places_in_shards,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
+from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import (
     ANCILLARY,
     MARK,
@@ -191,12 +191,12 @@ class ZarrArray(PartByPart, DescribedArray):
         self.arrays: Mapping[str, ZarrArray] = {}
         self.group_types: object = None
 
-    @cached_property
+    @lazy_property
     def number_type(self) -> np.dtype[Any] | None:
         """Type of the values, if they are numbers."""
         return self.numpy_type if self.numpy_type.kind in "iuf" else None
 
-    @cached_property
+    @lazy_property
     def dtype(self) -> np.dtype[Any] | None:
         """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
         return None if self.varies else self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
@@ -226,7 +226,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values, for people."""
         return "string" if self.varies else str(self.numpy_type)
 
-    @cached_property
+    @lazy_property
     def type_words(self) -> str:
         """Type of the values in words."""
         if self.numpy_type.kind == "S":
@@ -235,7 +235,7 @@ class ZarrArray(PartByPart, DescribedArray):
             return compound_words(self.numpy_type)
         return "string" if self.varies else self.numpy_type.name
 
-    @cached_property
+    @lazy_property
     def stored_type(self) -> np.dtype[Any]:
         """Type of the values in the chunks, in their byte order."""
         if self.zarr_format == 2:
@@ -250,12 +250,12 @@ class ZarrArray(PartByPart, DescribedArray):
             return ""
         return "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
 
-    @cached_property
+    @lazy_property
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
         return int(self._listing[0][1].sum())
 
-    @cached_property
+    @lazy_property
     def codecs(self) -> list[dict[str, Any]]:
         """Metadata of the codecs in the order of encoding."""
         metadata = self.array.metadata
@@ -264,7 +264,7 @@ class ZarrArray(PartByPart, DescribedArray):
         members = [*(metadata.filters or ()), *((metadata.compressor,) if metadata.compressor else ())]
         return [member.get_config() for member in members]
 
-    @cached_property
+    @lazy_property
     def _shard_form(self) -> ShardForm | None:
         return ShardForm.of(self.codecs) if self.is_sharded else None
 
@@ -284,7 +284,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Names of the codecs."""
         return "|".join(str(codec.get("id", codec.get("name"))) for codec in self.codecs)
 
-    @cached_property
+    @lazy_property
     def filters(self) -> ChunkFilters | None:
         """The equivalent HDF5 filters of the chunks; None if there are none."""
         if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
@@ -295,14 +295,14 @@ class ZarrArray(PartByPart, DescribedArray):
             return None  # bytes of other values are not swapped
         return chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
 
-    @cached_property
+    @lazy_property
     def pipeline(self) -> Pipeline:
         """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
         if self.filters is not None:
             return self.filters.pipeline
         return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in self.codecs if codec.get("name") != "bytes")
 
-    @cached_property
+    @lazy_property
     def chunk(self) -> ChunkType:
         """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
         if self.number_type is None:
@@ -310,7 +310,7 @@ class ZarrArray(PartByPart, DescribedArray):
         fill = self.fill_bytes()
         return ChunkType(self.stored_type, self.chunk_shape or (), fill if any(fill) else b"")
 
-    @cached_property
+    @lazy_property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
         known = netcdf_attributes(
@@ -324,11 +324,11 @@ class ZarrArray(PartByPart, DescribedArray):
             known.setdefault("_FillValue", self.fill_value[()])
         return known
 
-    @cached_property
+    @lazy_property
     def _attribute_types(self) -> Types:
         return known_types(self.stored_attributes.get(TYPES), self.group_types, self.path.rpartition("/")[2])
 
-    @cached_property
+    @lazy_property
     def fill_value(self) -> NDArray[Any]:
         """The value of chunks that are not stored."""
         value = self.array.metadata.fill_value
@@ -351,12 +351,12 @@ class ZarrArray(PartByPart, DescribedArray):
         """True if the array is the companion of another one, by its attributes."""
         return TABLE in self.stored_attributes
 
-    @cached_property
+    @lazy_property
     def companion(self) -> ZarrArray | None:
         """The array of flags of missing values; raises FileError if it is missing or does not fit."""
         return find_companion(self, self.stored_attributes[MARK], self.arrays) if self.has_companion else None
 
-    @cached_property
+    @lazy_property
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         companion = self.companion
@@ -371,7 +371,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """True if tamis decodes the chunks without zarr-python."""
         return self.filters is not None and not self.pipeline.missing() and self._can_be_listed
 
-    @cached_property
+    @lazy_property
     def _can_be_listed(self) -> bool:
         """True unless the array is on a server that cannot list its many chunks."""
         if not isinstance(self.folder, Address):
@@ -382,7 +382,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
         return self._index
 
-    @cached_property
+    @lazy_property
     def _index(self) -> ChunkIndex:
         source = self._source
         numbers, starts, sizes = self._places(source.starts())
@@ -423,19 +423,19 @@ class ZarrArray(PartByPart, DescribedArray):
             ).at(dataset=self.path, chunk=origin)
         return mask
 
-    @cached_property
+    @lazy_property
     def grid(self) -> Grid:
         """The grid of the chunks."""
         return Grid(self.shape, self.chunk_shape or self.shape)
 
-    @cached_property
+    @lazy_property
     def _listing(self) -> tuple[Columns, list[Part]]:
         """Numbers and sizes of the stored chunks, or shards, and last bytes of those that a server was asked for."""
         if not self.size:
             return (np.empty(0, np.int64), np.empty(0, np.int64)), []
         return self._chunk_files.listed(self._index_nbytes if self.is_sharded else 0)
 
-    @cached_property
+    @lazy_property
     def _index_nbytes(self) -> int:
         """Bytes of an index at the end of each file; 0 if there is none."""
         form = self._shard_form
@@ -444,7 +444,7 @@ class ZarrArray(PartByPart, DescribedArray):
         steps = zip(self._file_grid.chunk_shape, self.grid.chunk_shape, strict=True)
         return form.index_nbytes(math.prod(shard // chunk for shard, chunk in steps))
 
-    @cached_property
+    @lazy_property
     def _source(self) -> FolderSource | RemoteObjects:
         if isinstance(self.folder, Address):
             from tamis.remote.references import source_of  # late: most files are here
@@ -452,7 +452,7 @@ class ZarrArray(PartByPart, DescribedArray):
             return source_of(self.folder, *self._listing, self._chunk_files.key_of_number)
         return FolderSource(self._listing[0][1], self._path_of)  # type: ignore[arg-type]  # paths
 
-    @cached_property
+    @lazy_property
     def _chunk_files(self) -> ChunkFiles:
         grid = self._file_grid if self.is_sharded else self.grid
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
@@ -538,7 +538,7 @@ class ZarrArray(PartByPart, DescribedArray):
             known[number] = end if self._index_nbytes or end is None else end._replace(data=b"")
         return {number: ends.get(number, known[number]) for number in numbers}
 
-    @cached_property
+    @lazy_property
     def _ends(self) -> dict[int, Part | None]:
         """The same of all files that were asked for, without the bytes of chunks."""
         return {}

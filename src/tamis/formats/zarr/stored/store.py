@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
     variable_of,
 )
+from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.stores.arrays import ListedStore
@@ -128,12 +128,12 @@ class ZarrStore(ListedStore[ZarrArray]):
         if len(members) == 1 and arrays:  # the folder is an array itself
             next(iter(self._arrays.values())).folder = self.path if isinstance(self.path, Address) else Path(self.path)
 
-    @cached_property
+    @lazy_property
     def nbytes(self) -> int:
         """Bytes of all files."""
         return nbytes_of(self.path)
 
-    @cached_property
+    @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each array by path."""
         variables = (
@@ -193,7 +193,7 @@ class ZarrStore(ListedStore[ZarrArray]):
         forms = known_forms(self._attribute_types(path))
         return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
 
-    @cached_property
+    @lazy_property
     def _arrays_by_group(self) -> Mapping[str, Mapping[str, ZarrArray]]:
         """The arrays of each group, by the paths of both."""
         groups: dict[str, dict[str, ZarrArray]] = {}
@@ -201,7 +201,7 @@ class ZarrStore(ListedStore[ZarrArray]):
             groups.setdefault(path.rpartition("/")[0] or "/", {})[path] = array
         return groups
 
-    @cached_property
+    @lazy_property
     def _hidden(self) -> frozenset[str]:
         """The paths of companions."""
         return frozenset(companion.path for companion, _ in self.arrays.companions())
