@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
+from weakref import finalize
 
 import deflate
 import numpy as np
@@ -50,9 +51,9 @@ class Descriptor:
 
     def __init__(self, number: int) -> None:
         self.number = number
-
-    def __del__(self) -> None:
-        close_handle(self.number)
+        # Not __del__: while that closes the descriptor, another thread may get the object by a weak reference, and read
+        # whatever file gets the number next.
+        finalize(self, close_handle, number).atexit = False
 
 
 class FileSource:

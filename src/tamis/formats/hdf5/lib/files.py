@@ -119,8 +119,11 @@ def has_tree_indexes(file: h5py.File) -> bool:
 def descriptor_of(file: h5py.File) -> Descriptor:
     """Return a descriptor of a local file, to read from it without HDF5."""
     # A duplicate of HDF5's descriptor leads to its file even if another file has the name now.
-    own = driver_of(file) == "sec2"
-    number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
+    if driver_of(file) == "sec2":
+        with calls.lock:  # so that no thread closes the file in between
+            number = os.dup(file.id.get_vfd_handle())
+    else:
+        number = os.open(file.filename, os.O_RDONLY)
     opened = Descriptor(number)
     status = os.fstat(number)
     return _descriptors.setdefault((status.st_dev, status.st_ino), opened)
