@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
+
+from tamis.forks import begin_in_each_process
 
 KEPT_NBYTES = 16 << 20
 """Bytes of decoded chunks in the cache, unless a single chunk is larger."""
 
 _COUNTED = 4096  # chunks of which parts were decoded
+_MOST_WAITING = 16  # chunks of threads that find another one at work
 
 
 class ChunkCache:
-    """The most recently used chunks, as many as fit, but at least one. Threads may share it."""
+    """The most recently used chunks, as many as fit, but at least one. Threads may share it.
+
+    No thread waits for another one, which may wait for HDF5 (see `tamis.library_lock`): chunks of a thread that finds
+    another one at work are added by that one.
+    """
 
     def __init__(self, most_nbytes: int = KEPT_NBYTES) -> None:
-        self._most, self._nbytes = most_nbytes, 0
+        self._most = most_nbytes
+        begin_in_each_process(self.clear)
+
+    def clear(self) -> None:
+        """Drop all chunks."""
         self._chunks: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
         self._shares: OrderedDict[Hashable, float] = OrderedDict()
-        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Hashable, NDArray[Any]]] = deque(maxlen=_MOST_WAITING)
+        self._nbytes = 0
+        self._adding = threading.Lock()
 
     @property
     def nbytes(self) -> int:
@@ -31,20 +45,30 @@ class ChunkCache:
 
     def get(self, key: Hashable) -> NDArray[Any] | None:
         """Return a cached chunk; None if it is not cached."""
-        with self._lock:
-            if key in self._chunks:
+        values = self._chunks.get(key)
+        if values is not None:
+            with suppress(KeyError):  # another thread has just dropped it
                 self._chunks.move_to_end(key)
-            return self._chunks.get(key)
+        return values
 
     def put(self, key: Hashable, values: NDArray[Any]) -> None:
         """Add a chunk, and drop the least recently used ones if there is no room."""
-        with self._lock:
-            self._shares.pop(key, None)
-            self._drop(key)
-            while self._chunks and self._nbytes + values.nbytes > self._most:
-                self._drop(next(iter(self._chunks)))
-            self._chunks[key] = values
-            self._nbytes += values.nbytes
+        adding, waiting = self._adding, self._waiting
+        waiting.append((key, values))
+        while waiting and adding.acquire(blocking=False):
+            try:
+                while waiting:
+                    self._add(*waiting.popleft())
+            finally:
+                adding.release()
+
+    def _add(self, key: Hashable, values: NDArray[Any]) -> None:
+        self._shares.pop(key, None)
+        self._drop(key)
+        while self._chunks and self._nbytes + values.nbytes > self._most:
+            self._drop(next(iter(self._chunks)))
+        self._chunks[key] = values
+        self._nbytes += values.nbytes
 
     def decoded(self, key: Hashable, share: float) -> float:
         """Add a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
@@ -52,19 +76,11 @@ class ChunkCache:
         Once they add up to the whole chunk, it is better to decode and cache it whole. So no sequence of selections
         costs more than twice as much as necessary.
         """
-        with self._lock:
-            total = self._shares.pop(key, 0) + share
-            self._shares[key] = total
-            if len(self._shares) > _COUNTED:
-                self._shares.popitem(last=False)
-            return total
-
-    def clear(self) -> None:
-        """Drop all chunks."""
-        with self._lock:
-            self._chunks.clear()
-            self._shares.clear()
-            self._nbytes = 0
+        total = self._shares.pop(key, 0) + share
+        self._shares[key] = total
+        if len(self._shares) > _COUNTED:
+            self._shares.popitem(last=False)
+        return total
 
     def _drop(self, key: Hashable) -> None:
         if (values := self._chunks.pop(key, None)) is not None:

@@ -6,12 +6,12 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from concurrent.futures import Future
+from concurrent.futures.thread import ThreadPoolExecutor
+from typing import TypeVar
 
+from tamis import library_lock
 from tamis.zfp.header import check_threads
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,6 +34,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
     the function is raised in order, and ends the map; so does closing the iterator. Then no more calls begin, and the
     map waits for running ones: no thread is left running.
 
+    A thread that holds HDF5's lock makes all calls itself, because others may need it (see `tamis.library_lock`).
+
     If the loop over the results may end early, through an error or Ctrl-C, close the iterator. Otherwise the traceback
     of the error keeps it alive, and its threads wait::
 
@@ -44,13 +46,11 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
     items = iter(items)
     first = list(itertools.islice(items, 2))
     items = itertools.chain(first, items)
-    if threads == 1 or len(first) < 2:
+    if threads == 1 or len(first) < 2 or library_lock.is_held():
         del first  # otherwise the items would stay in memory as long as the map
         yield from map(function, items)
         return
     del first
-    from concurrent.futures import ThreadPoolExecutor  # late: small files need no threads
-
     with ThreadPoolExecutor(threads, "tamis") as executor:
         pending: deque[Future[R]] = deque()
         try:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters._plugin_worker import ANSWER, CALL, DECODE, ENCODE, FIND, READY, REQUEST, TOO_MUCH_MEMORY, UNLOADABLE
+from tamis.forks import begin_in_each_process
+from tamis.library_lock import unless_held
 
 if TYPE_CHECKING:
     from tamis.filters.base import Data
@@ -45,15 +47,18 @@ class _Request(NamedTuple):
 
 
 class _Workers:
-    """As many processes as threads of ours ask at once, but not more than processors."""
+    """As many processes as threads of ours ask at once, but not more than processors, as a rule."""
 
     def __init__(self) -> None:
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
         self._idle: list[_Worker] = []
         self._room = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
     def answer(self, request: _Request) -> bytes:
         """Return the result; raises _EndedError if the process ends or takes too long."""
-        with self._room:
+        with unless_held(self._room):
             try:
                 worker = self._idle.pop()  # the one that was used last
             except IndexError:
@@ -196,7 +201,6 @@ def hdf5plugin_version() -> str:
 
 _WORKERS = _Workers()
 atexit.register(_WORKERS.stop)
-os.register_at_fork(after_in_child=_WORKERS.__init__)  # type: ignore[misc]  # threads that are absent after the fork may hold some
 
 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
@@ -47,6 +48,14 @@ def _imported(place: str) -> type[Filter]:
     module, _, name = place.partition(":")
     kind: type[Filter] = getattr(import_module(f"tamis.filters.{module}"), name)
     return kind
+
+
+def import_own() -> None:
+    """Import all filters of tamis, so that no thread does when it meets one."""
+    for _, place in _OWN.values():
+        _imported(place)
+    with suppress(ImportError):  # of a Python that was built without it
+        import_module("bz2")
 
 
 @cache

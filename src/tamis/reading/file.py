@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from tamis.arrays.cache import ChunkCache
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError
+from tamis.forks import begin_in_each_process
 from tamis.formatting import printable
+from tamis.library_lock import unless_held
 from tamis.reading.array import Array, reopened, unpacked
 from tamis.remote.address import Address, absolute
 from tamis.stores.protocols import NotFoundError
@@ -169,7 +171,10 @@ class File(Group):
         self.identity = self._identity()
         self.cache = ChunkCache()
         self._sources: dict[str, ChunkReader] = {}
-        self._lock = threading.Lock()
+        begin_in_each_process(self._make_lock)
+
+    def _make_lock(self) -> None:
+        self._opening = threading.Lock()
 
     @property
     def _file(self) -> File:
@@ -206,20 +211,25 @@ class File(Group):
         return self.reader.data_model(phony_dims, restore=self.restore)
 
     def source(self, name: str, open_chunks: Callable[[], ChunkReader]) -> ChunkReader:
-        """Return the chunks of an array, which are opened once."""
-        with self._lock:
-            self.check_open()
-            if name not in self._sources:
-                self._sources[name] = open_chunks()
-            return self._sources[name]
+        """Return the chunks of an array, which are opened once; by a thread with HDF5's lock perhaps once more."""
+        source = self._sources.get(name)
+        if source is None:
+            with unless_held(self._opening):
+                source = self._sources.get(name)
+                if source is None:
+                    self.check_open()
+                    source = self._sources.setdefault(name, open_chunks())
+                    if self.closed:  # meanwhile
+                        source.close()
+        return source
 
     def close(self) -> None:
         """Close the file after running reads of other threads; its arrays cannot be read afterwards."""
-        with self._lock:
+        with unless_held(self._opening):
             opened, self._opened = self._opened, None
-            for source in self._sources.values():
-                source.close()
-            self._sources.clear()
+            for name in [*self._sources]:
+                if (source := self._sources.pop(name, None)) is not None:
+                    source.close()
         self.cache.clear()
         if opened is not None:
             opened.close()

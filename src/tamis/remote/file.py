@@ -1,26 +1,29 @@
 """The bytes of one remote object: ranges in parallel, each checked, and a cache of the parts that hold metadata.
 
 Two ways lead to the store. Values are fetched in threads, by requests that fail if the object changed. What libhdf5
-reads is fetched in its own thread (`RemoteFile.metadata`), because it waits with h5py's lock: another thread of Python
-that the garbage collector makes wait for that lock would never answer (h5py's issue 2019).
+reads is fetched in its own thread (`RemoteFile.fetch_here`), because it waits with h5py's lock: another thread of
+Python that the garbage collector makes wait for that lock would never answer (h5py's issue 2019). For the same reason,
+threads share lists here, each change of which is one step, and no lock.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from typing import Generic, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import library_lock
 from tamis.errors import FileError
+from tamis.forks import begin_in_each_process
 from tamis.formatting import size_text
 from tamis.remote.address import Address
 from tamis.remote.objects import (
@@ -35,6 +38,8 @@ from tamis.remote.objects import (
     failure,
     objects_of,
 )
+
+T = TypeVar("T")
 
 MOST_GAP = 64 << 10
 """Largest gap between ranges that one request fetches."""
@@ -98,10 +103,39 @@ def _cost(requests: Sequence[Range]) -> int:
     return rounds + len(requests) * REQUEST_NBYTES + sum(end - begin for begin, end in requests)
 
 
+class Answer(Generic[T]):
+    """What a function returns, which a thread asks; a thread that must not wait for others asks it itself."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask, self._known = ask, list[T]()
+        self._future = None if library_lock.is_held() else _threads().submit(self._get)
+
+    def _get(self) -> T:
+        if not self._known:
+            self._known.append(self._ask())
+        return self._known[0]
+
+    def result(self) -> T:
+        """Return it; wait for it."""
+        return self._get() if self._future is None or library_lock.is_held() else self._future.result()
+
+
+class Known(NamedTuple):
+    """The bytes of a range that are here already."""
+
+    data: memoryview
+
+    def result(self) -> memoryview:
+        """Return them."""
+        return self.data
+
+
 class Window:
     """Ranges that are being fetched, or are there, in the order of their offsets and without overlaps."""
 
-    def __init__(self, spans: Sequence[Range], parts: Sequence[Future[memoryview]], *, is_stream: bool = False) -> None:
+    def __init__(
+        self, spans: Sequence[Range], parts: Sequence[Answer[memoryview] | Known], *, is_stream: bool = False
+    ) -> None:
         self._begins, self._spans, self._parts, self.is_stream = [begin for begin, _ in spans], spans, parts, is_stream
         self.nbytes = sum(end - begin for begin, end in spans)
 
@@ -144,9 +178,10 @@ class RemoteBytes:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self.requests = self.fetched_nbytes = 0
-        self._lock = threading.Lock()
-        self._windows: list[Window] = []
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self._windows: list[Window] = []  # Their threads do not exist in another process
         self._ends: list[Range] = []  # Ends of the last reads, with how much to read ahead
         self._stops: list[int] = []  # Ends of arrays
 
@@ -170,9 +205,6 @@ class RemoteBytes:
             ).at(path=address) from None
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, address) from None
-        with self._lock:
-            self.requests += 1
-            self.fetched_nbytes += len(part.data)
         if version and part.version != version:
             raise _changed(address)
         return part
@@ -197,7 +229,7 @@ class RemoteBytes:
             return end - offset
         at = offset
         while at < end:
-            window = max(self._windows, key=lambda window: window.reach(at), default=None)
+            window = max([*self._windows], key=lambda window: window.reach(at), default=None)
             last = at if window is None else min(window.reach(at), end)
             if window is None or last == at:
                 window, last = self._stream(at, end) or self._window([(at, end)]), end
@@ -215,17 +247,20 @@ class RemoteBytes:
         """Fetch ranges of offset and size in parallel; inside, reads find them."""
         spans = [(begin, min(begin + nbytes, self.nbytes)) for begin, nbytes in ranges if nbytes]
         window = self._window(self.absent(spans), gap=gap)
-        with self._lock:
-            self._windows = [*self._windows, window]
+        self._windows.append(window)
         try:
             yield
         finally:
-            with self._lock:
-                self._windows = [other for other in self._windows if other is not window]
+            self._drop(window)
+
+    def _drop(self, window: Window) -> None:
+        with suppress(ValueError):  # another thread has dropped it
+            self._windows.remove(window)
 
     def absent(self, spans: Iterable[Range]) -> list[Range]:
         """Return the ranges of begin and end that are neither here nor on the way."""
-        return [span for span in spans if not any(window.reach(span[0]) >= span[1] for window in self._windows)]
+        windows = [*self._windows]
+        return [span for span in spans if not any(window.reach(span[0]) >= span[1] for window in windows)]
 
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
         """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
@@ -248,34 +283,31 @@ class RemoteBytes:
 
     def _fetching(
         self, spans: Sequence[Range], most: int = MOST_NBYTES, gap: int = MOST_GAP
-    ) -> tuple[list[Range], list[Future[memoryview]]]:
+    ) -> tuple[list[Range], list[Answer[memoryview]]]:
         """Return ranges that cover some, and their bytes, which threads fetch."""
         check_not_forked(self.address)
         requests = self._requests([span for span in spans if span[0] < span[1]], most, gap)
-        return requests, [_threads().submit(self.fetch, span) for span in requests]
+        return requests, [Answer(partial(self.fetch, span)) for span in requests]
 
     def stop_at(self, offset: int) -> None:
         """Read ahead up to an offset; see `SlowSource.stop_at`."""
-        with self._lock:
-            row = bisect_left(self._stops, offset)
-            if self._stops[row : row + 1] != [offset]:
-                self._stops.insert(row, offset)
+        if offset not in self._stops:
+            insort(self._stops, offset)
 
     def _most_ahead(self, begin: int, end: int) -> int:
         """Return how far to read ahead: to the end of the array, or to what is being fetched."""
         stop = bisect_left(self._stops, end)
         # Small arrays, such as coordinates, come together.
         limits = [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
-        others = [window.next_begin(begin) for window in self._windows]
+        others = [window.next_begin(begin) for window in [*self._windows]]
         return min([self.nbytes, *limits, *(other for other in others if other is not None and other >= end)])
 
     def _stream(self, begin: int, end: int) -> Window | None:
         """Read ahead, and ever more, if this read goes on where an earlier one ended."""
-        with self._lock:
-            match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
-            ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
-            last = min(max(begin + ahead, end), self._most_ahead(begin, end))
-            self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
+        match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
+        ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
+        last = min(max(begin + ahead, end), self._most_ahead(begin, end))
+        self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
         if match is None or last == end:
             return None
         return self.begin([(begin, last)])
@@ -283,12 +315,15 @@ class RemoteBytes:
     def begin(self, spans: Sequence[Range]) -> Window:
         """Begin to fetch ranges that will probably be read; they are kept until some others are."""
         stream = self._window(spans, _STREAM_NBYTES, is_stream=True)
-        with self._lock:
-            streams = [*(window for window in self._windows if window.is_stream), stream][-_KEPT_STREAMS:]
-            while len(streams) > 1 and sum(window.nbytes for window in streams) > _KEPT_NBYTES:
-                streams.pop(0)
-            self._windows = [*(window for window in self._windows if not window.is_stream), *streams]
+        self._windows.append(stream)
+        streams = [window for window in [*self._windows] if window.is_stream]
+        while len(streams) > 1 and (len(streams) > _KEPT_STREAMS or _nbytes_of(streams) > _KEPT_NBYTES):
+            self._drop(streams.pop(0))
         return stream
+
+
+def _nbytes_of(windows: Sequence[Window]) -> int:
+    return sum(window.nbytes for window in windows)
 
 
 def _changed(address: Address) -> FileError:
@@ -319,7 +354,7 @@ class RemoteFile(RemoteBytes):
         self.version = ""
         self.is_confirmed = True
         has_tail = self._objects.reads_tails and address.lower().endswith(WITH_TAILS)
-        tail = _threads().submit(self._last) if has_tail else None
+        tail = Answer(self._last) if has_tail else None
         head = self._first()
         self.nbytes, self.version, self.head = head.size, head.version, bytes(head.data)
         last = tail.result() if tail else None
@@ -382,9 +417,6 @@ class RemoteFile(RemoteBytes):
             others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, self.address) from None
-        with self._lock:
-            self.requests += len(others)
-            self.fetched_nbytes += sum(map(len, others))
         for (begin, end), data in zip(spans[1:], others, strict=True):
             if len(data) != end - begin:
                 raise _short(self.address, begin, end - begin, len(data))
@@ -445,8 +477,7 @@ class RemoteObjects(RemoteBytes):
                 self._versions.setdefault(self._address_of(row), part.version)
             if part.data:
                 spans.append((end - len(part.data), end))
-                parts.append(Future[memoryview]())
-                parts[-1].set_result(memoryview(part.data))
+                parts.append(Known(memoryview(part.data)))
         self._windows.append(Window(spans, parts, is_stream=True))
 
     def _check_size(self, address: Address, found: int, expected: int) -> None:
@@ -498,7 +529,8 @@ def size_of(address: Address) -> int | None:
 
 def ends_of(addresses: Sequence[Address], nbytes: int) -> list[Part | None]:
     """Return the size of each object, with so many last bytes if its server gives them; None if there is none."""
-    return [*_threads().map(partial(_end_of, nbytes=nbytes), addresses)]
+    answers = [Answer(partial(_end_of, address, nbytes)) for address in addresses]
+    return [answer.result() for answer in answers]
 
 
 def _end_of(address: Address, nbytes: int) -> Part | None:

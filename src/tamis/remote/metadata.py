@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from tamis.errors import TamisError
@@ -51,8 +51,8 @@ class MetadataFile(io.RawIOBase):
 
     def __init__(self, remote: RemoteFile) -> None:
         self.remote, self.error = remote, None
+        # Without a lock, because libhdf5 reads with its own (see `tamis.library_lock`): each change is one step.
         self._blocks: OrderedDict[int, memoryview] = OrderedDict()
-        self._lock = threading.Lock()
         self._at = self._asked_nbytes = 0
         self._looked_up: dict[int, int] = {}
         self._asked: list[int] = []
@@ -154,26 +154,24 @@ class MetadataFile(io.RawIOBase):
         """Return the blocks of ranges that are not cached."""
         most = self.remote.nbytes
         rows = {row for begin, end in spans for row in range(begin // BLOCK_NBYTES, -(-min(end, most) // BLOCK_NBYTES))}
-        with self._lock:
-            return sorted(row for row in rows if row not in self._blocks)
+        return sorted(row for row in rows if row not in self._blocks)
 
     def _put(self, begin: int, data: memoryview) -> None:
         """Cache the whole blocks of a range that begins with one."""
         is_end = begin + len(data) == self.remote.nbytes
-        with self._lock:
-            for at in range(0, len(data) if is_end else len(data) - len(data) % BLOCK_NBYTES, BLOCK_NBYTES):
-                self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
-            while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
-                self._blocks.popitem(last=False)
+        for at in range(0, len(data) if is_end else len(data) - len(data) % BLOCK_NBYTES, BLOCK_NBYTES):
+            self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
+        while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
+            self._blocks.popitem(last=False)
 
     def _cached(self, begin: int, nbytes: int) -> bytes | None:
         """Return a range from the cache; None if a block is not there."""
         end = min(begin + nbytes, self.remote.nbytes)
         rows = range(begin // BLOCK_NBYTES, -(-end // BLOCK_NBYTES))
-        with self._lock:
-            blocks = [self._blocks.get(row) for row in rows]
-            if not all(block is not None for block in blocks):
-                return None
+        blocks = [self._blocks.get(row) for row in rows]
+        if not all(block is not None for block in blocks):
+            return None
+        with suppress(KeyError):  # another thread has dropped one in the meantime
             for row in rows:
                 self._blocks.move_to_end(row)
         first = begin - rows.start * BLOCK_NBYTES
@@ -192,8 +190,8 @@ class MetadataFile(io.RawIOBase):
 
     def keep(self) -> None:
         """Keep what was read for the next opening, if it is worth it."""
-        with self._lock:
-            blocks = {row: data for row, data in self._blocks.items() if row * BLOCK_NBYTES >= HEAD_NBYTES}
+        kept = self._blocks.copy()
+        blocks = {row: data for row, data in kept.items() if row * BLOCK_NBYTES >= HEAD_NBYTES}
         if len(blocks) > self._kept:
             self._kept = len(blocks)
             self.remote.confirm()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from importlib import import_module
@@ -16,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from tamis.errors import FileError, MissingFilterError
+from tamis.library_lock import without_collection
 from tamis.remote.address import Address
 
 TIMEOUT_SECONDS = 60.0
@@ -309,31 +307,6 @@ def _version(meta: Mapping[str, Any]) -> str:
     return changed.isoformat() if changed is not None and changed.timestamp() > 0 else ""
 
 
-_gc_lock = threading.Lock()
-_gc_paused = 0
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector, which in fsspec's thread would wait for h5py's lock while its holder waits for it.
-
-    This is the deadlock of h5py's issue 2019.
-    """
-    global _gc_paused  # noqa: PLW0603 - the collector is one for the process
-    with _gc_lock:
-        if paused := bool(_gc_paused) or gc.isenabled():
-            gc.disable()
-            _gc_paused += 1
-    try:
-        yield
-    finally:
-        if paused:
-            with _gc_lock:
-                _gc_paused -= 1
-                if not _gc_paused:
-                    gc.enable()
-
-
 class FsspecObjects:
     """A file system of fsspec."""
 
@@ -345,7 +318,7 @@ class FsspecObjects:
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range of an object; see `Objects.get`. Its version is asked for once, and after each range."""
-        with _without_collection():
+        with without_collection():
             info = self.store.info(key)
             size, found = int(info.get("size") or 0), _fsspec_version(info)
             if version and found != version:
@@ -359,19 +332,19 @@ class FsspecObjects:
     def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
         """Return ranges of an object; see `Objects.get_many`."""
         starts, ends = zip(*spans, strict=True)
-        with _without_collection():
+        with without_collection():
             return list(self.store.cat_ranges([key] * len(spans), list(starts), list(ends), on_error="raise"))
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a folder."""
-        with _without_collection():
+        with without_collection():
             found = self.store.find(prefix, detail=True)
         for key, info in found.items():
             yield Entry(key, int(info["size"]))
 
     def put(self, key: str, data: Any) -> None:
         """Write an object."""
-        with _without_collection():
+        with without_collection():
             if isinstance(data, bytes | bytearray | memoryview):
                 self.store.pipe_file(key, bytes(data))
             else:
@@ -379,7 +352,7 @@ class FsspecObjects:
 
     def delete(self, key: str) -> None:
         """Remove an object."""
-        with _without_collection():
+        with without_collection():
             self.store.rm_file(key)
 
 

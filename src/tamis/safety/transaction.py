@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from tamis import library_lock
 from tamis.arrays.source import close_handle
 from tamis.errors import FileError
 from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
@@ -97,7 +98,7 @@ class Transaction:
             except OSError as error:  # must not hide an earlier error
                 self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
         if self._early is not None:
-            self._early.join()
+            self._early.wait()
             self._early = None
 
     def protect(self) -> None:
@@ -111,7 +112,7 @@ class Transaction:
         The file must not change afterwards.
         """
         early = _Sync(self.path, self._sync)
-        early.start()
+        early.begin()
         self._early = early  # only now: an interrupt in start() can leave a thread that cannot be joined
 
     def finish_sync(self) -> tuple[int, int]:
@@ -249,9 +250,21 @@ class _Sync(threading.Thread):
         except OSError as error:
             self._error = error
 
+    def begin(self) -> None:
+        """Start; or do all at once, if this thread must not wait for another one."""
+        if library_lock.is_held():
+            self.run()
+        else:
+            self.start()
+
+    def wait(self) -> None:
+        """Wait for the end."""
+        if self.ident is not None:  # it was started
+            self.join()
+
     def finish(self) -> tuple[int, int]:
         """Wait for the result; raise the error of the system, which it may report only once."""
-        self.join()
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._summary

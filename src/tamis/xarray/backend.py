@@ -15,7 +15,7 @@ from xarray.backends import AbstractDataStore, BackendArray, CachingFileManager,
 from xarray.backends.locks import HDF5_LOCK
 from xarray.core import indexing
 
-from tamis import meaning
+from tamis import library_lock, meaning
 from tamis.errors import ParameterError
 from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
 from tamis.remote.address import Address, located_path
@@ -75,20 +75,29 @@ class LazyArray(BackendArray):
     def _read_stored(self, key: Key) -> Any:
         with self._manager.acquire_context(needs_lock=False) as file:
             prepared = self._prepared
-            if prepared is not None and prepared.file is file:
-                values = prepared.array[key]
-                return values.copy() if self._is_small else self._with_objects(values)
-            with _lock_of(file.path):
-                values = file.reader.small_values(self._path) if self._is_small else None
-                if values is not None and values.dtype == self.dtype:
-                    self._prepared = _Prepared(file, values.view(np.dtype(values.dtype.str)))
-                    return self._prepared.array[key].copy()
-                array = file[self._path]
-                if not array.prepare():
-                    values = array[key]
-                    return _decoded(values) if self._is_text else values
-            self._prepared = _Prepared(file, array)
-            return self._with_objects(array[key])
+            if prepared is None or prepared.file is not file:
+                with _lock_of(file.path):
+                    prepared = self._open(file)
+                    if not prepared.is_free:
+                        values = prepared.array[key]
+                        return _decoded(values) if self._is_text else values
+                self._prepared = prepared
+            values = prepared.array[key]
+            return values.copy() if self._is_small else self._with_objects(values)
+
+    def prepare(self) -> None:
+        """Read what reading needs of HDF5, so that other threads can read while this one waits with HDF5's lock."""
+        with self._manager.acquire_context(needs_lock=False) as file:
+            prepared = self._open(file)
+            self._prepared = prepared if prepared.is_free else None
+
+    def _open(self, file: File) -> _Prepared:
+        """Return the array, or all its values if they are few."""
+        values = file.reader.small_values(self._path) if self._is_small else None
+        if values is not None and values.dtype == self.dtype:
+            return _Prepared(file, values.view(np.dtype(values.dtype.str)), is_free=True)
+        array = file[self._path]
+        return _Prepared(file, array, array.prepare())
 
     def _with_objects(self, values: Any) -> Any:
         """Return texts as Python objects, because others do not convert zarr-python's NumPy type."""
@@ -119,10 +128,11 @@ class ComplexArray(BackendArray):
 
 
 class _Prepared(NamedTuple):
-    """An open file, and an array of it that is read without HDF5's lock, or all its values: for Dask's many tasks."""
+    """An open file, and an array of it, or all its values: for Dask's many tasks."""
 
     file: Any
     array: Any
+    is_free: bool  # Whether it is read without HDF5's lock
 
 
 class _Part(NamedTuple):
@@ -180,6 +190,8 @@ class FileStore(AbstractDataStore):
 
     def _variable(self, item: NamedArray) -> Variable:
         data, encoding = LazyArray(self._manager, item), self._encoding(item)
+        if library_lock.is_held():
+            data.prepare()
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
         attributes = dict(item.attributes)
@@ -245,8 +257,11 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
 
 
 def _lock_of(path: str) -> AbstractContextManager[Any]:
-    """Return HDF5's lock in xarray; none for a file that is elsewhere, because others would wait for its server."""
-    return nullcontext() if isinstance(path, Address) else HDF5_LOCK
+    """Return HDF5's lock in xarray, which other engines hold while they wait for h5py's.
+
+    There is none for a file that is elsewhere, because others would wait for its server.
+    """
+    return nullcontext() if isinstance(path, Address) else library_lock.unless_held(HDF5_LOCK)
 
 
 class OpenFile:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,11 @@ import numpy as np
 from h5py import h5l
 from numpy.typing import NDArray
 
+from tamis.arrays.chunk_reader import ChunkReader
 from tamis.arrays.grid import region
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, MissingFilterError, located
+from tamis.filters.registry import import_own
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
@@ -27,13 +28,15 @@ from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.walk import group_id, links_of
+from tamis.lazy_property import lazy_property
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
-    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.reading.file import File
+
+import_own()
 
 
 class DatasetArray(Array):
@@ -183,7 +186,7 @@ class DatasetArray(Array):
         chunks.place(replace(piece, outside=(...,)), flags)
         out[piece.outside] = self._companion.restore(values, flags)
 
-    @cached_property
+    @lazy_property
     def _is_remote_run(self) -> bool:
         """True if the values are numbers in one run of a file that is elsewhere."""
         return self._is_remote and self._array.contiguous_offset is not None

@@ -15,6 +15,7 @@ from tamis.arrays.selection import Selection
 from tamis.errors import FileError
 from tamis.formats.registry import open_store
 from tamis.formatting import size_text
+from tamis.library_lock import unless_held
 from tamis.remote.address import Address, place_of
 from tamis.remote.file import AT_ONCE, in_fewest_rounds
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, objects_of
@@ -86,7 +87,7 @@ class _Counted:
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range; see `Objects.get`."""
-        with self._lock:
+        with unless_held(self._lock):
             self.rounds += not self.waiting
             self.waiting += 1
             self.spans += [] if span is None else [span]
@@ -95,7 +96,7 @@ class _Counted:
             part = self._objects.get(key, span, version)
             self._count([part.data])
         finally:
-            with self._lock:
+            with unless_held(self._lock):
                 self.waiting -= 1
         return part._replace(version="")  # without one, no metadata are kept on disk, or taken from there
 
@@ -112,7 +113,7 @@ class _Counted:
         yield from self._objects.entries(prefix)
 
     def _count(self, parts: Sequence[bytes | memoryview]) -> None:
-        with self._lock:
+        with unless_held(self._lock):
             self.requests += len(parts)
             self.nbytes += sum(map(len, parts))
 

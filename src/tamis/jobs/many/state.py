@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
 from tamis.errors import FileError
+from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
 from tamis.safety.disk import Identity, sync_file, write_all
@@ -202,7 +203,10 @@ class _Writers:
     """The state files of this process, by folder."""
 
     def __init__(self) -> None:
-        self._names: dict[Path, str] = {}
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        self._names: dict[Path, str] = {}  # each process has files of its own
         self._lock = threading.Lock()
 
     def append(self, folder: Path, line: bytes, *, durable: bool) -> None:
@@ -221,7 +225,6 @@ class _Writers:
 
 
 _WRITERS = _Writers()
-os.register_at_fork(after_in_child=_WRITERS.__init__)  # type: ignore[misc]  # each process has files of its own
 
 
 def _unique_name() -> str:

@@ -8,12 +8,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError
 from tamis.formatting import plural
 from tamis.jobs.progress import Progress, Step
@@ -148,8 +148,8 @@ class _Upload:
                 self._call(self._objects.delete, name)
         step, count = Step(f"copying to {self.target}", 1, 1), len(first) + len(last)
         report(step, 0, count)
-        with ThreadPoolExecutor(min(AT_ONCE, max(len(first), 1)), "tamis-upload") as threads:
-            for done, name in enumerate(threads.map(lambda name: self._put(name, files[name]), first), 1):
+        with closing(ordered_map(lambda name: self._put(name, files[name]), first, AT_ONCE)) as results:
+            for done, name in enumerate(results, 1):
                 sent[name] = marks[name]
                 if not done % AT_ONCE:
                     self._write(self._journal, sent)

@@ -6,6 +6,7 @@ Ids are shared with h5py, because it is the same library.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,10 +17,15 @@ from h5py import h5a, h5d, h5f, h5g, h5i, h5o, h5p, h5s, h5t
 from h5py._objects import phil
 from numpy.typing import NDArray
 
+from tamis import library_lock
 from tamis.errors import FileError
 
 lock = phil
 """h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""
+
+library_lock.comes_first(lock._is_owned)
+# As h5py itself does since version 3.14: no thread is in HDF5 when the process forks.
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 _hid = ctypes.c_int64
 _unsigned = ctypes.c_uint

@@ -1,0 +1,42 @@
+"""What a forked process makes anew: locks, and what they protect.
+
+A forked process has one thread, a copy of the one that forked. A lock that another thread of the parent held then is
+never released there, and what that thread was changing stays half changed. So objects that have a lock, and live longer
+than one call, begin through `begin_in_each_process`. h5py and Python do the same for their own locks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+from weakref import ref
+
+_begins: dict[int, tuple[ref[Any], Callable[[Any], None]]] = {}
+"""Objects with their methods, by the identities of the objects; one step adds or removes one."""
+
+
+def begin_in_each_process(begin: Callable[[], None]) -> None:
+    """Call a method of an object now, and again in each process that is forked as long as the object lives.
+
+    It makes the object's locks and what they protect.
+    """
+    assert isinstance(begin, MethodType)
+    begin()
+    key = id(begin.__self__)
+
+    def forget(_: object, begins: dict[int, Any] = _begins) -> None:
+        begins.pop(key, None)
+
+    _begins[key] = ref(begin.__self__, forget), begin.__func__
+
+
+def _begin_anew() -> None:
+    for reference, begin in [*_begins.values()]:
+        owner = reference()
+        if owner is not None:
+            begin(owner)
+
+
+os.register_at_fork(after_in_child=_begin_anew)

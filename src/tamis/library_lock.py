@@ -1,0 +1,84 @@
+"""The lock of a library that comes before all other locks: h5py's, which it holds in every call of HDF5.
+
+A thread holds it in callbacks of h5py, such as that of ``visititems``, and in ``with h5py._objects.phil``. Any other
+thread may need it at any moment: Python's garbage collector drops objects of h5py in whichever thread it runs. So a
+thread that holds it must not wait for another thread, nor for a lock that another thread holds while Python code runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from tamis.forks import begin_in_each_process
+
+_tests: list[Callable[[], bool]] = []
+
+
+def comes_first(is_held: Callable[[], bool]) -> None:
+    """Let the lock of a library come first; the function returns whether this thread holds it."""
+    _tests.append(is_held)
+
+
+def is_held() -> bool:
+    """Return whether this thread holds such a lock, and must not wait for others."""
+    return any(test() for test in _tests)
+
+
+def unless_held(lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+    """Return a lock that only saves work, or nothing if this thread must not wait for it."""
+    return nullcontext() if is_held() else lock
+
+
+class _Collector:
+    """Python's garbage collector, which pauses while anyone asks for it."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
+        if self._count:
+            gc.enable()
+        self._count, self._lock = 0, threading.Lock()
+
+    def pause(self) -> bool:
+        """Pause it, and return whether `resume` has to follow: not if it is off."""
+        # Whoever has the lock may be in the collector, the last time before it is off, and wait for HDF5's.
+        if not self._lock.acquire(blocking=not is_held()):
+            return False
+        try:
+            if self._count or gc.isenabled():
+                gc.disable()
+                self._count += 1
+                return True
+            return False
+        finally:
+            self._lock.release()
+
+    def resume(self) -> None:
+        """Let it go on, unless others still ask for the pause."""
+        with self._lock:
+            self._count = max(self._count - 1, 0)
+            if not self._count:
+                gc.enable()
+
+
+_collector = _Collector()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause the garbage collector: in the thread of another library, it would wait for a lock of a thread that waits.
+
+    This is the deadlock of h5py's issue 2019.
+    """
+    paused = _collector.pause()
+    try:
+        yield
+    finally:
+        if paused:
+            _collector.resume()
