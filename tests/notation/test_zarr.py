@@ -168,7 +168,7 @@ def test_version_2_what_zarr_lacks_refused(chain: tuple[Stage, ...], said: str) 
         ('[{"id": "zlib", "level": 10}]', "expected level of 0 to 9, got 10"),
         ('[{"id": "zlib", "level": true}]', "expected level of 0 to 9, got True"),
         ('[{"id": "zfpy", "mode": 4}]', "expected a number as accuracy, got None"),
-        ('[{"id": "zfpy", "mode": 1}]', "expected zfpy of mode 2 rate, 3 precision or 4 accuracy, got 1"),
+        ('[{"id": "zfpy", "mode": 1}]', "expected zfpy of mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got 1"),
         ('[{"name": "zfp"}]', "expected a mode of zfp such as 'fixed_accuracy', got None"),
         ('[{"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": -1}}]', "expected a finite rate above 0"),
         ('[{"id": "blosc", "cname": "lz5"}]', "expected blosc with a codec and shuffle of HDF5's filter, got 'lz5', 1"),

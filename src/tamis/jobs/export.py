@@ -13,6 +13,7 @@ from urllib.parse import quote, urlparse
 
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
+from tamis.formats.zarr.stored.readers import OF_TAMIS
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
@@ -22,6 +23,7 @@ from tamis.stores.first_bytes import is_references, is_zarr
 
 if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import References
+    from tamis.formats.zarr.codec_choice import Codecs
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,9 @@ class ExportResult(DatasetsResult[ExportedArray]):
         ]
         yield Table([header, *rows], folded=(4,), right=(5, 6))
         yield from (("note", note) for note in self.notes)
-        if any("tamis.pipeline" in array.codecs or "h5z_zfp" in array.codecs for array in self.datasets):
-            yield "note", "readers need tamis (pip install 'tamis[zarr]') for h5z_zfp and tamis.pipeline"
+        names = sorted({name for array in self.datasets for name in array.codecs} & OF_TAMIS)
+        if names:
+            yield "note", f"readers need tamis (pip install 'tamis[zarr]') for {' and '.join(names)}"
 
 
 KINDS = ("kerchunk", "icechunk", "zarr-manifest")
@@ -189,13 +192,21 @@ def export(
             str(array.dtype),
             array.shape,
             array.chunk_shape,
-            tuple(str(config["id"]) for config in array.codecs.version_2),
+            _codec_names(array.codecs, kind),
             len(array.chunks),
             sum(map(len, array.inlined.values())),
         )
         for path, array in references.arrays.items()
     )
     return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, references.notes)
+
+
+def _codec_names(codecs: Codecs, kind: str) -> tuple[str, ...]:
+    """Return the names of the codecs in the version of Zarr that references of a kind have."""
+    if kind == "kerchunk":
+        return tuple(str(config["id"]) for config in codecs.version_2)
+    names = (str(config["name"]) for config in codecs.version_3 or ())
+    return tuple(name for name in names if name != "bytes")
 
 
 class ReferenceParser:

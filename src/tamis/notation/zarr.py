@@ -53,7 +53,8 @@ _PCODEC = {
     "equal_pages_up_to": 1 << 18,
 }
 """Defaults of numcodecs, beside the level."""
-_ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
+_ZFPY, _ZFPY_REVERSIBLE = {"rate": 2, "precision": 3, "tolerance": 4}, 5
+"""zfpy's numbers of the modes that numcodecs encodes, by their parameters, and of the one that it only decodes."""
 
 
 def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
@@ -128,16 +129,29 @@ def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
 
 
 def _zfpy(zfp_filter: Zfp) -> Json:
-    match zfp_filter.mode:
-        case zfp.Rate(rate):
-            return {"id": "zfpy", "mode": 2, "tolerance": -1, "rate": rate, "precision": -1}
-        case zfp.Precision(precision):
-            return {"id": "zfpy", "mode": 3, "tolerance": -1, "rate": -1, "precision": precision}
-        case zfp.Accuracy(tolerance):
-            return {"id": "zfpy", "mode": 4, "tolerance": tolerance, "rate": -1, "precision": -1}
+    if (config := zfpy_configuration(zfp_filter.mode)) is not None and config["mode"] in _ZFPY.values():
+        return config
     raise ParameterError(
         f"expected rate, precision or accuracy, got {zfp_filter}: Zarr 2 has zfpy, which writes these only"
     )
+
+
+def zfpy_configuration(mode: zfp.Mode) -> Json | None:
+    """Return the configuration of numcodecs' codec zfpy for a mode; None for the expert mode, which it lacks.
+
+    numcodecs decodes the reversible mode, but does not encode it.
+    """
+    config = {"id": "zfpy", "mode": _ZFPY_REVERSIBLE, "tolerance": -1, "rate": -1, "precision": -1}
+    match mode:
+        case zfp.Rate(rate):
+            return config | {"mode": _ZFPY["rate"], "rate": rate}
+        case zfp.Precision(precision):
+            return config | {"mode": _ZFPY["precision"], "precision": precision}
+        case zfp.Accuracy(tolerance):
+            return config | {"mode": _ZFPY["tolerance"], "tolerance": tolerance}
+        case zfp.Reversible():
+            return config
+    return None
 
 
 def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Sequence[int] | None = None) -> list[Json]:
@@ -295,7 +309,9 @@ def _read_zfpy(config: Mapping[str, Any]) -> Filter:
     for key, number in _ZFPY.items():
         if mode == number:
             return _zfp_filter({"accuracy" if key == "tolerance" else key: config.get(key)})
-    raise ParameterError(f"expected zfpy of mode 2 rate, 3 precision or 4 accuracy, got {mode!r}")
+    if mode == _ZFPY_REVERSIBLE:
+        return Zfp(reversible=True)
+    raise ParameterError(f"expected zfpy of mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got {mode!r}")
 
 
 _ZFP_KEYS = {

@@ -231,6 +231,7 @@ def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool
         and target.chunk_shape == plan.chunk_shape
         and target.can_read_chunks
         and target.partial_filtered
+        and not target.has_own_bytes
     )
 
 

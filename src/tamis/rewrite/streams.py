@@ -133,7 +133,9 @@ def carry(plan: Rewrite, source: StoredArray, create: Create) -> ArrayWriter | N
     target = create(plan)
     with closing(source.open_chunks()) as chunks:
         for origin, record in chunks.true_records():
-            target.put([NewChunk(target.grid.number_of(origin), chunks.stored(origin)[0], record.mask)])
+            data, mask = chunks.stored(origin)
+            mask = mask if source.has_own_bytes else record.mask
+            target.put([NewChunk(target.grid.number_of(origin), data, mask)])
     target.finish()
     return carry_flags(source, target)
 

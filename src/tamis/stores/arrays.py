@@ -16,7 +16,8 @@ from tamis.arrays.index import ChunkIndex, Parts
 from tamis.lazy_property import lazy_property
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.protocols import Arrays, Readers, StoredArray
+from tamis.stores.protocols import Arrays, StoredArray
+from tamis.stores.readers import Readers
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -61,9 +62,19 @@ class DescribedArray:
         return None
 
     @property
+    def has_own_bytes(self) -> bool:
+        """See `StoredArray.has_own_bytes`."""
+        return False
+
+    @property
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`."""
         return ""
+
+    @property
+    def bars_store(self) -> bool:
+        """See `StoredArray.bars_store`."""
+        return False
 
     @property
     def absent_files(self) -> tuple[str, ...]:

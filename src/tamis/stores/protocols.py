@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
     from tamis.stores.data_model import DataModel
     from tamis.stores.header import Header
+    from tamis.stores.readers import Readers
 
 ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
@@ -296,8 +297,18 @@ class StoredArray(Protocol):
         """Why the values cannot be read correctly, judging by filters; empty otherwise."""
 
     @property
+    def has_own_bytes(self) -> bool:
+        """True if chunks have other bytes than those of HDF5 with the same filters, as `open_chunks` gives them."""
+        ...
+
+    @property
     def reader_package(self) -> str:
         """The package that the library of the format needs for the codecs; empty if it needs none."""
+        ...
+
+    @property
+    def bars_store(self) -> bool:
+        """True if the library of the format cannot open the store as a whole without `reader_package`."""
         ...
 
     @property
@@ -554,47 +565,3 @@ class ArrayWriter(Protocol):
 
     def finish(self) -> None:
         """Raise FileError unless the store's chunk records match exactly what was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """Requirements of readers of filtered data.
-
-    Parameters
-    ----------
-    plugins
-        Plugins that an HDF5 library needs; empty if every library has the filters.
-    szip
-        Whether the library must be built with szip.
-    h5py
-        Whether h5py's HDF5 library has all filters here and now.
-    tamis
-        Whether tamis can decode all of them here without HDF5.
-    hint
-        How to get absent filters for h5py, if known.
-    words
-        The readers in words, if HDF5 is not among them.
-    """
-
-    plugins: tuple[str, ...]
-    szip: bool
-    h5py: bool
-    tamis: bool
-    hint: str
-    words: str = ""
-
-    @property
-    def any_hdf5(self) -> bool:
-        """True if every HDF5 library from 1.8 on can read the data."""
-        return not (self.plugins or self.szip or self.words)
-
-    def __str__(self) -> str:
-        if self.any_hdf5:
-            return "any HDF5"
-        if self.words:
-            return self.words
-        needs = ["built with szip"] if self.szip else []
-        if self.plugins:
-            needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
-        h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
-        return f"HDF5 {' and '.join(needs)} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"

@@ -29,7 +29,8 @@ def test_readers_of_szip_need_a_library_built_with_it() -> None:
     found = readers_of([from_values(Request(4, (169, 8, 32, 32)))])
     assert found.szip
     assert not found.any_hdf5
-    assert str(found).startswith("HDF5 built with szip (here: h5py ")
+    assert str(found).startswith("HDF5 built with szip, not NCO 5.1 (here: h5py ")
+    assert found.not_by == ("NCO 5.1",)
 
 
 def test_readers_of_filter_that_nobody_has_say_no() -> None:

@@ -90,6 +90,30 @@ def test_zfpy_other_than_c_array_refused(wrong: Any) -> None:
         Zfpy(mode=2, rate=8).encode(wrong)
 
 
+def test_d29_zfpy_leaves_out_unit_axes_and_numcodecs_reads_it() -> None:
+    values = field().reshape(1, 64, 16)
+    stream = Zfpy(tolerance=0.1).encode(values)
+    assert stream == zfpy.compress_numpy(values[0], write_header=True, tolerance=0.1)
+    assert len(stream) < len(zfpy.compress_numpy(values, write_header=True, tolerance=0.1))
+    assert np.abs(numcodecs.zfpy.ZFPY(tolerance=0.1).decode(stream).reshape(values.shape) - values).max() <= 0.1
+    assert Zfpy(mode=5).decode(Zfpy(mode=5).encode(values[:, :1, :1])).tobytes() == values[:, :1, :1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ("zfp(accuracy=0.1)", {"id": "zfpy", "mode": 4, "tolerance": 0.1, "rate": -1, "precision": -1}),
+        ("zfp(rate=8)", {"id": "zfpy", "mode": 2, "tolerance": -1, "rate": 8.0, "precision": -1}),
+        ("zfp(precision=9)", {"id": "zfpy", "mode": 3, "tolerance": -1, "rate": -1, "precision": 9}),
+        ("zfp(reversible=True)", {"id": "zfpy", "mode": 5, "tolerance": -1, "rate": -1, "precision": -1}),
+        ("zfp(minbits=1,maxbits=999,maxprec=9,minexp=-9)", {"id": "h5z_zfp", "mode": "expert"}),
+    ],
+)
+def test_u72_codecs_of_version_2_are_zfpy_where_it_has_the_mode(filters: str, expected: dict[str, Any]) -> None:
+    config = codecs(filters, "f4", (1, 16, 16), zarr_format=2)["compressors"][0].get_config()
+    assert config.items() >= expected.items()
+
+
 def test_h5z_zfp_same_bytes_as_hdf5(tmp_path: Path) -> None:
     values = field()
     array = zarr.create_array(
@@ -98,7 +122,7 @@ def test_h5z_zfp_same_bytes_as_hdf5(tmp_path: Path) -> None:
         dtype="f4",
         chunks=(1, 16, 16),
         zarr_format=2,
-        **codecs("zfp(accuracy=0.1)", "f4", (1, 16, 16), zarr_format=2),
+        compressors=H5zZfp.of(tamis.Zfp(accuracy=0.1), "f4", (1, 16, 16)),
     )
     array[...] = values
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -111,6 +111,7 @@ def test_json_of_zfp_dataset_gives_parameters_masks_padding_and_readers(mixed: P
         "any_hdf5": False,
         "plugins": ["H5Z-ZFP"],
         "szip": False,
+        "not_by": [],
         "h5py": True,
         "tamis": True,
     }

@@ -21,7 +21,7 @@ from tamis.filters.unknown import REGISTERED
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.foreign_filters import decodes
 from tamis.safety.library_errors import pass_interrupt
-from tamis.stores.protocols import Readers
+from tamis.stores.readers import NCO, NOT_OF_NCO, Readers
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.dataset_facts import DatasetFacts
@@ -45,6 +45,7 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
         h5py=not absent,
         tamis=not any(isinstance(entry, UnknownFilter) or entry.undecodable() for entry in unique),
         hint=_hint(absent),
+        not_by=(NCO,) if NOT_OF_NCO & {entry.name for entry in unique} else (),
     )
 
 

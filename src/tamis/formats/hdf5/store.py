@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
-    from tamis.stores.protocols import Readers, Store, StoreComparison
+    from tamis.stores.protocols import Store, StoreComparison
+    from tamis.stores.readers import Readers
 
 
 def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> meaning.Variable:

@@ -10,11 +10,11 @@ import numpy as np
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType, Filter, Shuffle, Stage, StoredZfp, Zfp
-from tamis.formats.zarr.stored.codecs import MaskedPipeline, shuffles_whole_values
-from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec
+from tamis.formats.zarr.stored.codecs import MaskedPipeline, header_of, shuffles_whole_values
+from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec, Zfpy
 from tamis.formats.zarr.zarr3_codecs import ReshapeCodec
 from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked
-from tamis.notation.zarr import version_2, version_3
+from tamis.notation.zarr import version_2, version_3, zfpy_configuration
 from tamis.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
@@ -28,11 +28,14 @@ Json = dict[str, Any]
 class Codecs:
     """Codecs of an array in both versions of Zarr."""
 
-    version_2: tuple[Json, ...]  # Configurations in the order of encoding
+    version_2: tuple[Json, ...]  # Configurations in the order of encoding, for chunks with the bytes of HDF5's
     version_3: tuple[Json, ...] | None  # Metadata in the order of encoding; None if this version cannot express it
     # The pipeline with its usual mask, if it is one codec: chunks with other masks are marked. None if all chunks
     # have the same mask.
     masked: MaskedPipeline | None = None
+    # Configurations of version 2 for chunks whose zfp streams get this header, which numcodecs' zfpy reads; None if
+    # zfp is not the first filter, or zfpy cannot express its mode
+    with_header: tuple[bytes, tuple[Json, ...]] | None = None
 
 
 def choose_codecs(pipeline: Pipeline, chunk: ChunkType, masks: Mapping[int, int]) -> Codecs:
@@ -56,9 +59,11 @@ def _known_codecs(applied: Chain, chunk: ChunkType) -> Codecs | None:
             if not _is_plain_zfp(applied[0], chunk):
                 return None
             squeeze = ReshapeCodec.squeezing(chunk.shape)
-            first = H5zZfp.of(zfp, chunk.dtype, chunk.shape).get_config()
+            first, rest = H5zZfp.of(zfp, chunk.dtype, chunk.shape).get_config(), _configs(applied[1:], chunk.dtype)
             version_3_codecs = (*([squeeze.to_dict()] if squeeze else ()), *version_3(applied, chunk.dtype))
-            return Codecs((first, *_configs(applied[1:], chunk.dtype)), version_3_codecs)
+            zfpy, header = zfpy_configuration(zfp.mode), header_of(applied[0])
+            with_header = None if zfpy is None or header is None else (header, (zfpy, *rest))
+            return Codecs((first, *rest), version_3_codecs, with_header=with_header)
         return Codecs(_configs(applied, chunk.dtype), tuple(version_3(applied, chunk.dtype)))
     except ParameterError:
         return None
@@ -137,5 +142,11 @@ def _arguments_2(pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[in
     configs = _configs(rest, dtype)
     members = [numcodecs.get_codec(config) for config in configs]
     if pipeline.zfp and first[0].filter is pipeline.zfp:
-        members = [H5zZfp.of(pipeline.zfp, dtype, chunk_shape), *members]
+        members = [_zfp_2(pipeline.zfp, dtype, chunk_shape), *members]
     return {"filters": members[:-1] or None, "compressors": members[-1:] or None}
+
+
+def _zfp_2(zfp_filter: Zfp, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> Zfpy | H5zZfp:
+    """Return the codec zfpy, which others have, too; ``h5z_zfp`` in the modes that zfpy cannot express."""
+    own, config = H5zZfp.of(zfp_filter, dtype, chunk_shape), zfpy_configuration(zfp_filter.mode)
+    return own if config is None else Zfpy(**{key: value for key, value in config.items() if key != "id"})

@@ -26,7 +26,8 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
     """Self-describing ZFP streams, as ``numcodecs.zfpy`` writes and reads them, without the package zfpy.
 
     It reads any stream with a full header, and writes the modes of numcodecs (2 rate, 3 precision, 4 accuracy) and 5,
-    reversible, with the same bytes as zfpy.
+    reversible, with the same bytes as zfpy. It leaves out axes of one value, which zfpy keeps and which cost up to
+    three times the space: the header has the shape without them, and zarr-python gives chunks their own shape.
 
     Parameters
     ----------
@@ -54,8 +55,15 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
         self.mode, self.tolerance, self.rate, self.precision = mode, tolerance, rate, precision
 
     def encode(self, buf: Any) -> bytes:
-        """Encode an array of 1 to 4 axes; raises DataError if a value cannot be kept within the tolerance."""
+        """Encode an array with 1 to 4 axes longer than 1.
+
+        Raises
+        ------
+        DataError
+            If a value cannot be kept within the tolerance.
+        """
         values, mode = _array(buf), self._mode()
+        values = values.reshape([extent for extent in values.shape if extent > 1] or 1)
         with located(filter=self.codec_id):
             stream = zfp.encode_with_header(values, mode)
             header = len(zfp.Header(values.dtype, values.shape, mode).pack())

@@ -25,7 +25,8 @@ from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import Readers, Store, StoredArray
+from tamis.stores.protocols import Store, StoredArray
+from tamis.stores.readers import Readers
 
 if TYPE_CHECKING:
     from tamis.meaning import Role
@@ -128,7 +129,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         readers=own_readers,
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         zfp_better=better_for_zfp(chunking) if chunking else None,
-        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset),
+        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
         problem=dataset.problem or problem or unsure,
         role=role,
         packing=dataset.packing,
@@ -167,6 +168,17 @@ def _number(limit: Any) -> int | float | None:
 def _absence(dataset: StoredArray) -> tuple[Note, ...]:
     absent = dataset.absent_files
     return (Note("absent-files", absent_text(absent)),) if absent else ()
+
+
+def _bar(dataset: StoredArray) -> tuple[Note, ...]:
+    """Return a note if the library of the format does not open the store without a package."""
+    if not dataset.bars_store:
+        return ()
+    text = (
+        f"the consolidated metadata of the store name its codec: without {dataset.reader_package}, zarr-python opens no"
+        " group of the store, and its other arrays only one by one; repack --no-consolidated avoids that"
+    )
+    return (Note("codec-in-consolidated", text),)
 
 
 def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:

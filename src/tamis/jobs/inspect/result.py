@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tamis.advice.chunk_shapes import BetterChunks, Note
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding
-    from tamis.stores.protocols import Readers
+    from tamis.stores.readers import Readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +353,7 @@ def _readers_dict(readers: Readers) -> dict[str, Any]:
         "any_hdf5": readers.any_hdf5,
         "plugins": list(readers.plugins),
         "szip": readers.szip,
+        "not_by": list(readers.not_by),
         "h5py": readers.h5py,
         "tamis": readers.tamis,
     }

@@ -21,7 +21,15 @@ from tamis.errors import BoundError, DataError, FileError, TamisError, located
 from tamis.formats.registry import open_store
 from tamis.formatting import plural, size_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.repack.notes import GROWN, history_line, measures_note, planned_notes, recorded_filters, written_notes
+from tamis.jobs.repack.notes import (
+    GROWN,
+    history_line,
+    measures_note,
+    planned_notes,
+    reader_note,
+    recorded_filters,
+    written_notes,
+)
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
@@ -309,7 +317,11 @@ def _check_copied(
     *,
     witness: bool,
 ) -> Repacked:
-    masks = verify_copied(plan, source, target, partial(report, step), threads, witness=witness)
+    if target.has_own_bytes:
+        verify_kept(plan.path, source, target, partial(report, step), threads, witness=witness)
+        masks = source.chunk_index().masks
+    else:
+        masks = verify_copied(plan, source, target, partial(report, step), threads, witness=witness)
     before, after = source.companion, target.companion
     if before and after:
         # Compare the companion's values, not its bytes, because it may have its own recipe.
@@ -321,7 +333,7 @@ def _check_copied(
         largest_error=0.0,
         chunks=len(masks),
         lossless_chunks=int(np.count_nonzero(masks & 1)) if bounded else 0,
-        notes=plan.notes,
+        notes=(*plan.notes, *reader_note(target)),
         copied=True,
     )
 

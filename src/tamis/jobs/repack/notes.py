@@ -22,6 +22,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
 from tamis.rounding import Absolute
+from tamis.stores.readers import package_text
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def written_notes(
     after += 0 if companion is None else companion.stored_nbytes
     if after > before and compresses(plan.pipeline):
         yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
-    if package := target.reader_package:
-        yield f"zarr-python reads it where {package} is installed"
+    yield from reader_note(target)
     for text, count in written.skipped.items():
         yield f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
     yield from _missing_note(plan, written, companion)
@@ -64,6 +64,12 @@ def written_notes(
         yield from _required_note(plan, source.shape)
     if 2 * partial_count <= written.lossless_chunks:  # otherwise the note about partial chunks already has advice
         yield from _advice(plan, source, written)
+
+
+def reader_note(target: StoredArray) -> Iterator[str]:
+    """Yield a note if the library of the format needs a package to read an array."""
+    if target.reader_package:
+        yield package_text(target.reader_package, bars_store=target.bars_store)
 
 
 def recorded_filters(plan: Rewrite, target: StoredArray) -> tuple[Pipeline, Pipeline]:

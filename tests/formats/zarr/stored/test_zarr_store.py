@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numcodecs
+import numcodecs.zfpy
 import numpy as np
 import pytest
 import xarray
@@ -14,7 +16,7 @@ import zarr
 import tamis
 from tamis.formats.zarr.stored.store import ZarrStore
 from tamis.stores.first_bytes import is_zarr
-from tamis.zarr import PipelineCodec, Zfpy, codecs
+from tamis.zarr import H5zZfp, PipelineCodec, Zfpy, codecs
 
 SHAPE, CHUNKS = (9, 20, 30), (4, 20, 15)
 
@@ -44,12 +46,27 @@ def version_2(filters: str, dtype: str = "f4") -> dict[str, Any]:
     return {"zarr_format": 2, "dtype": dtype, **codecs(filters, dtype, CHUNKS, zarr_format=2)}
 
 
+def h5z_zfp(filters: str) -> H5zZfp:
+    """The codec of zfp streams without a header."""
+    zfp = tamis.Pipeline.parse(filters).zfp
+    assert zfp is not None
+    return H5zZfp.of(zfp, "f4", CHUNKS)
+
+
 ARRAYS = {
     "v2 zstd": ({"zarr_format": 2}, "zstd"),
     "v2 shuffle and zlib": (version_2("shuffle|deflate(4)|fletcher32"), "shuffle"),
     "v2 big-endian": (version_2("shuffle|deflate(4)", ">f4"), "shuffle"),
-    "v2 h5z_zfp": (version_2("zfp(accuracy=0.1)|deflate(1)"), "zfp(accuracy=0.1)"),
-    "v2 zfpy": ({"zarr_format": 2, "compressors": Zfpy(tolerance=0.1)}, None),
+    "v2 h5z_zfp": (
+        {"zarr_format": 2, "filters": [h5z_zfp("zfp(accuracy=0.1)")], "compressors": numcodecs.Zlib(1)},
+        "zfp(accuracy=0.1)",
+    ),
+    "v2 zfpy": ({"zarr_format": 2, "compressors": Zfpy(tolerance=0.1)}, "zfp(accuracy=0.1)"),
+    "v2 zfpy and zlib": (version_2("zfp(accuracy=0.1)|deflate(1)"), "zfp(accuracy=0.1)"),
+    "v2 zfpy of numcodecs": (
+        {"zarr_format": 2, "compressors": numcodecs.zfpy.ZFPY(tolerance=0.1)},
+        "zfp(accuracy=0.1)",
+    ),
     "v3 zstd": ({}, "zstd"),
     "v3 none": ({"compressors": None}, "none"),
     "v3 zfp": (codecs("zfp(rate=16)", "f4", CHUNKS), "zfp(rate=16"),
@@ -68,7 +85,7 @@ def test_values_by_tamis_are_those_of_zarr_python(name: str, tmp_path: Path) -> 
     options, filters = ARRAYS[name]
     array = create(tmp_path / "a.zarr", **options).array("/TS")
     assert array.can_read_chunks == (filters is not None)
-    assert str(array.pipeline).startswith(filters or ("zfpy(", "gzip("))
+    assert str(array.pipeline).startswith(filters or "gzip(")
     by_zarr = values(array, independent=True)
     np.testing.assert_array_equal(values(array), by_zarr)
     assert np.abs(by_zarr - field()).max() < 0.1
@@ -94,7 +111,7 @@ def test_chunks_with_other_masks_and_absent_ones(tmp_path: Path) -> None:
 def test_h5z_zfp_chunk_stored_as_it_is(tmp_path: Path) -> None:
     changed = field()
     changed[5, 5, 5] = np.inf
-    store = create(tmp_path / "a.zarr", **version_2("zfp(accuracy=0.1)"))
+    store = create(tmp_path / "a.zarr", zarr_format=2, compressors=h5z_zfp("zfp(accuracy=0.1)"))
     zarr.open_array(str(tmp_path / "a.zarr" / "TS"))[...] = changed
     array = store.array("/TS")
     assert array.chunk_index().mask_counts()[1] == 1

@@ -32,6 +32,8 @@ from tamis.formats.zarr.stored.chunk_files import (
     places_in_shards,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
+from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
+from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import (
     ANCILLARY,
@@ -157,9 +159,6 @@ _MARK_NBYTES = len(MASK_MARK) + 4
 _MOST_ENDS_NBYTES = 64 << 20
 """Limit of the files that are fetched without knowing their sizes."""
 
-_PACKAGES = {"tamis.pipeline": "tamis", "pcodec": "pcodec"}
-"""Packages that zarr-python needs for codecs, beside numcodecs."""
-
 
 class ZarrArray(PartByPart, DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
@@ -189,6 +188,7 @@ class ZarrArray(PartByPart, DescribedArray):
         self.values_nbytes = 0 if self.varies else self.nbytes
         self.zarr_format = int(metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
+        self.is_consolidated = False  # Whether the root of the store also has the array's metadata
         self.group_types: object = None
 
     @lazy_property
@@ -275,9 +275,13 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def reader_package(self) -> str:
-        """Tamis for its own codec, or pcodec."""
-        names = {str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.") for codec in self._chunk_codecs}
-        return next((package for name, package in _PACKAGES.items() if name in names), "")
+        """See `StoredArray.reader_package`; also in a shard."""
+        return package_for(self._chunk_codecs, self.zarr_format)
+
+    @property
+    def bars_store(self) -> bool:
+        """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata name unknown codecs."""
+        return self.is_consolidated and bool(unknown_to_zarr_python(self._chunk_codecs, self.zarr_format))
 
     @property
     def codec_text(self) -> str:
@@ -293,7 +297,21 @@ class ZarrArray(PartByPart, DescribedArray):
             return None
         if self.number_type is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
-        return chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
+        found = chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
+        return None if found is not None and found.header and not self._has_header(found) else found
+
+    def _has_header(self, filters: ChunkFilters) -> bool:
+        """Return whether streams have the header that follows from the metadata, judging by the first chunk.
+
+        numcodecs' own zfpy keeps the unit axes that HDF5's zfp, and tamis, leave out.
+        """
+        if isinstance(self.folder, Address):
+            return False  # to know this takes a request for each array
+        if all(extent > 1 for extent in self.chunk.shape) or not len(self._listing[0][0]):
+            return True
+        path = self._path_of(0)
+        assert isinstance(path, Path)
+        return header_in(path.read_bytes(), filters, self.chunk) == filters.header
 
     @lazy_property
     def pipeline(self) -> Pipeline:
@@ -365,6 +383,16 @@ class ZarrArray(PartByPart, DescribedArray):
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value in the chunks."""
         return self.fill_value.astype(self.stored_type).tobytes()
+
+    @property
+    def has_zfp_of_version_2(self) -> bool:
+        """True if zfp has a codec of Zarr 2, of which there are two: the other one needs other chunks."""
+        return any(codec.get("id") in ("zfpy", "h5z_zfp") for codec in self.codecs)
+
+    @property
+    def has_own_bytes(self) -> bool:
+        """See `StoredArray.has_own_bytes`: true of streams of zfp with a header."""
+        return self.filters is not None and bool(self.filters.header)
 
     @property
     def can_read_chunks(self) -> bool:
@@ -502,8 +530,8 @@ class ZarrArray(PartByPart, DescribedArray):
             raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
-        place = str(self.folder), self.path
-        return ChunkReader(*place, self.chunk_index(), self.pipeline, chunk, fill, self._source)
+        arguments = str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill, self._source
+        return ZfpyChunks(self.filters.header, *arguments) if self.filters.header else ChunkReader(*arguments)
 
     @property
     def can_look_up(self) -> bool:

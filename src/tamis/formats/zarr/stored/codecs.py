@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError
-from tamis.filters import ChunkType, Data, Filter, Fletcher32, Shuffle, Stage
+from tamis.filters import ChunkType, Data, Filter, Fletcher32, Shuffle, Stage, StoredZfp
+from tamis.formats.zarr.stored.readers import shuffle_size
 from tamis.notation.zarr import parse_text, zfp_of
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.zfp import Header
 
 MASK_MARK = b"\x89tamis.mask\n"
 """The first bytes of a chunk whose mask follows, in four bytes, little-endian."""
@@ -96,6 +98,9 @@ Json = dict[str, Any]
 
 _KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc", "pcodec")
 
+_HEADER_NBYTES = 12
+"""Bytes of the header of a zfp stream, except in expert mode and for blocks of more than 2,048 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkFilters:
@@ -106,6 +111,8 @@ class ChunkFilters:
     marked: MaskedPipeline | None = None
     # Size of chunks that are raw values, whatever the codecs; None if there are none
     raw_nbytes: int | None = None
+    # The header of each zfp stream, as numcodecs' zfpy has it; empty for streams without a header
+    header: bytes = b""
 
 
 @lru_cache(maxsize=256)
@@ -122,13 +129,28 @@ def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
         if len(rest) == 1 and _name(rest[0]) == "tamis.pipeline":
             return _of_pipeline_codec(rest[0], chunk)
         stages = [stage for codec in rest for stage in _stages(codec)]
-        if not shuffles_whole_values(stages, chunk):
+        if not shuffles_whole_values(stages, chunk) or not all(_shuffles_values(codec, chunk) for codec in rest):
             return None
         pipeline = Pipeline(stages)
         pipeline.check(chunk)
-        return ChunkFilters(_recorded(pipeline, chunk), raw_nbytes=_raw_nbytes(rest, chunk))
+        recorded = _recorded(pipeline, chunk)
+        if rest and _is_zfpy(rest[0]):
+            header = header_of(recorded.stages[0])
+            return None if header is None or chunk.dtype.kind == "u" else ChunkFilters(recorded, header=header)
+        return ChunkFilters(recorded, raw_nbytes=_raw_nbytes(rest, chunk))
     except TamisError:
         return None
+
+
+def header_of(stage: Stage) -> bytes | None:
+    """Return the header of the streams of a zfp filter with stored parameters; None if it is not of whole bytes."""
+    stored = StoredZfp.parse(stage.stored or ())
+    header = Header(stored.dtype, stored.shape, stored.filter.mode).pack()
+    return header if len(header) == _HEADER_NBYTES else None
+
+
+def _is_zfpy(codec: Json) -> bool:
+    return codec.get("id") == "zfpy"
 
 
 def shuffles_whole_values(stages: Sequence[Stage], chunk: ChunkType) -> bool:
@@ -147,6 +169,15 @@ def shuffles_whole_values(stages: Sequence[Stage], chunk: ChunkType) -> bool:
     return True
 
 
+def _shuffles_values(codec: Json, chunk: ChunkType) -> bool:
+    """Return whether a codec, if it is shuffle, takes elements of the size of the values, as HDF5's does."""
+    if _name(codec).removeprefix("numcodecs.") != "shuffle":
+        return True
+    configuration = codec.get("configuration", codec)
+    size = shuffle_size(configuration) if "id" in codec else configuration.get("elementsize", chunk.dtype.itemsize)
+    return size in (0, chunk.dtype.itemsize)
+
+
 def _name(codec: Json) -> str:
     return str(codec.get("id", codec.get("name", "")))
 
@@ -158,7 +189,7 @@ def _stages(codec: Json) -> tuple[Stage, ...]:
         return (Stage(zfp_of(known), False),)
     if name == "zfp" and "name" in codec:
         return (Stage(zfp_of(codec.get("configuration") or {}), False),)
-    if name.removeprefix("numcodecs.") not in _KNOWN:
+    if name.removeprefix("numcodecs.") not in _KNOWN and not _is_zfpy(codec):
         raise TamisError(name)
     return tuple(Stage(stage.filter, False) for stage in parse_text(json.dumps(codec)))
 

@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -74,8 +74,8 @@ def _place_of_refusal(place: str | Address) -> str:
     return ""
 
 
-def _consolidated_alone(path: Path, found: Collection[str]) -> set[str]:
-    """Return the names of arrays that have a folder, but no metadata besides the consolidated ones of the store."""
+def _consolidated(path: Path) -> set[str]:
+    """Return the names of arrays in the consolidated metadata of a store."""
     names: set[str] = set()
     for file in (".zmetadata", "zarr.json"):
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -83,7 +83,7 @@ def _consolidated_alone(path: Path, found: Collection[str]) -> set[str]:
             metadata = content.get("consolidated_metadata", content)["metadata"].items()
             arrays = (key for key, each in metadata if key.endswith("/.zarray") or each.get("node_type") == "array")
             names.update(key.removesuffix("/.zarray") for key in arrays)
-    return {name for name in names.difference(found) if (path / name).is_dir()}
+    return names
 
 
 class ZarrStore(ListedStore[ZarrArray]):
@@ -97,13 +97,16 @@ class ZarrStore(ListedStore[ZarrArray]):
         check_installed(self.path)
         import zarr
 
+        consolidated: set[str] = set()
         try:
             with quietly():
                 if isinstance(self.path, Address):
                     members = _members(_place(self.path))
                 else:  # what is consolidated may be older than chunks
                     members = _members(self.path, use_consolidated=False)
-                    if lost := _consolidated_alone(Path(self.path), {name for name, _ in members}):
+                    consolidated = _consolidated(Path(self.path))
+                    absent = consolidated.difference(name for name, _ in members)
+                    if lost := {name for name in absent if (Path(self.path) / name).is_dir()}:
                         members += [member for member in _members(self.path) if member[0] in lost]
                 for name, member in members:
                     _check_attributes(name, member.metadata.attributes)
@@ -122,7 +125,7 @@ class ZarrStore(ListedStore[ZarrArray]):
             for number, (path, member) in enumerate(arrays.items())
         }
         for array in self._arrays.values():
-            array.arrays = self._arrays
+            array.arrays, array.is_consolidated = self._arrays, array.path.strip("/") in consolidated
             group = self._groups.get(array.path.rpartition("/")[0] or "/")
             array.group_types = None if group is None else group.attrs.get(TYPES)
         if len(members) == 1 and arrays:  # the folder is an array itself

@@ -50,6 +50,7 @@ from tamis.rounding import CONTAINER, Rounding, container_attributes, container_
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 from tamis.stores.data_model import is_latin_1
+from tamis.stores.readers import package_text
 
 if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
@@ -146,7 +147,7 @@ def stays(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
         return False
     metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
     return (
-        (array.filters is None or not _can_write(variable, array, form))
+        (array.filters is None or array.has_zfp_of_version_2 or not _can_write(variable, array, form))
         and array.zarr_format == form.zarr_format
         and not array.has_companion
         and not array.is_sharded
@@ -286,6 +287,7 @@ class ZarrTarget:
         self._groups: dict[str, NamedGroup] = {}
         self._text_types: dict[str, Types] = {}
         self._roundings: dict[str, Rounding] = {}
+        self._unasked: set[str] = set()
         self.notes: list[str] = []
 
     def set_history(self, text: str) -> None:
@@ -348,6 +350,7 @@ class ZarrTarget:
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Store an array unchanged: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
         self._begin(variable)
+        self._unasked.add(variable.path)
         if (as_it_is := copied(variable, array, self.folder, self.form, self._threads)) is not None:
             self._arrays[variable.path] = as_it_is
             return
@@ -392,6 +395,12 @@ class ZarrTarget:
             self._arrays[path].attributes = {**attributes, MARK: companion.path, ANCILLARY: " ".join([*others, name])}
         for path, rounding in self._roundings.items():
             self._name_container(path, rounding)
+        for path, array in self._arrays.items():
+            if isinstance(array, NewArray):
+                array.writer.add_headers(self._threads)
+                if path in self._unasked and (package := array.writer.reader_package):
+                    text = package_text(package, bars_store=self.form.consolidated)
+                    self.notes.append(printable(f"{path}: {text}"))
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
         documents |= {path: array.write_metadata(self.folder, self.form) for path, array in self._arrays.items()}

@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import google_crc32c
+import numcodecs
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.source import close_handle
+from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.formats.zarr.stored.codecs import MASK_MARK, mark_of
+from tamis.formats.zarr.stored.readers import package_for
 from tamis.pipeline import Pipeline
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
@@ -208,7 +211,16 @@ class ZarrWriter:
         if self._is_marked:
             return one_codec(self.recorded, self._new.chunk, usual)
         masks = {} if self._usual is None else {usual: 1}
-        return choose_codecs(self.recorded, self._new.chunk, masks)
+        chosen = choose_codecs(self.recorded, self._new.chunk, masks)
+        if chosen.with_header is None or self._form.zarr_format != 2:
+            return chosen
+        return replace(chosen, version_2=chosen.with_header[1])
+
+    @property
+    def reader_package(self) -> str:
+        """The package that zarr-python needs to read the array; see `tamis.formats.zarr.stored.readers`."""
+        codecs = self.codecs.version_2 if self._form.zarr_format == 2 else self.codecs.version_3
+        return package_for(codecs or (), self._form.zarr_format)
 
     def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
         """Write encoded chunks, unless another process has, and return the offset of each in its file."""
@@ -240,6 +252,32 @@ class ZarrWriter:
             self._fill()
         for name, places in self._shards.items():
             self._write(name, self._form.ending_of(self.grid, places))
+
+    def add_headers(self, threads: int) -> None:
+        """Put the header of zfp before the stream of each chunk, if the array gets numcodecs' codec zfpy.
+
+        Only now is it known that all chunks went through the same filters. libzfp reads words of 8 bytes, so the stream
+        is filled up to them.
+        """
+        codecs = self.codecs
+        if codecs.with_header is None or self._form.zarr_format != 2:
+            return
+        header, (_, *others) = codecs.with_header
+        rest = [numcodecs.get_codec(config) for config in others]
+
+        def add(number: int) -> None:
+            path = self._target.folder / self._form.file_of(self.path, self.grid, number)
+            data = path.read_bytes()
+            for codec in reversed(rest):
+                data = bytes(codec.decode(data))
+            data = header + data + bytes(-(len(header) + len(data)) % 8)
+            for codec in rest:
+                data = bytes(codec.encode(data))
+            path.write_bytes(data)
+
+        with closing(ordered_map(add, sorted(self._numbers), threads)) as done:
+            for _ in done:
+                pass
 
     def _fill(self) -> None:
         """Write the fill value into all unwritten chunks, without zfp, which might change it."""
