@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import tamis
-from tamis.errors import MissingFilterError, ParameterError
+from tamis.errors import DataError, MissingFilterError, ParameterError
 
 BOUND = 0.1
 FILL = np.float32(9.96921e36)
@@ -157,7 +157,7 @@ def test_required_filter_that_cannot_keep_missing_values_leaves_no_target(
     before = field()
     before[2, 4:9] = np.nan
     source = make(tmp_path / "a.nc", before, (1, 40, 60))
-    with pytest.raises(MissingFilterError, match="HDF5, which creates no dataset with a required filter that it lacks"):
+    with pytest.raises(DataError, match=r"/v: chunk at \(2, 0, 0\): filter 1, s"):
         tamis.repack(source, tmp_path / "b.nc", {"v": filters})
     code = f"""
 import hdf5plugin, tamis

@@ -56,6 +56,7 @@ Callback = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_size_t),
     ctypes.POINTER(ctypes.c_void_p),
 )
+SetLocal = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 class FilterClass(ctypes.Structure):
@@ -68,7 +69,7 @@ class FilterClass(ctypes.Structure):
         ("decodes", ctypes.c_uint),
         ("name", ctypes.c_char_p),
         ("can_apply", ctypes.c_void_p),
-        ("set_local", ctypes.c_void_p),
+        ("set_local", SetLocal),
         ("filter", Callback),
     )
 
@@ -99,6 +100,11 @@ def load_class(path: str) -> FilterClass:
         plugin.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
         _loaded[path] = plugin.H5PLget_plugin_info().contents
     return _loaded[path]
+
+
+def is_loaded(path: str) -> bool:
+    """Return whether this process has loaded a plugin, whoever did."""
+    return bool(LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY | os.RTLD_NOLOAD))
 
 
 def _find(question: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import select
 import signal
@@ -11,11 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters._plugin_worker import ANSWER, CALL, DECODE, ENCODE, FIND, READY, REQUEST, TOO_MUCH_MEMORY, UNLOADABLE
+from tamis.filters.plugin_folders import hdf5plugin_folder
 from tamis.forks import begin_in_each_process
 from tamis.library_lock import unless_held
 
@@ -184,14 +185,6 @@ def _hdf5plugin_file(plugin: str) -> str:
     return str(file)
 
 
-def hdf5plugin_folder() -> Path:
-    """Return the folder of hdf5plugin's plugins; raises MissingFilterError if it is not installed."""
-    spec = importlib.util.find_spec("hdf5plugin")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingFilterError("hdf5plugin is not installed here: pip install 'tamis[hdf5plugin]'")
-    return Path(spec.submodule_search_locations[0]) / "plugins"
-
-
 def hdf5plugin_version() -> str:
     """Return the version of hdf5plugin, which must be installed."""
     from importlib import metadata  # late: it takes as long as all of h5py
@@ -253,6 +246,13 @@ class Plugin(NamedTuple):
                 " that does this from HDF5_PLUGIN_PATH"
             ) from None
         return cls(code, *json.loads(answer)) if answer else None
+
+    @property
+    def is_of_hdf5plugin(self) -> bool:
+        """Whether it is one of hdf5plugin's, which find HDF5 only if hdf5plugin is imported."""
+        with suppress(MissingFilterError, OSError):
+            return Path(self.path).parent.samefile(hdf5plugin_folder())
+        return False
 
     def filtered(self, data: Data, cd_values: tuple[int, ...], *, encodes: bool) -> bytes:
         """Return the output of the filter for a chunk."""

@@ -39,6 +39,9 @@ _OWN = {
     32028: ("sperr", "foreign:Sperr"),
 }
 """Filters of tamis by id: name, and module and class, which are imported when they are used."""
+BUILT_IN = frozenset({1, 2, 3, 4, 5, 6})
+"""Filters of HDF5 itself; szip, 4, only if it was built with it."""
+_ZFP = 32013
 _OF_ZARR = {"pcodec": "pcodec:Pcodec"}
 """Codecs of Zarr that HDF5 has no filter for, by name."""
 
@@ -102,6 +105,22 @@ def filter_named(name: str) -> type[Filter] | None:
 def _kind(code: int) -> type[Filter] | None:
     """Return a filter class by its id; other packages are searched only for ids that tamis does not have."""
     return _imported(_OWN[code][1]) if code in _OWN else by_id().get(code)
+
+
+def is_known(code: int) -> bool:
+    """Return whether tamis, or an installed package, has a class for a filter."""
+    return _kind(code) is not None
+
+
+def is_group_safe(code: int) -> bool:
+    """Return whether a filter that tamis knows can be used on the links of a group."""
+    kind = _kind(code)
+    return kind is not None and kind.group_safe
+
+
+def needs_plugin(code: int) -> bool:
+    """Return whether HDF5 has a filter from a plugin, if at all: neither by itself nor from tamis."""
+    return code not in BUILT_IN and code != _ZFP
 
 
 def is_safe(code: int) -> bool:

@@ -25,6 +25,7 @@ from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
 from tamis.formats.hdf5.lib.files import OwnFile
+from tamis.formats.hdf5.lib.new_filters import NewFilter, create_dataset, set_filters
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
 from tamis.formats.hdf5.model.attributes import write_attribute
@@ -289,7 +290,7 @@ class NetcdfTarget:
         array: StoredArray,
         dtype: np.dtype[Any],
         chunk_shape: tuple[int, ...] | None,
-        filters: Sequence[tuple[int, int, tuple[int, ...]]],
+        filters: Sequence[NewFilter],
     ) -> h5py.Dataset:
         plist = _dataset_plist()
         taken = self._names.get(posixpath.dirname(variable.path), ())
@@ -300,15 +301,14 @@ class NetcdfTarget:
         if chunk_shape is not None:
             plist.set_chunk(chunk_shape)
             plist.set_alloc_time(h5d.ALLOC_TIME_INCR)
-        for code, flags, values in filters:
-            plist.set_filter(code, flags, values)
+        set_filters(plist, filters)
         axes = self._dimension_paths(variable)
         unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in axes]
         most = tuple(h5s.UNLIMITED if grows else n for grows, n in zip(unlimited, array.shape, strict=True))
         space = h5s.create_simple(array.shape, most) if array.shape else h5s.create(h5s.SCALAR)
         path = self._variable_path(variable)
         name, lcpl = raw_name(path)
-        dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
+        dataset = h5py.Dataset(create_dataset(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
         marks = {"dtype": "bool"} if dtype.kind == "b" else {}  # by which xarray reads booleans, whatever the engine
         self._set_attributes(dataset, marks | {**variable.attributes}, variable.forms)

@@ -17,6 +17,7 @@ import pytest
 from h5py import h5a, h5o, h5s, h5t
 
 from tamis.errors import FileError, ParameterError
+from tamis.formats.hdf5.lib.new_filters import NewFilter
 from tamis.formats.hdf5.tree.copy import Recreate, copy_tree
 from tamis.formats.hdf5.tree.create import create_like, create_target
 
@@ -28,8 +29,8 @@ REAL = [
 ]
 # Those with float datasets of two or more axes that need no plugin.
 WITH_FLOATS = [*REAL[:4], "mesh.h5"]
-SHUFFLE = (2, 1, ())
-DEFLATE = (1, 1, (4,))
+SHUFFLE = NewFilter(2, 1, ())
+DEFLATE = NewFilter(1, 1, (4,))
 
 
 def real(name: str) -> Path:

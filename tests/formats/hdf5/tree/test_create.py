@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from h5py import h5t
 
+from tamis.formats.hdf5.lib.new_filters import NewFilter
 from tamis.formats.hdf5.tree.create import create_like, create_target
 
-SHUFFLE = (2, 1, ())
-DEFLATE = (1, 1, (4,))
+SHUFFLE = NewFilter(2, 1, ())
+DEFLATE = NewFilter(1, 1, (4,))
 
 
 def test_create_target_follows_the_file(odd: Path, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tamis.errors import BoundError, DataError, FileError, ParameterError
-from tamis.hdf5 import Appender, create_dataset, write
+from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError
+from tamis.hdf5 import Appender, create_dataset, read_chunk, write
 
 Make = Callable[..., Any]
 SMALL = "zfp(accuracy=0.1)"
@@ -262,6 +262,20 @@ def test_appender_of_what_cannot_grow_refused(empty: Make, file: h5py.File) -> N
         Appender(flat)
 
 
+@pytest.mark.parametrize("fill", [None, -9.0])
+def test_append_through_a_required_filter_that_libhdf5_lacks_goes_unless_it_needs_it(
+    fill: float | None, file: h5py.File
+) -> None:
+    made = create_dataset(file, "x", (0,), "f4", filters="zstd(3)!", chunks=(4,), maxshape=(None,), fillvalue=fill)
+    if fill is not None:
+        with pytest.raises(MissingFilterError, match=r"zstd\(3\) to be available in HDF5, which extends no dataset"):
+            Appender(made)
+        return
+    with Appender(made) as appender:
+        appender.append(np.arange(6, dtype="f4"))
+    assert read_chunk(made, (4,))[:2].tolist() == [4, 5]
+
+
 def test_append_scalars_along_the_only_axis(file: h5py.File) -> None:
     made = create_dataset(file, "t", (0,), "f8", maxshape=(None,), chunks=(4,), filters="zfp(reversible=true)")
     with Appender(made) as appender:
@@ -289,7 +303,7 @@ FULL_DISK = """
 import resource, sys
 import h5py, numpy as np
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5 import Appender, create_dataset, write
+from tamis.hdf5 import Appender, create_dataset, read_chunk, write
 noise = np.random.default_rng(0).standard_normal((64, 64, 64)).astype("f4")
 file = h5py.File(sys.argv[1], "w")
 made = create_dataset(file, "x", (0, 64, 64), "f4", maxshape=(None, 64, 64), chunks=(4, 64, 64))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tamis import library_lock
 from tamis.errors import FileError
+from tamis.safety.library_errors import INTERRUPTED
 
 lock = phil
 """h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""
@@ -182,16 +183,35 @@ def loads_filters() -> bool:
     return bool(kinds.value & _FILTER_PLUGIN)
 
 
-def push_error(text: str) -> None:
-    """Tell libhdf5 why a filter that it called fails, so that errors of h5py and of `call` have the text."""
+@contextmanager
+def without_plugins() -> Iterator[None]:
+    """Keep libhdf5 from loading plugins of filters while the block runs; those that are loaded stay."""
+    kinds = _unsigned()
+    with lock:
+        call("H5PLget_loading_state", ctypes.byref(kinds))
+        call("H5PLset_loading_state", kinds.value & ~_FILTER_PLUGIN)
+        try:
+            yield
+        finally:
+            call("H5PLset_loading_state", kinds.value)
+
+
+def push_error(text: str, library: ctypes.CDLL | None = None) -> None:
+    """Tell a libhdf5 why a filter that it called fails, so that errors of h5py and of `call` have the text."""
     # libhdf5 drops what a filter puts on the current stack. This does not use `call`: the thread that has the lock may
     # wait for this one.
-    library = _loaded()
+    library = library or loaded()
     library.H5Ecreate_stack.restype = _hid
     numbers = [_hid.in_dll(library, f"H5E_{name}_g") for name in ("ERR_CLS", "PLINE", "CANTFILTER")]
     stack = _hid(library.H5Ecreate_stack())
     library.H5Epush2(stack, b"tamis", b"filter", _unsigned(0), *numbers, text.replace("%", "%%").encode())
     library.H5Eset_current_stack(stack)
+
+
+def failure(error: BaseException, status: int, library: ctypes.CDLL | None = None) -> int:
+    """Tell a libhdf5 about an exception in a function that it called; return the status of a failure."""
+    push_error(INTERRUPTED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__, library)
+    return status
 
 
 class _Error(ctypes.Structure):
@@ -215,7 +235,7 @@ def _reason() -> str:
         descriptions.append((error.contents.description or b"").decode("utf-8", "replace"))
         return 0
 
-    _loaded().H5Ewalk2(_hid(0), ctypes.c_int(0), _Walk(note), None)
+    loaded().H5Ewalk2(_hid(0), ctypes.c_int(0), _Walk(note), None)
     return next(iter(descriptions), "")
 
 
@@ -268,7 +288,7 @@ def may_have_comment(owner: Any) -> bool:
 
 def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
     """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII."""
-    kind = _hid.in_dll(_loaded(), "H5P_CLS_ATTRIBUTE_CREATE_ID_g").value
+    kind = _hid.in_dll(loaded(), "H5P_CLS_ATTRIBUTE_CREATE_ID_g").value
     plist = call("H5Pcreate", kind)
     try:
         call("H5Pset_char_encoding", plist, h5t.CSET_UTF8)
@@ -356,7 +376,8 @@ def new_group_format(location: h5g.GroupID) -> Iterator[None]:
             call("H5Fset_libver_bounds", file.id, low, high)
 
 
-def _loaded() -> ctypes.CDLL:
+def loaded() -> ctypes.CDLL:
+    """Return h5py's libhdf5."""
     # Symbols are also searched in the libraries of an extension module: here h5py's libhdf5, wherever it is.
     return ctypes.CDLL(h5p.__file__)
 
@@ -364,7 +385,7 @@ def _loaded() -> ctypes.CDLL:
 @cache
 def _function(name: str) -> Any:
     try:
-        function = getattr(_loaded(), name)
+        function = getattr(loaded(), name)
     except (OSError, AttributeError):
         return None
     function.restype = _hid if name in _WIDE else ctypes.c_int

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,15 @@ import h5py
 from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 
 from tamis.errors import StreamError
-from tamis.filters._plugin_worker import CLASS_VERSION, DECODE, LIBC, Callback, FilterClass
-from tamis.filters.registry import is_safe
+from tamis.filters._plugin_worker import FilterClass, is_loaded
+from tamis.filters.plugin_folders import hdf5plugin_folder
+from tamis.filters.registry import is_safe, needs_plugin
 from tamis.formats.hdf5.lib import calls
-from tamis.safety.library_errors import INTERRUPTED
+from tamis.formats.hdf5.lib.new_filters import is_registered
+from tamis.formats.hdf5.lib.plugin_classes import class_of
 
 if TYPE_CHECKING:
     from tamis.filters.plugin_client import Plugin
-
-_SetLocal = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 _classes: dict[int, FilterClass] = {}
 """What HDF5 knows of each filter that a process runs, by number; it must stay in memory."""
@@ -53,21 +53,39 @@ def decodes(code: int) -> bool:
 
 
 def encodes(code: int) -> bool:
-    """Return whether h5py's libhdf5 can encode with a filter."""
+    """Return whether h5py can create datasets with a filter and encode, from now on by the parameters of tamis."""
+    _provide(code)
     return is_available(code) and bool(h5z.get_filter_info(code) & h5z.FILTER_CONFIG_ENCODE_ENABLED)
 
 
 def _isolate(code: int) -> None:
     if code in _classes or is_safe(code):
         return
-    if (folders := _folders()) and (plugin := _plugin(code, folders)) is not None:
+    if (plugin := _plugin(code, _folders())) is not None:
         with calls.lock:
-            _classes[code] = _class_of(plugin)
-            h5z.register_filter(ctypes.addressof(_classes[code]))
+            _register(plugin)
+
+
+def _provide(code: int) -> None:
+    """Take a filter that HDF5 would load, or has loaded, from a plugin, which may be one for another libhdf5."""
+    if code in _classes or not needs_plugin(code) or not is_safe(code):
+        return
+    plugin = _plugin(code, _searched())
+    if plugin is not None and (is_loaded(plugin.path) or not is_registered(code)):
+        with calls.lock:
+            _register(plugin)
+
+
+def _register(plugin: Plugin) -> None:
+    ask = partial(_set_stored, plugin) if plugin.sees_datasets else None
+    _classes[plugin.id] = class_of(plugin, calls.loaded(), ask)
+    h5z.register_filter(ctypes.addressof(_classes[plugin.id]))
 
 
 @cache
 def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
+    if not folders:
+        return None
     from tamis.filters.plugin_client import Plugin  # late: it starts processes, and most files need none
 
     return Plugin.find(code, folders)
@@ -75,50 +93,16 @@ def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
 
 def _folders() -> tuple[str, ...]:
     """Return the folders of plugins: that of hdf5plugin, if imported, and those that HDF5 searches."""
-    from tamis.filters.plugin_client import hdf5plugin_folder  # late, as above
+    first = (str(hdf5plugin_folder()),) if "hdf5plugin" in sys.modules else ()
+    return first + _searched()
 
-    folders = [str(hdf5plugin_folder())] if "hdf5plugin" in sys.modules else []
-    if calls.loads_filters():
-        folders += [os.path.abspath(os.fsdecode(h5pl.get(index))) for index in range(h5pl.size())]
+
+def _searched() -> tuple[str, ...]:
+    """Return the folders in which HDF5 searches plugins."""
+    if not calls.loads_filters():
+        return ()
+    folders = [os.path.abspath(os.fsdecode(h5pl.get(index))) for index in range(h5pl.size())]
     return tuple(filter(os.path.isdir, folders))
-
-
-def _class_of(plugin: Plugin) -> FilterClass:
-    """Return the H5Z_class2_t of a filter that the separate process runs."""
-
-    def run(flags: int, count: int, cd_values: Any, nbytes: int, room_nbytes: Any, buffer: Any) -> int:
-        try:
-            data = ctypes.string_at(buffer[0], nbytes)
-            result = plugin.filtered(data, tuple(cd_values[:count]), encodes=not flags & DECODE)
-        except BaseException as error:  # an interrupt, too: no exception passes through HDF5
-            return _failure(error, 0)
-        # The buffer never shrinks: H5Ocopy of HDF5 2.0 copies cached chunks unchecked into the previous one's buffer.
-        if len(result) > room_nbytes[0]:
-            if not (room := LIBC.malloc(len(result))):
-                return 0
-            LIBC.free(buffer[0])
-            buffer[0], room_nbytes[0] = room, len(result)
-        ctypes.memmove(buffer[0], result, len(result))
-        return len(result)
-
-    def set_local(plist: int, datatype: int, space: int) -> int:
-        try:
-            _set_stored(plugin, plist, datatype, space)
-        except BaseException as error:
-            return _failure(error, -1)
-        return 0
-
-    numbers = CLASS_VERSION, plugin.id, plugin.encodes, plugin.decodes
-    entry = FilterClass(*numbers, plugin.label.encode(), None, None, Callback(run))
-    if plugin.sees_datasets:
-        entry.callback = _SetLocal(set_local)  # an attribute, so that it stays in memory
-        entry.set_local = ctypes.cast(entry.callback, ctypes.c_void_p)
-    return entry
-
-
-def _failure(error: BaseException, status: int) -> int:
-    calls.push_error(INTERRUPTED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__)
-    return status
 
 
 def _set_stored(plugin: Plugin, plist: int, datatype: int, space: int) -> None:
@@ -130,7 +114,7 @@ def _set_stored(plugin: Plugin, plist: int, datatype: int, space: int) -> None:
         view.locked = True  # HDF5 owns the ids
     entry = next(entry for entry in calls.filter_list(views[0]) if entry.id == plugin.id)
     layout = views[0].get_chunk(), views[1].encode().hex(), views[2].encode().hex()
-    values = plugin.call(created_parameters, plugin.path, "hdf5plugin" in sys.modules, entry, layout)
+    values = plugin.call(created_parameters, plugin.path, plugin.is_of_hdf5plugin, entry, layout)
     if isinstance(values, str):
         raise StreamError(f"{plugin}: {values}")
     calls.modify_filter(views[0], plugin.id, entry.flags, tuple(values))

@@ -25,6 +25,7 @@ from tamis.formats.hdf5.lib.datatypes import has_varying, text_of
 from tamis.formats.hdf5.lib.files import shares_messages, writers_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
+from tamis.formats.hdf5.lib.new_filters import write_labels
 from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.formats.hdf5.lib.references import (
     Place,
@@ -361,12 +362,17 @@ class _Copy:
             target_type = self._type(datatype)
             flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
             h5o.copy(item, b".", target, name, copy_plist(flags), lcpl)
-            if not same_object(h5d.open(target, name).get_type(), target_type):
+            copy = h5d.open(target, name)
+            if same_object(copy.get_type(), target_type):
+                write_labels(copy, plist)
+            else:
                 # The library used another one of several equal types.
                 target.unlink(name)
                 create_copy(item, target, name, target_type, lcpl)
         else:
             h5o.copy(item, b".", target, name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
+            if plist.get_nfilters():
+                write_labels(h5d.open(target, name), plist)
 
     def _rewire_fill(self, address: int, plist: Any, datatype: Any, path: bytes) -> None:
         """Point the references in a fill value to copies in the staging group, which exist before the dataset."""

@@ -20,6 +20,7 @@ from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
 from tamis.formats.hdf5.lib.files import OwnFile, access_list, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
+from tamis.formats.hdf5.lib.new_filters import MOST_VALUES, NewFilter, create_dataset, set_filters, write_labels
 from tamis.formats.hdf5.lib.references import copy_values
 from tamis.formats.hdf5.tree.walk import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
 from tamis.kinds import FLAG, checked
@@ -117,7 +118,9 @@ def create_group(
     try:
         owner = parent.require_group(folder or "/") if slash else parent
         with calls.new_group_format(owner.id):
-            return h5py.Group(h5g.create(owner.id, own_name, lcpl, gcpl))
+            group = h5g.create(owner.id, own_name, lcpl, gcpl)
+        write_labels(group, gcpl)
+        return h5py.Group(group)
     except (ValueError, OSError, RuntimeError, TypeError) as error:
         path = parent.file.filename
         raise FileError(f"{path}: cannot create group {name!r}: {error}").at(path=path) from error
@@ -285,7 +288,7 @@ def create_like(
     name: str,
     *,
     chunk_shape: tuple[int, ...] | None,
-    filters: Sequence[tuple[int, int, tuple[int, ...]]],
+    filters: Sequence[NewFilter],
     dtype: h5t.TypeID | None = None,
 ) -> h5py.Dataset:
     """Create an empty dataset with the properties of another, but with its own chunks and filters.
@@ -298,22 +301,19 @@ def create_like(
 
 
 def plist_like(
-    source: h5py.Dataset, *, chunk_shape: tuple[int, ...] | None, filters: Sequence[tuple[int, int, tuple[int, ...]]]
+    source: h5py.Dataset, *, chunk_shape: tuple[int, ...] | None, filters: Sequence[NewFilter]
 ) -> h5p.PropDCID:
     """Return the creation properties of `create_like`."""
     plist = source.id.get_create_plist()
     if plist.get_external_count():
         plist = without_raw_files(source)
-    while plist.get_nfilters():
-        plist.remove_filter(calls.filter_list(plist)[0][0])
+    set_filters(plist, filters)
     if chunk_shape is None:
         plist.set_layout(h5d.CONTIGUOUS)
     else:
         plist.set_chunk(chunk_shape)
     plist.set_alloc_time(h5d.ALLOC_TIME_DEFAULT if chunk_shape is None else h5d.ALLOC_TIME_INCR)
     plist.set_obj_track_times(False)
-    for code, flags, values in filters:
-        plist.set_filter(code, flags, values)
     return plist
 
 
@@ -328,14 +328,19 @@ def create_named(
 ) -> h5py.Dataset:
     """Create a dataset from its type, extents and creation properties, which do not change."""
     own_name, lcpl = raw_name(name)
-    return h5py.Dataset(h5d.create(parent.id, own_name, calls.unshared(datatype), calls.unshared(space), plist, lcpl))
+    return h5py.Dataset(
+        create_dataset(parent.id, own_name, calls.unshared(datatype), calls.unshared(space), plist, lcpl)
+    )
 
 
 def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any, plist: Any = None) -> None:
     """Copy a dataset without its attributes, by creating and filling it."""
     plist = source.get_create_plist() if plist is None else plist
     plist.set_obj_track_times(False)
-    copy = h5d.create(parent, name, calls.unshared(datatype), calls.unshared(source.get_space()), plist, lcpl)
+    filters = calls.filter_list(plist)
+    if not _is_varying(datatype) and all(entry.total <= MOST_VALUES for entry in filters):
+        set_filters(plist, [NewFilter(*entry[:3], is_stored=True) for entry in filters])
+    copy = create_dataset(parent, name, calls.unshared(datatype), calls.unshared(source.get_space()), plist, lcpl)
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, copy))
     if expected != got:
         raise ValueError(
@@ -344,11 +349,20 @@ def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any,
     copy_values(source, copy)
 
 
+def _is_varying(datatype: h5t.TypeID) -> bool:
+    """Return whether elements are of varying length: HDF5 does not ask their filters anything."""
+    is_text = isinstance(datatype, h5t.TypeStringID) and datatype.is_variable_str()
+    return is_text or isinstance(datatype, h5t.TypeVlenID)
+
+
 def create_group_like(group: Any, parent: Any, name: bytes, lcpl: Any) -> Any:
     """Create an empty group in the format and with the settings of another one."""
     settings = GroupSettings.of(group)
+    plist = _group_plist(settings)
     with calls.new_group_format(parent) if settings.new_format else nullcontext():
-        return h5g.create(parent, name, lcpl, _group_plist(settings))
+        copy = h5g.create(parent, name, lcpl, plist)
+    write_labels(copy, plist)
+    return copy
 
 
 def staging_name(address: int) -> bytes:

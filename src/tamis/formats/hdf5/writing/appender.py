@@ -21,7 +21,7 @@ from tamis.errors import FileError, ParameterError, StreamError, TamisError, loc
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
-from tamis.formats.hdf5.writing.creation import Target, growing_axis
+from tamis.formats.hdf5.writing.creation import Target, check_growth, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
@@ -90,6 +90,9 @@ class Appender:
         whose filter is required, so that continuing adds error, and `recode` is not given.
     FileError
         If the file is not open for writing, or the last chunk is damaged.
+    MissingFilterError
+        If a filter cannot be encoded here, or HDF5 does not have a required filter, which it needs to extend a dataset
+        with a fill value.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Appender:
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)
         self._axis = growing_axis(self._target, axis)
+        check_growth(self._target)
         self._full = self._target.chunk.shape[self._axis]
         self._start = dataset.shape[self._axis] // self._full * self._full
         self._count = dataset.shape[self._axis] - self._start

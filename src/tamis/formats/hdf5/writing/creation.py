@@ -17,7 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
-from tamis.formats.hdf5.lib import calls
+from tamis.filters.registry import is_known, needs_plugin
+from tamis.formats.hdf5.lib import calls, new_filters
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, replace_attributes, text_attribute
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
@@ -134,9 +135,10 @@ def new_dataset(
         plist.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         if fill is not None:
             plist.set_fill_value(fill)
-        for entry in filters_of(pipeline, chunk):
-            plist.set_filter(*entry)
-        dataset = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
+        new_filters.set_filters(plist, filters_of(pipeline, chunk))
+        dataset = h5py.Dataset(
+            new_filters.create_dataset(parent.id, None, h5t.py_create(kind, logical=True), space, plist)
+        )
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
             raise
@@ -202,22 +204,26 @@ def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ..
         raise ParameterError(f"expected whole numbers, one for each axis, got {name}={value!r}") from None
 
 
-def filters_of(pipeline: Pipeline, chunk: ChunkType) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Return number, flags and parameters of filters for H5Pset_filter."""
-    return [(stage.filter.hdf5_id, int(stage.optional), _parameters(stage, chunk)) for stage in pipeline.stages]
+def filters_of(pipeline: Pipeline, chunk: ChunkType) -> list[new_filters.NewFilter]:
+    """Return the filters of datasets that are created for such chunks."""
+    return [_new_filter(stage, chunk) for stage in pipeline.stages]
 
 
-def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
-    """Return the parameters for H5Pset_filter: requested ones, or stored ones if libhdf5 does not have the filter."""
-    if is_available(stage.filter.id):
-        return stage.filter.requested
-    if not stage.optional:
-        raise MissingFilterError(
-            f"expected {stage.filter} to be available in HDF5, which creates no dataset with a required filter that it"
-            f" lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, import hdf5plugin first in Python, or write"
-            f" {stage.filter.name} as optional"
-        )
-    return stage.filter.stored(chunk)
+def _new_filter(stage: Stage, chunk: ChunkType) -> new_filters.NewFilter:
+    code, flags = stage.filter.hdf5_id, int(stage.optional)
+    if _is_asked(code):
+        return new_filters.NewFilter(code, flags, stage.filter.requested)
+    return new_filters.NewFilter(code, flags, stage.filter.stored(chunk), is_stored=True)
+
+
+def _is_asked(code: int) -> bool:
+    """Return whether HDF5 asks a filter for its parameters: its own ones, that of tamis, and those tamis lacks.
+
+    The first know more about the values than numpy's type of them tells.
+    """
+    if needs_plugin(code):
+        return not is_known(code) and is_available(code)
+    return new_filters.is_registered(code)
 
 
 def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
@@ -376,6 +382,19 @@ def array_like(data: Any) -> Any:
     if sliced and isinstance(data.dtype, np.dtype) and len(data.shape):
         return data
     return np.asarray(data)
+
+
+def check_growth(target: Target) -> None:
+    """Raise MissingFilterError if HDF5 would not extend a dataset, because it needs a filter for fill values there."""
+    required = [stage.filter for stage in target.pipeline.stages if not stage.optional]
+    if target.masked is None:
+        return
+    if missing := [entry for entry in required if not is_available(entry.id)]:
+        raise MissingFilterError(
+            f"{target.label}: expected {missing[0]} to be available in HDF5, which extends no dataset that has a fill"
+            " value and a required filter that HDF5 lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, or import"
+            " hdf5plugin first in Python"
+        )
 
 
 def growing_axis(target: Target, axis: int) -> int:
