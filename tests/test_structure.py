@@ -45,7 +45,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("kinds",),
+    ("access", "kinds"),
     ("errors", "formatting", "late"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 import subprocess
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import FileError
-from tamis.safety.transaction import Transaction, segments_of
+from tamis.safety import transaction
+from tamis.safety.transaction import Transaction, remove, segments_of
 
 
 def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path) -> None:
@@ -125,6 +127,27 @@ def test_transaction_without_commit_leaves_the_old(error: BaseException | None, 
         work()
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_interrupt_while_a_transaction_clears_up_leaves_nothing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count(1)
+
+    def interrupted(path: Path) -> None:
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        remove(path)
+
+    monkeypatch.setattr(transaction, "remove", interrupted)
+    unfinished = Transaction(tmp_path / "a.nc")
+    unfinished.path.write_text("new")
+    unfinished.journal.write_text("journal")
+    segments_of(unfinished.path).mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        unfinished.__exit__(None, None, None)
+    assert os.listdir(tmp_path) == []
 
 
 def test_transaction_that_wrote_nothing_ends_quietly(tmp_path: Path) -> None:

@@ -157,7 +157,9 @@ def files_of(paths: Iterable[str]) -> Iterator[str]:
             continue
         from tamis.jobs.many.listing import Choice, list_files, nothing_in
 
-        files = list_files([path], Choice()).files
-        if not files:
+        listing = list_files([path], Choice())
+        sources = {target: file.source for target, file in listing.files.items()}
+        sources |= {target: source for target, (source, _) in listing.failed.items()}  # opening them says why
+        if not sources:
             raise nothing_in(path)
-        yield from (files[target].source for target in sorted(files))
+        yield from (sources[target] for target in sorted(sources))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlparse
 
+from tamis.access import create_empty
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formats.zarr.stored.readers import OF_TAMIS
@@ -299,6 +300,7 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
     document = kerchunk_document(references)
     with Transaction(place, overwrite=overwrite) as transaction:
         try:
+            create_empty(transaction.path, transaction.mode)
             transaction.path.write_text(json.dumps(document))
         except OSError as error:
             raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
@@ -313,7 +315,7 @@ def _write_folder(references: References, place: Path, kind: str, message: str) 
     with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:
         try:
             if kind == "icechunk":
-                targets.write_icechunk(references, transaction.path, message)
+                targets.write_icechunk(references, transaction.path, message, transaction.mode)
             else:
                 targets.write_manifests(references, transaction.path, place.absolute().as_uri())
         except OSError as error:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tamis.access import take_access
 from tamis.errors import FileError, ParameterError
 from tamis.filters.zfp import plugin_path
 from tamis.safety.disk import sync_file
@@ -206,6 +207,8 @@ def _copy_beside(target: Path, source: Path, undo: ExitStack) -> Path:
         copy = target.with_name(f".{target.name}.tamis-new")
         undo.callback(copy.unlink, missing_ok=True)
         shutil.copyfile(source, copy)
+        if target.exists():
+            take_access(copy, target)
         sync_file(copy)
         return copy
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
+from tamis.access import make_private_folder
 from tamis.remote.file import RemoteFile
 
 FOLDER = "TAMIS_CACHE"
@@ -72,7 +73,7 @@ def write(remote: RemoteFile, blocks: Mapping[int, memoryview]) -> None:
     body = struct.pack(f"<{len(numbers)}Q", *numbers) + b"".join(blocks[number] for number in numbers)
     new = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         new.write_bytes(_HEAD.pack(_MARK, len(numbers), crc32(body)) + body)
         new.replace(path)
         _shrink(path.parent)

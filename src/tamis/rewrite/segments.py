@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.access import NEW_FILE, PRIVATE_FILE
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.index import Parts, as_array
 from tamis.arrays.source import Placed, checksum_of, close_handle, opened, read_at
@@ -82,14 +83,14 @@ class SegmentWriter:
         if self._file is None or self._file.name != name:
             self._end_file()
             # The files of a target are for everyone whom the user lets read files.
-            self._file = _File(self.path / name, name, 0o600 if self._files is None else 0o666)
+            self._file = _File(self.path / name, name, PRIVATE_FILE if self._files is None else NEW_FILE)
         return self._file
 
     def _flags_file(self, file: _File) -> _File:
         if self._files is None:
             return file
         if self._flags is None:
-            self._flags = _File(self.path / FLAGS, FLAGS, 0o600)
+            self._flags = _File(self.path / FLAGS, FLAGS, PRIVATE_FILE)
         return self._flags
 
     def _end_file(self) -> None:

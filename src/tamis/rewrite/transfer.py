@@ -76,8 +76,10 @@ class ChunkFiles(Protocol):
 class TargetForm(Protocol):
     """The form of a new file or folder; its text, if any, distinguishes it from others of the format."""
 
-    def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
+    def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> Transaction:
         """Return the transaction of a target; `overwrite` allows it to replace an existing one.
+
+        A private target is for its owner alone.
 
         Raises
         ------

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.access import PRIVATE_FILE
 from tamis.arrays.source import checksum_of, close_handle, opened, read_at
 from tamis.safety.disk import nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
@@ -148,7 +149,7 @@ def _locked(path: Path) -> int | None:
     """Create a journal and lock it; None if it cannot be locked, because nobody could tell whether its run is alive."""
     while True:
         try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, PRIVATE_FILE)
         except OSError:
             return None
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from tamis import library_lock
+from tamis.access import NEW_FILE, NEW_FOLDER, PRIVATE_FOLDER, mode_for, take_access, take_access_inside
 from tamis.arrays.source import close_handle
 from tamis.errors import FileError
 from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
@@ -35,11 +35,14 @@ _TRIES = 9
 
 
 class Transaction:
-    """A temporary name in the folder of the target."""
+    """A temporary name in the folder of the target.
+
+    A target that replaces another one takes its owner, group and mode; a private one is for its owner alone.
+    """
 
     noun = "file"
 
-    def __init__(self, target: Path, *, overwrite: bool = True) -> None:
+    def __init__(self, target: Path, *, overwrite: bool = True, private: bool = False) -> None:
         try:
             if target.name in ("", "..") or (target.is_dir() and self.noun == "file"):
                 raise FileError(f"{target}: expected the name of a {self.noun} to write, got a folder")
@@ -56,6 +59,7 @@ class Transaction:
             raise FileError(f"{target}: cannot be written: {error.strerror}").at(path=target) from error
         self.target = target
         self.replace = overwrite
+        self._private = private
         self.is_kept: Callable[[], bool] = lambda: False
         self._named = False
         self.notes: list[str] = []
@@ -88,7 +92,11 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._named or not self.is_kept():
-            self.discard()
+            try:
+                self.discard()
+            except BaseException:  # Ctrl-C
+                self.discard()
+                raise
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
@@ -101,10 +109,20 @@ class Transaction:
             self._early.wait()
             self._early = None
 
-    def protect(self) -> None:
-        """Give the temporary file the permissions of the file that it replaces, if there is one."""
-        with suppress(FileNotFoundError):
-            self.path.chmod(stat.S_IMODE(self.target_path.stat().st_mode))
+    @property
+    def mode(self) -> int:
+        """Mode with which the temporary file or folder is created, as far as the umask allows it."""
+        mode = mode_for(self.target_path, NEW_FILE if self.noun == "file" else NEW_FOLDER)
+        return mode & PRIVATE_FOLDER if self._private else mode
+
+    @property
+    def _replaces(self) -> bool:
+        return os.path.exists(self.target_path)
+
+    def _take_access(self) -> None:
+        """Give the temporary file the access of the file that it replaces."""
+        if self._replaces and not self._private:
+            take_access(self.path, self.target_path)
 
     def begin_sync(self) -> None:
         """Start to make the file durable in a thread, so that the disk works while the file is verified.
@@ -129,6 +147,7 @@ class Transaction:
         """Make the file durable and give it its name."""
         self.finish_sync()
         try:
+            self._take_access()
             self._sync_attributes()
             self._take_name()
             self._named = True
@@ -289,9 +308,9 @@ class FolderTransaction(Transaction):
 
     noun = "folder"
 
-    def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
+    def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True, private: bool = False) -> None:
         self._form = form
-        super().__init__(target, overwrite=overwrite)
+        super().__init__(target, overwrite=overwrite, private=private)
         self._file_system = open_file_system(self.path.parent)
 
     def __exit__(
@@ -317,6 +336,11 @@ class FolderTransaction(Transaction):
 
     def _sync(self) -> None:
         sync_tree(self.path, self._file_system)
+
+    def _take_access(self) -> None:
+        super()._take_access()
+        if self._replaces:
+            take_access_inside(self.path)
 
     def _sync_attributes(self) -> None:
         sync_folder(self.path)

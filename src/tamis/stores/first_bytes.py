@@ -260,8 +260,8 @@ def _folder_kind(place: Path) -> str:
     words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
     try:
         stores = sorted(item.name for item in place.iterdir() if is_zarr(item))
-    except OSError:
-        stores = []
+    except OSError as error:
+        raise FileError(f"{place}: cannot be listed: {error.strerror}").at(path=place) from error
     if stores:
         return f"{words}: name the store in it, such as {place / stores[0]}"
     return f"{words}: name a file in it, or copy the store again"

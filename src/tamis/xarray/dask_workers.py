@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.access import PRIVATE_FOLDER
 from tamis.arrays.gather import intersection, slabs, within
 from tamis.arrays.grid import Region, origin_of
 from tamis.arrays.index import as_array
@@ -173,7 +174,7 @@ def _slabs(
     """Yield the tasks of an array."""
     found = slabs(array.open_reader(), parts, plan.dtype.itemsize, _SLAB_NBYTES) if len(parts) else iter(())
     if files is not None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
         if files.has_shards:
             found = by_file(found, files, parts.grid, max(1, _SLAB_NBYTES // plan.chunk.nbytes))
     sent, host = array.without_values(), socket.gethostname()

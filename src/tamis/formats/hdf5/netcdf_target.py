@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -17,6 +18,7 @@ import numpy as np
 from h5py import h5d, h5ds, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis import _native
+from tamis.access import NEW_FILE, create_empty
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
@@ -113,7 +115,7 @@ _COPIED_NBYTES = 4 << 20
 class NetcdfTarget:
     """A netCDF-4 file that is created; its dimensions become dimension scales as netCDF-C writes them."""
 
-    def __init__(self, path: Path, values_nbytes: int, block_nbytes: int | None = None) -> None:
+    def __init__(self, path: Path, values_nbytes: int, block_nbytes: int | None = None, mode: int = NEW_FILE) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
         if values_nbytes <= _SMALL_NBYTES:
@@ -126,7 +128,8 @@ class NetcdfTarget:
             fapl.set_meta_block_size(block_nbytes)
         # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
-        self._file = OwnFile(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
+        create_empty(path, mode)
+        self._file = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl, fapl))
         calls.use_format_of_18(self._file.id)
         self._growing = GrowingFile(str(path))
         self._ids = itertools.count()

@@ -361,9 +361,9 @@ class Hdf5Form:
     def __init__(self, *, cloud: bool = False) -> None:
         self._block_nbytes = CLOUD_BLOCK_NBYTES if cloud else None
 
-    def begin(self, target: Path, *, overwrite: bool = True) -> Transaction:
+    def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> Transaction:
         """Return the transaction of a file."""
-        return Transaction(target, overwrite=overwrite)
+        return Transaction(target, overwrite=overwrite, private=private)
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if HDF5 cannot hold an array of the source, or if one that is left out is needed."""
@@ -389,8 +389,7 @@ class Hdf5Form:
         from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
-        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes) as out:
-            target.protect()
+        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes, target.mode) as out:
             transfer(source, out, changes)
         return out.notes
 
@@ -421,8 +420,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nb
 
         return make
 
-    with create_target(source.file, target.path, block_nbytes) as out:
-        target.protect()
+    with create_target(source.file, target.path, block_nbytes, target.mode) as out:
         functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
         old = [*map(stored, changes.outdated)]
         recreated = {**functions, **dict.fromkeys(old, create_empty)}

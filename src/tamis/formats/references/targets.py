@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from tamis.access import NEW_FOLDER
 from tamis.errors import FileError
 from tamis.formats.zarr.array_metadata import attributes_2, json_attributes, metadata_2, metadata_3
 from tamis.remote.address import Address
@@ -137,13 +138,15 @@ def _array(array: ReferencedArray) -> Any:
     return ManifestArray(metadata=ArrayV3Metadata.from_dict(metadata_3(array)), chunkmanifest=manifest)
 
 
-def write_icechunk(references: References, place: Path | Address, message: str) -> str:
-    """Create a repository with one commit, and return the number of its snapshot.
+def write_icechunk(references: References, place: Path | Address, message: str, mode: int = NEW_FOLDER) -> str:
+    """Create a repository with one commit, and return the number of its snapshot; `mode` is that of a folder here.
 
     Readers must allow the folders of the referenced files: ``authorize_virtual_chunk_access``.
     """
     import icechunk
 
+    if isinstance(place, Path):
+        place.mkdir(mode)  # icechunk panics where it cannot make a folder
     icechunk.set_logs_filter("error")  # it warns on standard output that local folders allow one writer at a time
     documents = _documents(references)
     config = icechunk.RepositoryConfig.default()

@@ -34,11 +34,11 @@ _COLUMNS = (
 def state_of(folder: str | os.PathLike[str]) -> State:
     """Return the state in a folder; raise FileError if there is none."""
     state = State(os.fsdecode(folder))
-    if not state.folder.is_dir():
+    state.refresh()
+    if not os.path.isdir(state.folder):
         raise FileError(
             f"{os.fsdecode(folder)}: expected a folder with targets of tamis repack, found no {state.folder.name} in it"
         ).at(path=folder)
-    state.refresh()
     return state
 
 

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
+from tamis.access import NEW_FILE
 from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
@@ -120,7 +121,7 @@ class State:
         """Read what was written since the last call."""
         try:
             names = sorted(name for name in os.listdir(self.folder) if fnmatchcase(name, f"{_STATE}*{_ENDING}"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise FileError(f"{self.folder}: cannot be read: {disk_text(error)}").at(path=self.folder) from error
@@ -212,7 +213,7 @@ class _Writers:
     def append(self, folder: Path, line: bytes, *, durable: bool) -> None:
         with self._lock:
             path = folder / self._names.setdefault(folder, f"{_STATE}{_unique_name()}{_ENDING}")
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, NEW_FILE)
             try:
                 write_all(handle, line)
             except OSError:
@@ -268,12 +269,21 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
                     " options: wait until it has ended"
                 ).at(path=folder)
             if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
-                other.unlink(missing_ok=True)  # the new one says the same
+                with suppress(PermissionError):  # of another user, in a folder where everybody keeps his own
+                    other.unlink(missing_ok=True)  # the new one says the same
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
+        text = f"{state}: the state cannot be written: {disk_text(error)}{_whose(state)}"
+        raise FileError(text).at(path=state) from error
     return stream
+
+
+def _whose(path: Path) -> str:
+    """Return whose folder a path is in, if it is another user's; root is none, who may write everywhere."""
+    folder = next(folder for folder in (path, *path.parents) if os.path.exists(folder))
+    owner = folder.stat().st_uid
+    return "" if os.geteuid() in (0, owner) else f": {folder} belongs to user {owner}"
 
 
 _LASTING = ("key", "recipe", "replace", "keep_originals")
@@ -309,7 +319,7 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     """
     place = Path(folder, STATE_FOLDER, _CLAIMS, hashlib.sha256(os.fsencode(path)).hexdigest()[:32])
     while True:
-        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = _open_claim(place)
         try:
             is_locked = _lock(handle, fcntl.LOCK_EX)
             if not is_locked:
@@ -325,6 +335,19 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
             return
         finally:
             os.close(handle)
+
+
+def _open_claim(place: Path) -> int:
+    """Open the file of a claim; one that an ended process of another user left can be locked without being written."""
+    flags = os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(place, os.O_RDWR | flags, NEW_FILE)
+    except PermissionError:
+        try:
+            return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            text = f"the claim of another run cannot be opened: {disk_text(error)}: remove it if no run is at work"
+            raise FileError(f"{place}: {text}").at(path=place) from error
 
 
 def _has_name(handle: int, path: Path) -> bool:

@@ -9,12 +9,14 @@ import shutil
 import socket
 import time
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis import _native
+from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
@@ -166,12 +168,13 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
     from tamis.jobs.repack.job import run_repack
 
     options = task.options.repack
-    result = run_repack(source, target, options, report)
+    result = run_repack(source, target, options, report, private=task.options.replace)
     if result.done_already and not task.options.replace:
         if _is_recorded(task, source):
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
-        result = run_repack(source, target, replace(options, resume=False, overwrite=True), report)
+        again = replace(options, resume=False, overwrite=True)
+        result = run_repack(source, target, again, report, private=task.options.replace)
     record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched)
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     return replace(record, datasets=datasets, notes=_notes_of(result))
@@ -209,7 +212,10 @@ def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
         raise FileError(f"{target}: File exists: choose another folder, or replace it: overwrite=True").at(path=target)
     new = target.with_name(f"{REPLACEMENT}{target.name}")
     try:
-        shutil.copy2(source, new)
+        remove(new)  # of a run that was interrupted
+        _copy(source, new)
+        if target.exists():
+            take_access(new, target)
         sync_file(new)
         os.replace(new, target)
     except OSError as error:
@@ -217,6 +223,18 @@ def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
             remove(new)
         raise FileError(f"{target}: cannot be written: {disk_text(error)}").at(path=target) from error
     return record
+
+
+def _copy(source: Path, new: Path) -> None:
+    """Copy the bytes, attributes and times of a file, and as much of its mode as the umask allows."""
+    status = source.stat()
+    with source.open("rb") as stream, opened_like(source, new) as out:
+        shutil.copyfileobj(stream, out, _COPIED_NBYTES)
+        copy_attributes(source, out.fileno())
+    os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+_COPIED_NBYTES = 8 << 20
 
 
 def _replaced(task: FileTask, report: Progress) -> FileRecord:
@@ -230,15 +248,18 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         return FileRecord(task.file.target, "changed", task.file.source)
     original = _original(task.file, options)
     if original is not None:
-        remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
+        with _keeping(path, original):
+            remove(original.with_name(f"{REPLACEMENT}{original.name}"))  # of a run that was interrupted
     _check_replaceable(path, original, options)
-    mask = os.umask(0o777 & ~path.stat().st_mode)  # nobody may read the new file who may not read the old one
     try:
         # The name is ours: what an interrupted run left there may be replaced.
         ours = task._replace(options=replace(options, repack=replace(options.repack, overwrite=True)))
         record = _repacked(ours, path, new, report)
         record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
-        _keep_attributes(path, new)
+        if not _keep_attributes(path, new):
+            group = path.stat().st_gid
+            note = f"this user may not give the new file to group {group}: its group may do no more than all others"
+            record = replace(record, notes=(*record.notes, note))
         if Identity.of(path) != identity:
             raise FileError(f"{path}: changed while it was read, and stays: repack it again").at(path=path)
         about = _completed(replace(record, action="replacing"), task, began)
@@ -252,8 +273,6 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         if isinstance(error, TamisError) or not isinstance(error, OSError):
             raise
         raise FileError(f"{path}: cannot be replaced: {disk_text(error)}").at(path=path) from error
-    finally:
-        os.umask(mask)
     try:
         sync_folder(path.parent)
     except OSError as error:
@@ -294,27 +313,16 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
         ).at(path=path)
 
 
-_ACCESS_LIST = "system.posix_acl_access"
+def _keep_attributes(source: Path, new: Path) -> bool:
+    """Give a new file the owner, mode, times, access list and extended attributes of its source, as far as allowed.
 
-
-def _keep_attributes(source: Path, new: Path) -> None:
-    """Give a new file the owner, mode, times, access lists and extended attributes of its source, as far as allowed.
-
-    Ownership comes first, because changing it clears bits of the mode.
+    Returns False if the new file has another group.
     """
     status = source.stat()
-    if (status.st_uid, status.st_gid) != (new.stat().st_uid, new.stat().st_gid):
-        os.chown(new, status.st_uid, status.st_gid)
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            kept = [name for name in os.listxattr(source) if not name.startswith("user.tamis.")]
-            if _ACCESS_LIST in os.listxattr(new) and _ACCESS_LIST not in kept:  # by default in its folder
-                os.removexattr(new, _ACCESS_LIST)
-            for name in kept:
-                with suppress(OSError):
-                    os.setxattr(new, name, os.getxattr(source, name))
-    shutil.copymode(source, new)
+    copy_attributes(source, new)
+    has_group = take_access(new, source)  # last, because it may end the right to set attributes
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return has_group
 
 
 def _keep_original(path: Path, place: Path) -> None:
@@ -323,17 +331,29 @@ def _keep_original(path: Path, place: Path) -> None:
         return
     if place.exists() or place.is_symlink():
         raise FileError(f"{place}: File exists: choose another folder for the originals").at(path=place)
-    place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f"{REPLACEMENT}{place.name}")
-    remove(new)
-    try:
-        try:
-            os.link(path, new)
-        except OSError:
-            shutil.copy2(path, new)
-            sync_file(new)
-        os.rename(new, place)
-        sync_folder(place.parent)
-    except OSError:
+    with _keeping(path, place):
+        place.parent.mkdir(parents=True, exist_ok=True)
         remove(new)
-        raise
+        try:
+            try:
+                os.link(path, new)
+            except OSError:
+                create_empty(new, PRIVATE_FILE)
+                shutil.copyfile(path, new)
+                _keep_attributes(path, new)
+                sync_file(new)
+            os.rename(new, place)
+            sync_folder(place.parent)
+        except OSError:
+            remove(new)
+            raise
+
+
+@contextmanager
+def _keeping(path: Path, place: Path) -> Iterator[None]:
+    """Say which original cannot be kept."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: cannot be kept as {place}: {disk_text(error)}").at(path=place) from error

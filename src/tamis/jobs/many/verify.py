@@ -18,6 +18,7 @@ from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, run_verify
 from tamis.kinds import CALLBACK, NAMES, PATH, checked
+from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -140,7 +141,12 @@ def verify_many(
     met: set[Path] = set()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
-        other = _counterpart(Path(os.fsdecode(target), path))
+        try:
+            other = _counterpart(Path(os.fsdecode(target), path))
+        except OSError as error:
+            text = f"{error.filename}: cannot be read: {disk_text(error)}"
+            verdicts.append(FileVerdict(path, "failed", text, 0.0))
+            continue
         if other is None:
             verdicts.append(FileVerdict(path, "missing", "no such file in the second folder", 0.0))
             continue
@@ -166,7 +172,16 @@ def _report(report: Progress, step: Step, _: str, done: int, total: int) -> None
 def _counterpart(path: Path) -> Path | None:
     """Return the path of a target, also of one in another format; None if there is none."""
     others = (path, path.with_suffix(".zarr"), path.with_suffix(".nc"), path.with_name(f"{path.name}.zarr"))
-    return next((other for other in others if other.exists()), None)
+    return next((other for other in others if _exists(other)), None)
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is a file or folder; raise OSError where that cannot be known."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _verdict_on(path: str, result: Verification) -> FileVerdict:

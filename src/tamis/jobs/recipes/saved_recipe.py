@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
+from tamis.access import create_empty, mode_for, take_access
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
@@ -209,15 +211,16 @@ def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
         path.write_bytes(data)  # a device, such as the standard output
         return
     new = path.with_name(f".{path.name}.{os.getpid()}.new") if overwrite else path
-    with new.open("xb") as file:
-        try:
-            file.write(data)
-            file.flush()
-            if new != path:
-                os.replace(new, path)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
+    create_empty(new, mode_for(path))
+    try:
+        new.write_bytes(data)
+        if new != path:
+            if path.exists():
+                take_access(new, path)
+            os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def check_new(
@@ -238,6 +241,8 @@ def check_new(
         raise _there_already(path)
     if not Path(path).parent.is_dir():
         raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
+    if not (os.access(path, os.W_OK) or os.access(Path(path).parent, os.W_OK | os.X_OK)):  # before hours of work
+        raise FileError(f"{os.fspath(path)}: cannot be written: {os.strerror(errno.EACCES)}").at(path=path)
 
 
 def _there_already(path: str | os.PathLike[str]) -> FileError:

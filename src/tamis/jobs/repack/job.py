@@ -219,8 +219,10 @@ def run_repack(
     progress: Progress | None = None,
     adapt: Adapt | None = None,
     pool: Pool | None = None,
+    *,
+    private: bool = False,
 ) -> RepackResult:
-    """Do as `repack` does."""
+    """Do as `repack` does; a private target here is for its owner alone."""
     if isinstance(place := place_of(target), Address):
         from tamis.jobs.repack.upload import repack_to_address  # late: most targets are here
 
@@ -237,7 +239,9 @@ def run_repack(
     with (
         open_store(source) as store,
         reading(source, only_damage=True),
-        (form := target_form(target, **options.form)).begin(target, overwrite=options.overwrite) as transaction,
+        (form := target_form(target, **options.form)).begin(
+            target, overwrite=options.overwrite, private=private
+        ) as transaction,
     ):
         if not form.copies_objects_of(store):
             store.read_ahead()

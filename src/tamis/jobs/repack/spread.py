@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from tamis.access import PRIVATE_FOLDER
 from tamis.arrays.gather import slabs
 from tamis.arrays.index import Parts, as_array
 from tamis.errors import FileError
@@ -173,7 +174,7 @@ class Spread:
     def _chunks(
         self, plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None]:
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
         entry = Run(self._run.source, {plan.path: self._run.datasets[plan.path], companion_key(plan.path): {}})
         earlier = segments_in(self._folder, entry) if resumed is not None and resumed.is_resumed else {}
         reader = SegmentReader(plan.path, parts.grid, self._target, self._files, resumed)

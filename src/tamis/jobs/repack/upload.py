@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tamis.access import check_own, make_private_folder
 from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError
 from tamis.formatting import plural
@@ -68,7 +69,7 @@ def repack_to_address(
         return RepackResult(str(source), str(target), *nbytes, (), (), seconds, (note,), (), True)
     upload.check(options)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
     except OSError as error:
         raise FileError(f"{folder}: cannot be made: {disk_text(error)}: set {STAGING}").at(path=folder) from error
     staged = folder / (target.name or "target")
@@ -91,7 +92,10 @@ def repack_to_address(
 
 def _staging_of(target: Address) -> Path:
     """Return the folder for a target, the same in each run."""
-    root = os.environ.get(STAGING) or os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}")
+    root = os.environ.get(STAGING)
+    if not root:
+        root = os.path.join(tempfile.gettempdir(), f"tamis-{os.getuid()}")
+        check_own(Path(root), f"remove it, or set {STAGING}")
     return Path(root, hashlib.sha256(target.url.partition("?")[0].encode()).hexdigest()[:16])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ import h5py
 import numpy as np
 from h5py import h5, h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
+from tamis.access import NEW_FILE, create_empty
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
@@ -248,7 +248,9 @@ STAGING = b".tamis-named-types"
 _LOW_BOUNDS = {2: h5f.LIBVER_V18, 3: h5f.LIBVER_V110}
 
 
-def create_target(source: h5py.File, path: str | os.PathLike[str], block_nbytes: int | None = None) -> h5py.File:
+def create_target(
+    source: h5py.File, path: str | os.PathLike[str], block_nbytes: int | None = None, mode: int = NEW_FILE
+) -> h5py.File:
     """Create a new file with the creation properties of another, including its user block.
 
     `block_nbytes` is the size of blocks of metadata; None for that of HDF5.
@@ -263,13 +265,11 @@ def create_target(source: h5py.File, path: str | os.PathLike[str], block_nbytes:
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
     if block_nbytes is not None:
         fapl.set_meta_block_size(block_nbytes)
-    exists = os.path.lexists(path)
+    create_empty(path, mode)
     try:
-        target = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
-    except OSError as error:
-        # The library reports another number if the file is open in this process.
-        if exists:
-            raise FileExistsError(errno.EEXIST, f"expected a new file, got {os.fspath(path)!r}") from error
+        target = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl, fapl))
+    except BaseException:
+        os.unlink(path)
         raise
     try:
         if size := fcpl.get_userblock():
@@ -277,7 +277,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str], block_nbytes:
                 copy.write(source_of(source).read(0, size))
     except BaseException:
         target.close()
-        Path(path).unlink()
+        os.unlink(path)
         raise
     return target
 

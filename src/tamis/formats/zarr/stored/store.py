@@ -26,6 +26,7 @@ from tamis.formats.zarr.stored.attributes import (
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
+from tamis.safety.library_errors import disk_text
 from tamis.stores.arrays import ListedStore
 from tamis.stores.data_model import Dimension, NamedGroup
 from tamis.stores.header import Header, header_of
@@ -113,7 +114,8 @@ class ZarrStore(ListedStore[ZarrArray]):
                     if not isinstance(member, zarr.Group):
                         check_sizes(name, member)
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
-            text = f"{self.path}: its Zarr metadata cannot be read: {error}{_place_of_refusal(self.path)}"
+            reason = f"{error.filename}: {disk_text(error)}" if isinstance(error, OSError) and error.filename else error
+            text = f"{self.path}: its Zarr metadata cannot be read: {reason}{_place_of_refusal(self.path)}"
             raise FileError(text).at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
         self._groups = groups or {"/": None}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zarr
 
+from tamis.access import NEW_FOLDER
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
@@ -278,8 +279,8 @@ _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
 class ZarrTarget:
     """A Zarr hierarchy that is created in a local folder."""
 
-    def __init__(self, path: Path, form: ZarrForm, threads: int = 1) -> None:
-        path.mkdir()
+    def __init__(self, path: Path, form: ZarrForm, threads: int = 1, mode: int = NEW_FOLDER) -> None:
+        path.mkdir(mode)
         self.folder, self.form, self._threads = path, form, threads
         self._arrays: dict[str, NewArray | CopiedArray] = {}
         self._companions: dict[str, ZarrWriter] = {}

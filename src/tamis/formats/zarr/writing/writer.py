@@ -16,6 +16,7 @@ import numcodecs
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.access import NEW_FILE
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.source import close_handle
 from tamis.arrays.threads import ordered_map
@@ -58,9 +59,9 @@ class ZarrForm:
         if self.zarr_format == 2:
             raise ParameterError("expected no shards in Zarr 2, which lacks them: leave out zarr_format=2, or shards")
 
-    def begin(self, target: Path, *, overwrite: bool = True) -> FolderTransaction:
+    def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> FolderTransaction:
         """Return the transaction of a folder."""
-        return FolderTransaction(target, self, overwrite=overwrite)
+        return FolderTransaction(target, self, overwrite=overwrite, private=private)
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if such a hierarchy cannot hold an array of the source that is not left out."""
@@ -81,8 +82,7 @@ class ZarrForm:
         """Copy a store to a new hierarchy."""
         from tamis.formats.zarr.writing.target import ZarrTarget
 
-        hierarchy = ZarrTarget(target.path, self, threads)
-        target.protect()
+        hierarchy = ZarrTarget(target.path, self, threads, target.mode)
         transfer(source, hierarchy, changes)
         return hierarchy.notes
 
@@ -292,7 +292,8 @@ class ZarrWriter:
         if (folder := os.path.dirname(name)) != self._folder:
             self._make_folders(folder)
             self._folder = folder
-        handle = os.open(f"{self._target.folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        handle = os.open(f"{self._target.folder}/{name}", flags, NEW_FILE)
         try:
             offset = os.lseek(handle, 0, os.SEEK_END)
             write_all(handle, data)

@@ -1,0 +1,148 @@
+"""Who may read and write what tamis makes.
+
+- A new file or folder has the mode that the umask leaves of 0o666 or 0o777, as from any program, or the access list
+  that its folder gives to new files. Nothing in tamis changes the umask, which all threads of a process share.
+- What takes the place of a file or store also takes its owner, group, access list and mode. Until it is complete, only
+  its owner can open it.
+- A copy of a file has the mode of that file, as far as the umask allows it.
+- What no other user needs is for its owner alone: journals, caches, and targets that are made here for a store
+  elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tamis.errors import FileError
+
+NEW_FILE, NEW_FOLDER = 0o666, 0o777
+"""Modes of what is for everybody whom the umask allows."""
+
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+"""Modes of what is for its owner alone."""
+
+_LIST = "system.posix_acl_access"
+_SPECIAL = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+
+
+def mode_for(target: Path, usual: int = NEW_FILE) -> int:
+    """Return the mode with which a file or folder is created that gets the name of a target when it is complete.
+
+    Only its owner can open one that replaces another, which fewer users may read than a new one.
+    """
+    return usual & PRIVATE_FOLDER if os.path.exists(target) else usual
+
+
+def create_empty(path: str | os.PathLike[str], mode: int) -> None:
+    """Create an empty file with a mode, as far as the umask allows it; raises FileExistsError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
+
+
+def take_access(new: Path, replaced: Path) -> bool:
+    """Give a new file or folder the owner, group, access list and mode of what it replaces.
+
+    Returns
+    -------
+    bool
+        False if this user may not give it to the same group: then its group may do no more than all others may.
+    """
+    status = replaced.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    has_group = _take_owner(new, status)
+    if not has_group:
+        mode &= ~_SPECIAL
+        others = mode & stat.S_IRWXO
+        mode &= ~stat.S_IRWXG | others << 3
+    if not (has_group and _take_list(new, replaced)):
+        _remove_list(new)
+    new.chmod(mode)
+    return has_group
+
+
+def _take_owner(new: Path, status: os.stat_result) -> bool:
+    """Give a file to the owner and group of another one, as far as this user may; return whether it has the group.
+
+    This comes before its mode, of which it clears bits.
+    """
+    for owner in (status.st_uid, -1):
+        with suppress(PermissionError):
+            if (status.st_uid, status.st_gid) != (new.stat().st_uid, new.stat().st_gid):
+                os.chown(new, owner, status.st_gid)
+            return True
+    return new.stat().st_gid == status.st_gid
+
+
+def _take_list(new: Path, replaced: Path) -> bool:
+    """Give a file the access list of another one; return False if there is none."""
+    if not _has_list(replaced):
+        return False
+    with suppress(OSError):
+        os.setxattr(new, _LIST, os.getxattr(replaced, _LIST))
+        return True
+    return False
+
+
+def _remove_list(new: Path) -> None:
+    """Remove the access list that the folder of a new file gave to it."""
+    if _has_list(new):
+        with suppress(OSError):
+            os.removexattr(new, _LIST)
+
+
+def _has_list(path: Path) -> bool:
+    if not hasattr(os, "listxattr"):  # Python has extended attributes on Linux only
+        return False
+    with suppress(OSError):
+        return _LIST in os.listxattr(path)
+    return False
+
+
+def take_access_inside(new: Path) -> None:
+    """Give everything in a folder the mode of the folder, so that whom the folder admits can use all of it."""
+    if _has_list(new):  # which has modes of its own for what is inside
+        return
+    mode = stat.S_IMODE(new.stat().st_mode)
+    for folder, folders, files in os.walk(new):
+        for names, wanted in ((folders, mode), (files, mode & NEW_FILE)):
+            for name in names:
+                path = os.path.join(folder, name)
+                if stat.S_IMODE(os.stat(path).st_mode) != wanted:
+                    os.chmod(path, wanted)
+
+
+def opened_like(source: Path, new: Path) -> BinaryIO:
+    """Create a file with the mode of another one, as far as the umask allows it."""
+    mode = stat.S_IMODE(source.stat().st_mode) & ~_SPECIAL
+    return os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
+
+
+def copy_attributes(source: Path, new: Path | int) -> None:
+    """Copy the extended attributes of a file that say nothing about access, and none of tamis, as far as allowed."""
+    if not hasattr(os, "listxattr"):
+        return
+    with suppress(OSError):
+        for name in os.listxattr(source):
+            if name != _LIST and not name.startswith("user.tamis."):
+                with suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(source, name))
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder, and those around it that do not exist, for this user alone."""
+    for folder in (*reversed(path.parents), path):
+        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+
+
+def check_own(folder: Path, advice: str) -> None:
+    """Raise FileError if a folder whose name anybody can guess belongs to another user, or is a link."""
+    with suppress(FileNotFoundError):
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            found = "a link or file" if not stat.S_ISDIR(status.st_mode) else f"one of user {status.st_uid}"
+            raise FileError(
+                f"{folder}: expected a folder of this user, number {os.geteuid()}, found {found}: {advice}"
+            ).at(path=folder)
