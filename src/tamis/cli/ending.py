@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -141,10 +141,16 @@ def _is_output_error(error: OSError) -> bool:
 
 
 def _stop_without_output(error: OSError) -> NoReturn:
-    # Otherwise Python flushes the rest of the output at exit, fails again, and prints its own report.
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    with suppress(OSError):
+    _silence(sys.stdout)
+    try:
         if error.errno != errno.EPIPE:
             click.echo(f"tamis: standard output cannot be written: {error.strerror}", err=True)
+    except OSError:
+        _silence(sys.stderr)
     sys.exit(FAILED)
+
+
+def _silence(stream: TextIO) -> None:
+    """Throw away the rest of the output, which Python would flush at exit, and fail again with exit code 120."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
