@@ -67,8 +67,8 @@ with netCDF4.Dataset(source) as old, netCDF4.Dataset(target, "w") as new:
 READERS = ("any reader", "hdf5plugin")
 NUMBERS = {"BitRound": range(1, 24), "least_significant_digit": range(-4, 8)}
 TAMIS_ROWS = {
-    "tamis, any reader": ("--readers", "any"),
-    "tamis, netCDF-C": ("--readers", "netcdf"),
+    "tamis, any reader": ("--readers", "netcdf"),
+    "tamis, netCDF-C": ("--readers", "netcdf-plugins"),
     "tamis, hdf5plugin": ("--readers", "hdf5plugin"),
     "tamis, hdf5plugin, SZ3 allowed": ("--readers", "hdf5plugin", "--allow", "unstable"),
     "tamis, zarr": ("--readers", "zarr"),

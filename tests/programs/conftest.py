@@ -44,25 +44,36 @@ class Target(NamedTuple):
 def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
     """Files of ``repack``: through zfp, the same with a chunk stored without it, rounded, and packed."""
     folder = tmp_path_factory.mktemp("programs")
-    full = np.random.default_rng(3).standard_normal(SHAPE).cumsum(axis=0).astype("f4") / 10 + 280
-    gaps = full.copy()
+    gaps = without_gaps()
     gaps[:, :6, :5] = np.nan
     found = {}
     for name, recipe in RECIPES.items():
-        values = full if name == "zfp" else np.maximum(gaps - 280, 0) if name == "zeros" else gaps
-        ds = xr.Dataset(
-            {"t": (("time", "lat", "lon"), values, {"units": "K"})},
-            coords={
-                "time": ("time", np.arange(8.0), {"units": "days since 2000-01-01"}),
-                "lat": ("lat", np.linspace(80, -80, 24), {"units": "degrees_north"}),
-                "lon": ("lon", np.linspace(0, 348.75, 32), {"units": "degrees_east"}),
-            },
-        )
-        encoding = {"t": {"chunksizes": CHUNK, "_FillValue": np.float32(9.969209968386869e36)}}
-        ds.to_netcdf(folder / f"{name}.source.nc", engine="netcdf4", unlimited_dims=["time"], encoding=encoding)
-        tamis.repack(folder / f"{name}.source.nc", folder / f"{name}.nc", {"t": recipe})
-        found[name] = Target(folder / f"{name}.nc", values)
+        values = without_gaps() if name == "zfp" else np.maximum(gaps - 280, 0) if name == "zeros" else gaps
+        found[name] = make_target(folder / f"{name}.nc", values, recipe)
     return found
+
+
+def without_gaps() -> NDArray[np.float32]:
+    """Return values that vary like a temperature, all valid."""
+    values = np.random.default_rng(3).standard_normal(SHAPE).cumsum(axis=0).astype("f4") / 10 + 280
+    return np.asarray(values, np.float32)
+
+
+def make_target(path: Path, values: NDArray[np.float32], recipe: str) -> Target:
+    """Write values as a netCDF-4 file beside the target, and repack it."""
+    source = path.with_suffix(".source.nc")
+    ds = xr.Dataset(
+        {"t": (("time", "lat", "lon"), values, {"units": "K"})},
+        coords={
+            "time": ("time", np.arange(8.0), {"units": "days since 2000-01-01"}),
+            "lat": ("lat", np.linspace(80, -80, 24), {"units": "degrees_north"}),
+            "lon": ("lon", np.linspace(0, 348.75, 32), {"units": "degrees_east"}),
+        },
+    )
+    encoding = {"t": {"chunksizes": CHUNK, "_FillValue": np.float32(9.969209968386869e36)}}
+    ds.to_netcdf(source, engine="netcdf4", unlimited_dims=["time"], encoding=encoding)
+    tamis.repack(source, path, {"t": recipe})
+    return Target(path, values)
 
 
 class Done(NamedTuple):
@@ -80,14 +91,15 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run a program in an empty folder, with or without tamis' plugin."""
+    """Run a program in an empty folder, with tamis' plugin, without plugins, or with those of a folder."""
 
-    def call(*command: str | Path, plugin: bool = True) -> Done:
+    def call(*command: str | Path, plugin: bool | Path = True) -> Done:
         if shutil.which(command[0]) is None:
             if "CI" in os.environ:
                 pytest.fail(f"no {command[0]} here, which CI must have")
             pytest.skip(f"no {command[0]} here")
-        env = os.environ | {"HDF5_PLUGIN_PATH": str(tamis.plugin_path()) if plugin else "/nonexistent"}
+        folder = plugin if isinstance(plugin, Path) else tamis.plugin_path() if plugin else "/nonexistent"
+        env = os.environ | {"HDF5_PLUGIN_PATH": str(folder)}
         done = subprocess.run([*map(str, command)], env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
         return Done(done.returncode, done.stdout + done.stderr, done.stdout)
 

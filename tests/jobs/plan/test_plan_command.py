@@ -186,7 +186,7 @@ def test_candidates_that_are_not_installed_are_named_with_the_extra(
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name: None if name in ("zstandard", "imagecodecs") else found(name)
     )
-    plan = tamis.plan(sample, {"TS": "lossless"})
+    plan = tamis.plan(sample, {"TS": "lossless"}, readers="all")
     (line,) = [line for line in str(plan).splitlines() if "not installed" in line]
     absent = [filters for filters, reason in plan["TS"].refused if "not installed" in reason]
     assert absent

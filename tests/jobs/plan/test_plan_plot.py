@@ -25,10 +25,11 @@ def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) ->
     texts = [comment for comment in out.read_text().split("<!--") if "-->" in comment]
     words = "\n".join(text.split("-->")[0] for text in texts)
     rows = [line.split()[1:3] for line in done.stdout.splitlines() if line.startswith("/TS ") and "HDF5" in line]
-    filters = [row[1] if row[0] == "*" else row[0] for row in rows]
+    filters = [row[1] if row[0] in ("*", "offer", "unstable") else row[0] for row in rows]
     assert len(filters) > 3
     assert all(text in words for text in filters)
     assert words.count("(chosen)") == 1
+    assert words.count("(offer)") == sum(row[0] == "offer" for row in rows) > 0
     assert ElementTree.parse(out).getroot().tag.endswith("svg")
     again = command(sample, "-w", "TS:abs=0.1", "--plot", out)
     assert (again.returncode, "File exists" in again.stderr) == (1, True)

@@ -12,7 +12,7 @@ from tamis.cli.options import FILE, by_name, files_of, output_options, remote_op
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 
-READERS = ("any", "netcdf", "zfp", "hdf5plugin", "zarr", "all")
+READERS = ("any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all")
 PREFERENCES = ("size", "speed", "archive")
 STORAGES = ("disk", "lustre", "s3")
 """Listed here, because the modules that define them take long to import."""
@@ -32,10 +32,11 @@ _SAMPLE = "16MB"
 @click.option(
     "--readers",
     type=click.Choice(READERS),
-    default="all",
+    default="netcdf",
     show_default=True,
-    help="Who must be able to read the result: any HDF5 library, netCDF-C with its own plugins, HDF5 with the plugin of"
-    " zfp, Python with hdf5plugin, zarr-python, or whoever installs what is needed.",
+    help="Who must be able to read the result: any program with HDF5; all that HDF5 has by itself, szip included"
+    " (netcdf); netCDF-C with its own plugins; HDF5 with the plugin of zfp; Python with hdf5plugin; zarr-python; or"
+    " whoever installs what is needed. What others could read is listed as an offer.",
 )
 @click.option(
     "--prefer",

@@ -31,7 +31,8 @@ from tamis.jobs.plan.measure import (
     magnitude,
     zfp_ladders,
 )
-from tamis.jobs.plan.result import Candidate
+from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
+from tamis.jobs.plan.result import Candidate, Offer
 from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.recipes.saved_recipe import Recipe
@@ -40,6 +41,8 @@ from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import fill_of, in_units, marks_of
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
+from tamis.stores.first_bytes import is_zarr
+from tamis.stores.readers import EVERY_PROGRAM
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
@@ -51,25 +54,10 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Store, StoredArray
 
 
-Readers = Literal["any", "netcdf", "zfp", "hdf5plugin", "zarr", "all"]
-READERS = get_args(Readers)
 Preference = Literal["size", "speed", "archive"]
 PREFERENCES = get_args(Preference)
 Risk = Literal["unstable"]
 RISKS = get_args(Risk)
-
-_BASE = frozenset(("shuffle", "deflate", "fletcher32"))
-"""Filters of every HDF5 library."""
-_USUAL = _BASE | {"szip"}
-_ZARR = "zarr"
-_ALLOWED = {
-    "any": _USUAL,
-    "netcdf": _USUAL | {"bzip2", "zstd"},
-    "zfp": _USUAL | {"zfp"},
-    "hdf5plugin": _USUAL | {"bitshuffle", "blosc", "blosc2", "bzip2", "lz4", "sperr", "sz3", "zfp", "zstd"},
-    _ZARR: _BASE | {"blosc", "bzip2", "pcodec", "zstd"},
-}
-"""Filters that readers have; netCDF-C is installed with bzip2 and zstd, and nearly all builds of HDF5 have szip."""
 
 _MARGIN = 0.1
 """Share of the range of a sample by which that of the packing of several files is wider, on either side."""
@@ -89,21 +77,6 @@ _NOISE = 1.1
 """Times that differ by a smaller factor may differ by chance."""
 
 
-def readable(filters: Sequence[Filter], readers: str) -> bool:
-    """Return whether readers can read what these filters store."""
-    return readers not in _ALLOWED or {item.name for item in filters} <= _ALLOWED[readers]
-
-
-def read_by(filters: Sequence[Filter], readers: str = "all") -> str:
-    """Return which HDF5 libraries, or packages for Zarr, can read what these filters store."""
-    plugins = dict.fromkeys(item.name for item in filters if item.name not in _BASE)
-    if readers == _ZARR:
-        return f"zarr-python{' and pcodec' if 'pcodec' in plugins else ''}"
-    if [*plugins] == ["szip"]:
-        return "any HDF5 with szip"
-    return f"HDF5 with {' and '.join(plugins)}" if plugins else "any HDF5"
-
-
 def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates that no other beats in ratio, speed and readers together, by falling ratio."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.ratio)
@@ -120,7 +93,7 @@ def _surpasses(one: Candidate, other: Candidate) -> bool:
 @lru_cache(maxsize=256)  # each candidate is compared with all others
 def _demands(pipeline: Pipeline) -> frozenset[str]:
     """Return the plugins that readers need, ``loss`` if they get other values, and ``packing`` if they must unpack."""
-    names = {item.name for item in pipeline.filters} - _BASE
+    names = {item.name for item in pipeline.filters} - EVERY_PROGRAM
     packing = {_PACKING} if packs(pipeline) else set()
     return frozenset(names | packing | {_LOSS} if pipeline.error_bound != 0 else names)
 
@@ -233,6 +206,11 @@ class Variable(NamedTuple):
         return dimensions_of(self.stores[0], self.path)
 
     @property
+    def is_in_zarr(self) -> bool:
+        """True if a Zarr store has it."""
+        return any(is_zarr(store.path) for store in self.stores)
+
+    @property
     def source_ratio(self) -> float | None:
         """Bytes of the values for each byte that they take in the files; None if they take none."""
         return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
@@ -291,9 +269,10 @@ class Candidates:
         self, variable: Variable, sample: Sample, prefer: Preference = "size", readers: Readers = "all"
     ) -> None:
         self._variable, self._sample, self._readers = variable, sample, readers
+        self._from_zarr = variable.is_in_zarr
         more = [_SLOWEST] if prefer == "archive" else []
         more += [Pipeline.parse(_BYTEDELTA)] if prefer == "archive" and readers in ("hdf5plugin", "all") else []
-        more += map(Pipeline.parse, _ZARR_CHAINS) if readers == _ZARR else ()
+        more += map(Pipeline.parse, _ZARR_CHAINS) if readers == "zarr" else ()
         self._chains, self._packed_chains = (*_CHAINS, *more), (*_PACKED_CHAINS, *more)
         self._refused: dict[Pipeline, str] = {}
         surveys = [_Sampled(pieces) for pieces in zip(sample.chunks, sample.tiles, strict=True)]
@@ -433,11 +412,22 @@ class Candidates:
         return bool(self._errors.get(filters))
 
     def allowed(self, filters: Pipeline) -> bool:
-        """Return whether filters can be encoded here, and read by the readers; record why not."""
-        if not readable(filters.filters, self._readers):
+        """Return whether filters can be encoded here; record why not."""
+        if self._can_plan(filters):
+            return True
+        if not self.is_readable(filters):
             self._refused[filters] = f"not for the readers {self._readers!r}"
-            return False
-        return self._can_plan(filters)
+        return False
+
+    def is_readable(self, filters: Pipeline) -> bool:
+        """Return whether the readers can read what filters store."""
+        return readable(filters.filters, self._readers, from_zarr=self._from_zarr)
+
+    def offer(self, candidate: Candidate, ratio: float) -> Offer:
+        """Return a candidate for other readers as an offer, compared with a ratio for these."""
+        filters = candidate.pipeline.filters
+        readers = least_readers(filters, self._readers, from_zarr=self._from_zarr)
+        return Offer(candidate.filters, candidate.ratio, 1 - ratio / candidate.ratio, candidate.needs, readers)
 
     def measured(self, filters: Pipeline, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
@@ -471,6 +461,7 @@ class Candidates:
             read_mbs=cost.read_mbs,
             read_by=read_by(filters.filters, self._readers),
             fallbacks=cost.fallbacks,
+            needs="" if self.is_readable(filters) else needs_of(filters.filters, self._readers),
         )
 
     @property

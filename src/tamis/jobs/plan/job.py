@@ -21,10 +21,11 @@ from tamis.accuracy.requirement import Requirement
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formats.registry import open_store
 from tamis.formatting import size_text
-from tamis.jobs.plan.candidates import PREFERENCES, READERS, RISKS, Preference, Readers
+from tamis.jobs.plan.candidates import PREFERENCES, RISKS, Preference
 from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.planner import LEAST_SAMPLE, USUAL_SAMPLE, Settings, Work, measured, planned, variables_of
+from tamis.jobs.plan.readers import READERS, Readers
 from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
 from tamis.jobs.plan.sample import ALL
 from tamis.jobs.plan.wants import Want, as_want
@@ -229,7 +230,7 @@ def plan(
     wants: Mapping[str, object] | None = None,
     *,
     prefer: Preference = "size",
-    readers: Readers = "all",
+    readers: Readers = "netcdf",
     sample: int | None = USUAL_SAMPLE,
     missing: MissingPolicy = "exact",
     access: object = None,
@@ -260,9 +261,11 @@ def plan(
         ``size`` for the best ratio, where among similar ones readers and speed decide; ``archive`` for the best ratio
         alone; ``speed`` for the fastest with at least two thirds of it.
     readers
-        Who must be able to read the result: ``any`` HDF5 library; ``netcdf`` for netCDF-C with its own plugins;
-        ``zfp`` for HDF5 with that plugin; ``hdf5plugin`` for Python with that package; ``zarr`` for zarr-python;
-        ``all`` for whoever installs what is needed.
+        Who must be able to read the result: ``any`` program that has HDF5; ``netcdf`` for HDF5 by itself, szip
+        included, and so for netCDF-C and h5py (and for zarr-python, if the source is a Zarr store);
+        ``netcdf-plugins`` for netCDF-C with its own plugins; ``zfp`` for HDF5 with that plugin; ``hdf5plugin`` for
+        Python with that package; ``zarr`` for zarr-python; ``all`` for whoever installs what is needed. Candidates for
+        other readers with a better ratio are listed as offers, and not chosen.
     sample
         Most bytes to read of each variable; at least one chunk of each file is read. None: all values, a chunk at a
         time.
@@ -350,7 +353,7 @@ def plan(
         if budget.is_given:
             free = [variable for variable in variables if variable.want is FREE]
             results += _free(stores, free, results, budget, settings, progress)
-    plan = Plan(tuple(map(os.fsdecode, paths)), tuple(results), tuple(kept.items()), missing, 0.0)
+    plan = Plan(tuple(map(os.fsdecode, paths)), tuple(results), tuple(kept.items()), missing, 0.0, readers)
     if confirm:
         plan = confirmed(plan, {variable.path: variable.want for variable in variables}, progress)
     return replace(plan, seconds=time.perf_counter() - begin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,6 @@ from tamis.jobs.plan.candidates import (
     FAST_SHARE,
     Candidates,
     Preference,
-    Readers,
     Risk,
     Variable,
     eligible,
@@ -37,7 +37,8 @@ from tamis.jobs.plan.chunk_shapes import (
     with_best_shape,
 )
 from tamis.jobs.plan.foreign_filters import compared_with
-from tamis.jobs.plan.result import Candidate, Compared, PlannedVariable
+from tamis.jobs.plan.readers import READERS, Readers
+from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable
 from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
 from tamis.jobs.recipes.names import Names, assigned, units_along
@@ -169,7 +170,11 @@ class Settings(NamedTuple):
 
     def eligible(self, front: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that may be chosen."""
-        return [candidate for candidate in front if "unstable" in self.allow or not candidate.is_unstable]
+        return [candidate for candidate in front if not candidate.needs and self.allows(candidate)]
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Return whether a candidate has no risk but those that the user takes."""
+        return "unstable" in self.allow or not candidate.is_unstable
 
     @property
     def little(self) -> int:
@@ -296,6 +301,8 @@ def _measured(
     front, every = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
     chosen, reason = _choice(front, settings, source_ratio, candidates)
+    ratio = next((each.ratio for each in front if each.pipeline == chosen), source_ratio or 1.0)
+    front = [candidate for candidate in front if not candidate.needs or candidate.ratio > ratio]
     if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
     own_chunks, dimensions = all(array.chunk_shape == variable.chunk_shape for array in arrays), variable.dimensions
@@ -312,8 +319,21 @@ def _measured(
         candidates.required(chosen),
         tuple(candidates.refused.items()),
         dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None,
+        offers=tuple(_offers([each for each in front if each.needs and settings.allows(each)], candidates, ratio)),
     )
     return result, every
+
+
+def _offers(others: Sequence[Candidate], candidates: Candidates, ratio: float) -> Iterator[Offer]:
+    """Yield the best of the candidates for each kind of other readers, where it is better than for those before."""
+    best: dict[str, Offer] = {}
+    for candidate in others:  # by falling ratio
+        offer = candidates.offer(candidate, ratio)
+        best.setdefault(offer.readers, offer)
+    for readers in READERS:
+        if readers in best and best[readers].ratio > ratio:
+            ratio = best[readers].ratio
+            yield best[readers]
 
 
 def _front(
@@ -343,13 +363,20 @@ def _front(
             # Compare all on the same chunks: otherwise the one with the luckiest chunks is chosen.
             while near := [
                 candidate.pipeline
-                for candidate in (front if sample.is_all else eligible(settings.eligible(front), share))
+                for candidate in (front if sample.is_all else _likely(front, settings, share))
                 if candidate.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
                 front = [better.get(candidate.pipeline, candidate) for candidate in front]
             few = enough
     return front_of(front), [*screened.values()]
+
+
+def _likely(front: Sequence[Candidate], settings: Settings, share: float) -> list[Candidate]:
+    """Return the candidates that may be chosen, or offered, after they are measured on more."""
+    near = eligible(settings.eligible(front), share)
+    most = max(candidate.ratio for candidate in near)
+    return [*near, *(each for each in front if each.needs and settings.allows(each) and each.ratio > most)]
 
 
 def _better(
@@ -379,4 +406,6 @@ def _choice(
     winner, why = winner_of(stable, settings.prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
         return None, f"stays as it is, because none of these beats its present ratio, {ratio_text(source_ratio)}"
+    if any(other.needs and other.ratio > winner.ratio for other in front):
+        why = re.sub(r"\b(best ratio|to the best)\b", r"\1 for these readers", why, count=1)
     return winner.pipeline, f"{winner.filters}, because {why}{candidates.condition(winner.pipeline)}"

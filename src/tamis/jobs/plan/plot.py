@@ -74,16 +74,20 @@ def save(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 
 def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:
-    """Draw the candidates of a variable, with their numbers in the legend; a ring marks the chosen one."""
+    """Draw the candidates of a variable, with their numbers in the legend; a ring is the choice, hollow points offers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for number, candidate in enumerate(variable.candidates, start=1):
         is_chosen = candidate.filters == variable.filters
-        text = f"{number}  {candidate.filters}, {ratio_text(candidate.ratio)}{' (chosen)' if is_chosen else ''}"
+        mark = (
+            " (chosen)" if is_chosen else " (unstable)" if candidate.is_unstable else " (offer)" * bool(candidate.needs)
+        )
+        text = f"{number}  {candidate.filters}, {ratio_text(candidate.ratio)}{mark}"
         margins = [[candidate.ratio - candidate.ratio_low], [candidate.ratio_high - candidate.ratio]]
         color = _COLORS[_kind(candidate)]
         for axes, x in ((by_error, candidate.largest_error), (by_speed, candidate.write_mbs)):
-            axes.errorbar([x], [candidate.ratio], yerr=margins, fmt="o", ms=5, color=color, label=text)
+            face = "none" if candidate.needs else color
+            axes.errorbar([x], [candidate.ratio], yerr=margins, fmt="o", ms=5, color=color, mfc=face, label=text)
             if is_chosen:
                 axes.plot([x], [candidate.ratio], "o", ms=13, mfc="none", mec=color, mew=1.5)
         place = candidate.write_mbs, candidate.ratio

@@ -46,6 +46,9 @@ class Candidate:
         Which readers can read the result.
     fallbacks
         Share of the chunks that are stored without loss, because zfp cannot keep their values.
+    needs
+        What readers must have besides those that were asked for; empty if these can read it. Only candidates without
+        needs are chosen.
     """
 
     filters: str
@@ -57,6 +60,7 @@ class Candidate:
     read_mbs: float
     read_by: str
     fallbacks: float
+    needs: str = ""
 
     @property
     def pipeline(self) -> Pipeline:
@@ -89,6 +93,35 @@ class Candidate:
     def is_uncertain(self) -> bool:
         """True if the ratio may be larger by 10 % or more."""
         return self.ratio_high > _SURE * self.ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Filters with a better ratio, for other readers than those that were asked for.
+
+    Parameters
+    ----------
+    filters, ratio
+        As in `Candidate`.
+    gain
+        Share of the bytes that they save, compared with the chosen filters, or with the source if it stays as it is.
+    needs
+        What all readers must have.
+    readers
+        The argument `readers` of `tamis.plan` with which they can be chosen.
+    """
+
+    filters: str
+    ratio: float
+    gain: float
+    needs: str
+    readers: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.filters}, ratio {ratio_text(self.ratio)}, takes {percent_text(self.gain)} fewer bytes, if all"
+            f" readers have {self.needs}: --readers {self.readers}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +209,8 @@ class PlannedVariable(Fields):
         Result of repack on all values; None if not requested.
     compared
         Foreign filters, if requested.
+    offers
+        The best of the candidates for other readers, by what these need; none of them is chosen.
     """
 
     path: str
@@ -192,6 +227,7 @@ class PlannedVariable(Fields):
     dimensions: tuple[str, ...] | None = None
     confirmed: Confirmed | None = None
     compared: tuple[Compared, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:
@@ -206,6 +242,9 @@ class PlannedVariable(Fields):
         facts: dict[str, str | float] = {"want": self.want, "reason": self.reason}
         facts |= {name: round(getattr(chosen, name), 4) for name in ("ratio", "ratio_low", "ratio_high")}
         facts["largest_error"] = float(f"{chosen.largest_error:.6g}")
+        facts["read_by"] = chosen.read_by
+        if self.offers:
+            facts["offers"] = "; ".join(map(str, self.offers))
         return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {_native.version}"}
 
     def with_note(self, note: str) -> PlannedVariable:
@@ -232,6 +271,8 @@ class Plan(DatasetsResult[PlannedVariable]):
         How missing values are treated: `tamis.repack` needs the same.
     seconds
         Duration of the planning.
+    readers
+        Who can read what is chosen.
     """
 
     files: tuple[str, ...]
@@ -239,6 +280,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     kept: tuple[tuple[str, str], ...]
     missing: str
     seconds: float
+    readers: str
 
     @property
     def recipe(self) -> Recipe:
@@ -298,9 +340,9 @@ class Plan(DatasetsResult[PlannedVariable]):
         FileError
             If the file exists and `overwrite` is False, or it cannot be written.
         """
-        self.recipe.dump(
-            path, overwrite=overwrite, evidence={variable.path: variable.evidence for variable in self.datasets}
-        )
+        chosen = (variable for variable in self.datasets if variable.chosen is not None)
+        evidence = {variable.path: {**variable.evidence, "readers": self.readers} for variable in chosen}
+        self.recipe.dump(path, overwrite=overwrite, evidence=evidence)
 
     def plot(self) -> Figure:
         """Return a figure of matplotlib that notebooks show: the ratio against the largest error, and against speed.
@@ -344,6 +386,8 @@ class Plan(DatasetsResult[PlannedVariable]):
             yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
             if variable.confirmed is not None:
                 yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
+            for offer in variable.offers:
+                yield "note", printable(f"{variable.path}: offer: {offer}")
             for other in variable.compared:
                 if other.problem is not None:
                     yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
@@ -430,7 +474,7 @@ def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ..
     name, filters = printable(variable.path), item.filters.replace("|", "\n")
     if isinstance(item, Compared):
         return (name, "compared", filters, *sizes, "", write, read, "hdf5plugin")
-    chosen = "*" if item.filters == variable.filters else "unstable" if item.is_unstable else ""
+    chosen = "*" if item.filters == variable.filters else "unstable" if item.is_unstable else "offer" * bool(item.needs)
     fallbacks = percent_text(item.fallbacks) if item.fallbacks else ""
     return (name, chosen, filters, *sizes, fallbacks, write, read, item.read_by)
 

@@ -1,0 +1,220 @@
+"""Who can read what plan chooses: the default is HDF5's own filters, and better ones for others are offers."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+from installation import environment_of, make_installation
+
+import tamis
+from tamis.cli.main import main
+from tamis.filters import from_values
+from tamis.jobs.plan.readers import READERS, least_readers, readable
+from tamis.stores.readers import EVERY_PROGRAM, OF_HDF5
+
+Real = Callable[[str], Path]
+# Prints the values of TS as an environment reads them, and whether tamis was loaded.
+READ = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+path, name, out = sys.argv[1:]
+if path.endswith(".zarr"):
+    import zarr
+    values = zarr.open_group(path, mode="r")[name][...]
+else:
+    import h5py
+    values = h5py.File(path)[name][...]
+np.save(out, values)
+assert not any(module.partition(".")[0] == "tamis" for module in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python with h5py and zarr-python, and nothing that brings filters."""
+    return make_installation(tmp_path_factory.mktemp("stock") / "venv", ["h5py", "zarr"])
+
+
+def smooth(shape: tuple[int, ...] = (8, 96, 128), seed: int = 0) -> np.ndarray[Any, Any]:
+    """A field of 3-D chunks that SPERR stores best."""
+    random = np.random.default_rng(seed)
+    t, y, x = np.meshgrid(*(np.linspace(0, 4, extent) for extent in shape), indexing="ij")
+    return (280 + 20 * np.sin(t + y) * np.cos(x) + 0.05 * random.standard_normal(shape)).astype("f4")
+
+
+def make(path: Path, chunks: tuple[int, ...] = (8, 96, 128)) -> Path:
+    if path.suffix == ".zarr":
+        group = zarr.open_group(str(path), mode="w")
+        group.create_array("v", shape=smooth().shape, dtype="f4", chunks=chunks)[...] = smooth()
+    else:
+        with h5py.File(path, "w") as file:
+            file.create_dataset("v", data=smooth(), chunks=chunks)
+    return path
+
+
+def read_by(stock: Path, path: Path, name: str, folder: Path) -> np.ndarray[Any, Any]:
+    out = folder / "values.npy"
+    command = [stock, "-c", READ, path, name, out]
+    done = subprocess.run(command, env=environment_of(stock), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return np.load(out)
+
+
+def test_default_is_netcdf_in_python_and_on_the_command_line() -> None:
+    assert inspect.signature(tamis.plan).parameters["readers"].default == "netcdf"
+    words = " ".join(CliRunner().invoke(main, ["plan", "--help"]).output.split())
+    assert "[any|netcdf|netcdf-plugins|zfp|hdf5plugin|zarr|all]" in words
+    assert "[default: netcdf]" in words
+
+
+@pytest.mark.parametrize("prefer", ["size", "speed", "archive"])
+@pytest.mark.parametrize("want", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
+def test_u69_what_plan_chooses_by_default_is_read_by_h5py_alone(
+    want: str, prefer: Any, stock: Path, tmp_path: Path
+) -> None:
+    source = make(tmp_path / "a.h5")
+    plan = tamis.plan(source, {"v": want}, prefer=prefer)
+    assert plan.readers == "netcdf"
+    assert plan["v"].chosen is not None
+    assert {item.name for item in plan["v"].chosen.pipeline.filters} <= OF_HDF5
+    tamis.repack(source, tmp_path / "b.h5", plan.recipe)
+    found = read_by(stock, tmp_path / "b.h5", "v", tmp_path)
+    with h5py.File(tmp_path / "b.h5") as file:
+        np.testing.assert_array_equal(found, file["v"][...])
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["cam_ts_100days.nc", "cam_t_3months.nc", "pop_sst_60days.nc"])
+def test_u69_real_fields_get_filters_of_hdf5_by_default(name: str, real: Real, stock: Path, tmp_path: Path) -> None:
+    variable = {"cam_ts_100days.nc": "TS", "cam_t_3months.nc": "T", "pop_sst_60days.nc": "SST"}[name]
+    plan = tamis.plan(real(name), {variable: "abs=0.1"}, sample=4_000_000, chunks="auto")
+    tamis.repack(real(name), tmp_path / "b.nc", plan.recipe)
+    assert np.isfinite(read_by(stock, tmp_path / "b.nc", variable, tmp_path)).all()
+    assert plan[variable].offers
+
+
+def test_any_chooses_no_szip_and_offers_it(tmp_path: Path) -> None:
+    planned = tamis.plan(make(tmp_path / "a.h5"), {"v": "abs=0.1"}, readers="any")["v"]
+    assert planned.chosen is not None
+    assert {item.name for item in planned.chosen.pipeline.filters} <= EVERY_PROGRAM
+    szip = next(offer for offer in planned.offers if "szip" in offer.filters)
+    assert (szip.readers, szip.needs) == ("netcdf", "szip in their HDF5, and do not use NCO 5.1")
+
+
+def test_offer_is_marked_with_gain_and_needs_in_every_form_and_chosen_on_request(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5")
+    plan = tamis.plan(source, {"v": "abs=0.1"})
+    planned = plan["v"]
+    chosen, (offer, *_) = planned.chosen, [each for each in planned.offers if each.readers == "hdf5plugin"]
+    assert chosen is not None
+    assert chosen.needs == ""
+    candidate = next(each for each in planned.candidates if each.filters == offer.filters)
+    assert candidate.needs == offer.needs == "the package hdf5plugin"
+    assert offer.ratio == candidate.ratio > chosen.ratio
+    assert offer.gain == pytest.approx(1 - chosen.ratio / offer.ratio)
+    text = (
+        f"takes {100 * offer.gain:.2g} % fewer bytes, if all readers have the package hdf5plugin: --readers hdf5plugin"
+    )
+    assert offer.filters in str(offer)
+    assert str(offer).endswith(text)
+    assert f"/v: offer: {offer}" in str(plan).splitlines()
+    rows = [line.split()[:3] for line in str(plan).splitlines() if line.startswith("/v  ")]
+    assert ["/v", "offer", offer.filters] in rows
+    assert [row[1] for row in rows].count("*") == 1
+    assert text in plan._repr_html_()
+    document = json.loads(plan.to_json())
+    assert document["readers"] == "netcdf"
+    (dataset,) = document["datasets"]
+    assert dataset["offers"][-1] == {
+        "filters": offer.filters,
+        "ratio": offer.ratio,
+        "gain": offer.gain,
+        "needs": "the package hdf5plugin",
+        "readers": "hdf5plugin",
+    }
+    assert [each["needs"] for each in dataset["candidates"] if each["filters"] == offer.filters] == [offer.needs]
+    plan.dump(tmp_path / "recipe.toml")
+    evidence = tomllib.loads((tmp_path / "recipe.toml").read_text())["variable"][0]["evidence"]
+    assert (evidence["readers"], evidence["read_by"]) == ("netcdf", chosen.read_by)
+    assert text in evidence["offers"]
+    assert " for these readers" in planned.reason
+    asked = tamis.plan(source, {"v": "abs=0.1"}, readers=offer.readers)["v"]  # type: ignore[arg-type]
+    assert asked.filters == offer.filters
+    assert not asked.offers
+
+
+def test_offers_that_are_no_better_are_left_out(tmp_path: Path) -> None:
+    for want in ("lossless", "abs=0.1"):
+        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": want}, readers="any")["v"]
+        assert planned.chosen is not None
+        assert all(each.ratio > planned.chosen.ratio for each in planned.candidates if each.needs)
+        ratios = [offer.ratio for offer in planned.offers]
+        assert ratios == sorted(set(ratios))
+    assert not tamis.plan(tmp_path / "a.h5", {"v": "abs=0.1"}, readers="all")["v"].offers
+
+
+def test_sz3_is_no_offer_unless_it_is_allowed(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", (1, 96, 128))
+    plan = tamis.plan(source, {"v": "abs=1"})
+    assert not any("sz3" in offer.filters for offer in plan["v"].offers)
+    allowed = tamis.plan(source, {"v": "abs=1"}, allow="unstable")["v"]
+    assert not allowed.chosen or "sz3" not in allowed.chosen.filters
+
+
+def test_u69_default_of_a_zarr_store_is_read_by_zarr_python(stock: Path, tmp_path: Path) -> None:
+    """zarr-python has no szip: a store of it would need tamis."""
+    source = make(tmp_path / "a.zarr", (1, 96, 128))
+    plan = tamis.plan(source, {"v": "abs=0.1"})
+    tamis.repack(source, tmp_path / "b.zarr", plan.recipe)
+    assert str(tamis.inspect(tmp_path / "b.zarr")["v"].readers) == "Zarr"
+    np.testing.assert_array_equal(
+        read_by(stock, tmp_path / "b.zarr", "v", tmp_path), zarr.open_array(str(tmp_path / "b.zarr/v"))[...]
+    )
+    tamis.repack(source, tmp_path / "b.h5", plan.recipe)
+    np.testing.assert_array_equal(
+        read_by(stock, tmp_path / "b.h5", "v", tmp_path), zarr.open_array(str(tmp_path / "b.zarr/v"))[...]
+    )
+
+
+@pytest.mark.parametrize("text", ["1,4|2", "4,141,16", "307,9", "32015,3", "32013,5", "32028,269484032,1,2,3"])
+def test_offer_names_the_first_readers_who_have_all_filters(text: str) -> None:
+    filters = []
+    for part in text.split("|"):
+        number, *values = map(int, part.split(","))
+        filters.append(from_values(tamis.filters.Request(number, tuple(values))))
+    first = least_readers(filters, "any")
+    every = [name for name in READERS if name != "zarr"]
+    assert [readable(filters, name) for name in every[: every.index(first)]] == [False] * every.index(first)
+    assert readable(filters, first)
+
+
+def test_base_installation_plans_without_szip_and_says_what_brings_it(tmp_path: Path) -> None:
+    python = make_installation(tmp_path / "base", ["tamis"])
+    sample = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
+    done = subprocess.run(
+        ["tamis", "plan", sample, "-w", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
+        env=environment_of(python),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    absent = [line for line in lines if "not installed" in line]
+    assert absent == ["not tried, because not installed: szip: pip install 'tamis[codecs]'"]
+    (row,) = [line.split() for line in lines if line.startswith("/TS ") and line.split()[1] == "*"]
+    assert " ".join(row[-2:]) == "any HDF5"
+    command = ["tamis", "repack", sample, tmp_path / "b.nc", "--recipe", tmp_path / "recipe.toml"]
+    subprocess.run(command, env=environment_of(python), capture_output=True, check=True)
