@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
 
+import needs
 import pytest
 
 import tamis
@@ -20,12 +19,6 @@ TAMIS = Path(sys.executable).with_name("tamis")
 STRICT = ("-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 Build = Callable[..., Path]
 Run = Callable[..., str]
-
-
-def absent(what: str) -> NoReturn:
-    if "CI" in os.environ:
-        pytest.fail(f"no {what} here, which CI must have")
-    pytest.skip(f"no {what} here")
 
 
 def run_in(folder: Path | None, *command: str | Path, code: int = 0, **variables: str) -> str:
@@ -80,8 +73,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     ) -> Path:
         key = (compiler, *sources, *libs, *options)
         if key not in built:
-            if shutil.which(compiler) is None:
-                absent(compiler)
+            needs.need(compiler)
             program = folder / f"{Path(sources[-1]).stem}_{len(built)}"
             paths = [EXAMPLES / source for source in sources]  # absolute ones stay what they are
             command = (

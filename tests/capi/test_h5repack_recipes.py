@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
 import tamis
 
-MESH = Path(__file__).resolve().parents[3] / "shared" / "data" / "h5zzfp" / "mesh.h5"
 CHUNKS = {
     "217": ("X", "Y", "Z", "Indexes"),
     "1517": ("Indexes2",),
@@ -38,17 +37,15 @@ def test_recipe_of_the_documentation_gives_the_values_of_libzfp(
     recipe: str, run: Callable[..., str], tmp_path: Path, plugins: Path
 ) -> None:
     zfpy = pytest.importorskip("zfpy")
-    if not MESH.exists():
-        pytest.skip("no mesh.h5 in shared/data/h5zzfp")
-    if shutil.which("h5repack") is None:
-        pytest.skip("no h5repack here")
+    mesh = needs.real("h5zzfp/mesh.h5")
+    needs.need("h5repack")
     cd_values, mode, names = RECIPES[recipe]
     layouts = [
         f"-l{','.join(n for n in of if n in names)}:CHUNK={c}" for c, of in CHUNKS.items() if set(of) & set(names)
     ]
     filters = f"-f{','.join(names)}:UD=32013,0,{cd_values}"
-    run("h5repack", "-n", filters, *layouts, MESH, tmp_path / "out.h5", HDF5_PLUGIN_PATH=str(plugins))
-    with h5py.File(MESH) as source, h5py.File(tmp_path / "out.h5") as target:
+    run("h5repack", "-n", filters, *layouts, mesh, tmp_path / "out.h5", HDF5_PLUGIN_PATH=str(plugins))
+    with h5py.File(mesh) as source, h5py.File(tmp_path / "out.h5") as target:
         for name in names:
             values, dataset = source[name][()], target[name]
             assert dataset.id.get_create_plist().get_filter(0)[0] == 32013

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -53,12 +54,6 @@ def files_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
 
-def need(*programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} here")
-
-
 def test_u37_folder_is_laid_out_as_h5z_zfp_does_and_lists_its_files(run: Run, tmp_path: Path) -> None:
     preview = install(tmp_path / "zfp", "--dry-run").stdout
     assert not (tmp_path / "zfp").exists()
@@ -71,7 +66,7 @@ def test_u37_folder_is_laid_out_as_h5z_zfp_does_and_lists_its_files(run: Run, tm
 
 
 def test_u37_makefile_for_h5z_zfp_builds_c_and_fortran(run: Run, tmp_path: Path) -> None:
-    need("make", "h5cc", "h5fc")
+    needs.need("make", "h5cc", "h5fc")
     install(tmp_path / "first", "--fc", "h5fc")
     assert files_in(tmp_path / "first") == LAID_OUT | {"include/h5zzfp_props_f.mod"}
     moved = (tmp_path / "first").rename(tmp_path / "moved")
@@ -85,7 +80,7 @@ def test_u37_makefile_for_h5z_zfp_builds_c_and_fortran(run: Run, tmp_path: Path)
 
 
 def test_u37_plugin_of_a_moved_folder_serves_h5repack(run: Run, tmp_path: Path) -> None:
-    need("h5repack")
+    needs.need("h5repack")
     install(tmp_path / "first")
     moved = (tmp_path / "first").rename(tmp_path / "moved")
     values = np.linspace(0, 9, 4000, dtype="f4").reshape(40, 100)
@@ -115,7 +110,7 @@ def test_u37_files_of_others_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_u37_installing_again_replaces_only_what_was_installed(tmp_path: Path) -> None:
-    need("h5fc")
+    needs.need("h5fc")
     folder = tmp_path / "prefix"
     install(folder, "--fc", "h5fc")
     (folder / "lib" / "other.txt").write_text("of the user")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 
 import tamis
@@ -27,8 +28,8 @@ pytestmark = pytest.mark.peer
 @pytest.fixture(scope="session")
 def cmake() -> str:
     program = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
-    if program is None or shutil.which("h5fc") is None or shutil.which("make") is None:
-        pytest.skip("no cmake, make or h5fc here")
+    assert program, "make test installs cmake"
+    needs.need("make", "h5fc")
     return program
 
 
@@ -41,15 +42,13 @@ def moved_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pkg_config(run: Run, *options: str) -> list[str]:
-    if shutil.which("pkg-config") is None:
-        pytest.skip("no pkg-config here")
+    needs.need("pkg-config")
     return run("pkg-config", *options, PKG_CONFIG_PATH=str(PACKAGES / "pkgconfig")).split()
 
 
 def test_pkg_config_names_headers_and_libraries(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # h5cc leaves an object file where it runs
-    if shutil.which("h5cc") is None:
-        pytest.skip("no h5cc here")
+    needs.need("h5cc")
     options = pkg_config(run, "--cflags", "--libs", "h5zzfp")
     assert "-lh5zzfp" in options
     run("h5cc", EXAMPLES / "c" / "sixd.c", *options, "-o", tmp_path / "sixd")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -80,9 +81,7 @@ def test_fortran_writes_its_own_chunks_and_a_tensor_in_time(build: Build, run: R
 
 
 def test_parallel_program_writes_collectively(build: Build, run: Run, tmp_path: Path) -> None:
-    for name in ("h5pcc", "mpirun"):  # too large for CI: docs/c-and-fortran.md
-        if shutil.which(name) is None:
-            pytest.skip(f"no {name} here (Debian's libhdf5-openmpi-dev and openmpi-bin)")
+    needs.need("h5pcc", "mpirun")
     mpirun = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4")
     printed = run(*mpirun, build("h5pcc", "c/parallel.c"), tmp_path / "parallel.h5")
     assert "4 processes, " in printed
@@ -168,8 +167,7 @@ def test_library_works_while_a_plugin_of_its_number_is_there(
 
 @pytest.mark.parametrize("options", [("-xc", "-std=c99"), ("-xc++", "-std=c++11"), ("-xc++", "-std=c++20")])
 def test_headers_are_c99_and_cpp(options: tuple[str, ...], run: Run, tmp_path: Path) -> None:
-    if shutil.which("h5cc") is None:
-        pytest.skip("no h5cc here")
+    needs.need("h5cc")
     include = [word for word in run("h5cc", "-show").split() if word.startswith("-I")]
     source = tmp_path / "all.c"
     source.write_text('#include "H5Zzfp.h"\n#include "tamis.h"\nint main(void) { return H5Z_zfp_finalize() - 1; }\n')

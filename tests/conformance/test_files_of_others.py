@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import netCDF4
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ import sweep
 import zarr
 
 SCRIPT = Path(sweep.__file__)
+
+pytestmark = needs.needs("h5repack", "nccopy")  # they say which files may be refused
 
 
 def swept(folder: Path, *options: str, code: int) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import netCDF4
 import numpy as np
 import pytest
@@ -174,8 +175,7 @@ FLOATS = [name for name in NUMBERS if DATA[name].dtype.kind == "f" and DATA[name
 def run(*command: str | Path, plugins: Path | None = None) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HDF5_PLUGIN")}
     env = clean | ({} if plugins is None else {"HDF5_PLUGIN_PATH": str(plugins)})
-    if not shutil.which(str(command[0])):
-        (pytest.fail if "CI" in os.environ else pytest.skip)(f"no {command[0]} here")
+    needs.need(command[0])
     done = subprocess.run([str(each) for each in command], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command} gave {done.returncode}: {done.stderr[-3000:]}"
     return done.stdout

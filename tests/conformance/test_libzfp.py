@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 
@@ -26,12 +25,6 @@ BLOCK_HEADER = {"i4": (1, 5), "i8": (1, 6), "f4": (9, 15), "f8": (12, 19)}
 FLOATS = ["smooth", "noise", "constant", "zeros", "signed zeros", "subnormal", "huge range", "largest", "sparse"]
 INTEGERS = ["smooth", "noise", "constant", "zeros", "sparse", "limits", "powers"]
 REVERSIBLE = {"f": ["specials", "bits"], "i": ["full range"]}
-
-
-def missing(what: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(f"expected {what}, which .ci/run installs")
-    pytest.skip(f"{what} is not installed")
 
 
 class LibZfp:
@@ -105,11 +98,8 @@ class LibZfp:
 
 @pytest.fixture(scope="module")
 def libzfp() -> LibZfp:
-    try:
-        return LibZfp(ctypes.CDLL("libzfp.so.1"))
-    except OSError:
-        missing("libzfp.so.1 (Debian: libzfp-dev)")
-        raise
+    needs.need("libzfp.so.1")
+    return LibZfp(ctypes.CDLL("libzfp.so.1"))
 
 
 def same_but_for_zeros(one: bytes, other: bytes) -> bool:
@@ -253,10 +243,8 @@ def test_expert_maxbits_below_block_header_refused(make_field: Any, dtype: str) 
 
 @pytest.fixture(scope="module")
 def program() -> str:
-    found = shutil.which("zfp")
-    if found is None:
-        missing("the program zfp (Debian: zfp)")
-    return str(found)
+    needs.need("zfp")
+    return "zfp"
 
 
 MODES = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -48,8 +48,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, values: np.ndarray) -> Pat
 
 
 def tool(*command: str | Path) -> str:
-    if shutil.which(command[0]) is None:
-        (pytest.fail if "CI" in os.environ else pytest.skip)(f"no {command[0]} here")
+    needs.need(command[0])
     env = os.environ | {"HDF5_PLUGIN_PATH": str(tamis.plugin_path())}
     return subprocess.run([str(part) for part in command], env=env, capture_output=True, text=True, check=True).stdout
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -63,10 +63,7 @@ BYTES_VARY = (1, 4, 307, 32001, 32004, 32008, 32015, 32026)
 
 def run(*command: str | Path, plugins: str = "") -> str:
     """Run a tool with our plugin only, or with those of another folder."""
-    if shutil.which(command[0]) is None:
-        if "CI" in os.environ:
-            pytest.fail(f"no {command[0]} here, which CI must have")
-        pytest.skip(f"no {command[0]} here")
+    needs.need(command[0])
     env = {name: value for name, value in os.environ.items() if not name.startswith("HDF5_PLUGIN")}
     env["HDF5_PLUGIN_PATH"] = plugins or str(tamis.plugin_path())
     done = subprocess.run([*map(str, command)], env=env, capture_output=True, text=True, check=False)

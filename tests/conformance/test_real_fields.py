@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 import zfpy
 
 from tamis import zfp
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 # Slowest axis first; of five axes the first is left out.
 CROPS = {1: (301,), 2: (91, 119), 3: (6, 39, 51), 4: (3, 6, 26, 37)}
 
 
 def fields() -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for path in sorted(DATA.glob("*.nc")):
+    for path in sorted(needs.DATA.glob("*.nc")):
         with h5py.File(path) as file:
             file.visititems(
                 lambda name, item, file_name=path.name: (
@@ -34,14 +33,14 @@ def fields() -> list[tuple[str, str]]:
 FIELDS = fields()
 pytestmark = [
     pytest.mark.usefixtures("kernel"),
-    pytest.mark.skipif(not FIELDS, reason=f"expected *.nc in {DATA}, found none"),
+    pytest.mark.skipif(not FIELDS, reason=needs.NO_DATA),
 ]
 
 
 @pytest.fixture(params=FIELDS or [None], ids=lambda field: "/".join(field or ("absent",)))
 def values(request: pytest.FixtureRequest) -> np.ndarray[Any, Any]:
     file_name, name = request.param
-    with h5py.File(DATA / file_name) as file:
+    with h5py.File(needs.DATA / file_name) as file:
         dataset = file[name]
         first = (0,) * max(dataset.ndim - 4, 0)
         crop = CROPS[dataset.ndim - len(first)]

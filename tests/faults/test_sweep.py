@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 
 SWEEP = Path(__file__).with_name("sweep.py")
@@ -16,7 +16,8 @@ SWEEP = Path(__file__).with_name("sweep.py")
 
 @pytest.mark.slow
 @pytest.mark.check
-@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@needs.needs("cc")
 def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
     run_script: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -67,6 +68,7 @@ def test_foreign_from_threads_each_gets_its_own_chunk(stored: list[Stored]) -> N
 
 
 def test_foreign_from_a_fork_gets_a_worker_of_its_own(stored: list[Stored]) -> None:
+    needs.need_shared_memory()
     one, words, chunk, data, plain = stored[0]
     assert one.decode(data, chunk, words) == plain
     with get_context("fork").Pool(1) as pool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import pytest
 
 import tamis
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 
 Run = Callable[..., str]
 
@@ -45,13 +44,7 @@ def sample() -> Path:
 def real() -> Callable[[str], Path]:
     """Find a file of shared/data."""
 
-    def find(name: str) -> Path:
-        path = DATA / name
-        if not path.exists():
-            pytest.skip(f"no {name} in shared/data")
-        return path
-
-    return find
+    return needs.real
 
 
 @pytest.fixture(scope="session")
@@ -59,10 +52,7 @@ def tool() -> Run:
     """Run a program of HDF5 or netCDF with our plugin, check its exit code, give its output."""
 
     def call(*command: str | Path, plugin: bool = True, code: int = 0) -> str:
-        if shutil.which(command[0]) is None:
-            if "CI" in os.environ:
-                pytest.fail(f"no {command[0]} here, which CI must have")
-            pytest.skip(f"no {command[0]} here")
+        needs.need(command[0])
         return run([str(part) for part in command], environment(plugin), code)
 
     return call

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import h5py
+import needs
 import netCDF4
 import numpy as np
 import pytest
@@ -53,10 +53,7 @@ def netcdf_plugins() -> str:
 
 def program(*command: str | Path, code: int = 0) -> str:
     """Run a program of netCDF."""
-    if shutil.which(command[0]) is None:
-        if "CI" in os.environ:
-            pytest.fail(f"no {command[0]} here, which CI must have")
-        pytest.skip(f"no {command[0]} here")
+    needs.need(command[0])
     env = os.environ | {"HDF5_PLUGIN_PATH": netcdf_plugins()}
     done = subprocess.run([*map(str, command)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr

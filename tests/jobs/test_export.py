@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 import xarray
@@ -181,9 +182,7 @@ def test_arrays_without_references_named_and_dropped(tmp_path: Path) -> None:
 
 
 def test_zfp_parameters_of_another_machine_refused(tmp_path: Path) -> None:
-    source = Path(__file__).resolve().parents[3] / "shared" / "data" / "h5zzfp" / "test_zfp_be.h5"
-    if not source.exists():
-        pytest.skip(f"expected {source}, found none")
+    source = needs.real("h5zzfp/test_zfp_be.h5")
     with pytest.raises(tamis.FileError, match="another machine or an old version"):
         tamis.export(source, tmp_path / "a.json")
 

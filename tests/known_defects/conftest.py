@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 
 import tamis
@@ -33,10 +33,7 @@ def tool() -> Run:
     """Run a program of HDF5 or netCDF with our plugin, check its exit code, give what it said."""
 
     def call(*command: str | Path, code: int = 0) -> str:
-        if shutil.which(command[0]) is None:
-            if "CI" in os.environ:
-                pytest.fail(f"no {command[0]} here, which CI must have")
-            pytest.skip(f"no {command[0]} here")
+        needs.need(command[0])
         return run([str(part) for part in command], {"HDF5_PLUGIN_PATH": str(tamis.plugin_path())}, code)
 
     return call

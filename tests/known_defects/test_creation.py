@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
@@ -16,7 +17,6 @@ import tamis
 from tamis.errors import ParameterError
 
 Run = Callable[..., str]
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "h5zzfp"
 SMOOTH = np.sin(np.arange(4000) / 90).reshape(10, 20, 20) * 26
 
 
@@ -80,10 +80,7 @@ def test_d01_file_of_big_endian_writer_is_read_right(tmp_path: Path, craft: Call
 
 def test_d01_h5zzfp_file_of_big_endian_writer_is_read_right() -> None:
     """D1: files a big-endian writer made are read right."""
-    path = DATA / "test_zfp_be.h5"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in shared/data/h5zzfp")
-    with h5py.File(path) as file:
+    with h5py.File(needs.real("h5zzfp/test_zfp_be.h5")) as file:
         assert file["compressed"].dtype == ">f8"
         assert np.array_equal(file["compressed"][...], file["original"][...])
 

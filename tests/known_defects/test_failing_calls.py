@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 from click.testing import CliRunner
 
@@ -23,9 +23,7 @@ LIBRARY = Path(__file__).parents[1] / "faults" / "failing_calls.c"
 TAMIS = Path(sys.executable).with_name("tamis")
 TARGET = "out/target.nc"
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
-)
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"), needs.needs("cc")]
 
 Repack = Callable[..., tuple[int, str]]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -123,8 +124,7 @@ WRITE = (
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Compile the plugin, with its macros, and return its folder."""
-    if shutil.which("cc") is None:
-        pytest.skip("no cc here")
+    needs.need("cc")
     if sys.platform != "linux":
         pytest.skip("needs Linux, whose plugins end in .so")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 
 import tamis
@@ -34,8 +33,7 @@ def test_d24_message_of_failed_read_reaches_error_stack_of_each_library(tmp_path
 @pytest.mark.peer
 def test_d24_plugin_is_one_file_and_shows_only_entry_points() -> None:
     """D24: one plugin file, with no symbol leaking, and bound to no libhdf5 beforehand."""
-    if shutil.which("nm") is None or shutil.which("readelf") is None:
-        (pytest.fail if "CI" in os.environ else pytest.skip)("no binutils here")
+    needs.need("nm", "readelf")
     (plugin,) = tamis.plugin_path().iterdir()
     listed = subprocess.run(["nm", "-D", plugin], capture_output=True, text=True, check=True).stdout
     symbols = [line.split() for line in listed.splitlines()]

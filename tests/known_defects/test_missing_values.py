@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -18,7 +19,6 @@ import tamis
 Run = Callable[..., str]
 Make = Callable[..., Any]
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 RECIPE = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 
 # Reads a variable and its companion as others do, in a process without tamis.
@@ -40,9 +40,7 @@ def source(request: pytest.FixtureRequest, make_ocean: Make, tmp_path: Path) -> 
     """A file with missing values, the name of the variable that has them, and its values."""
     if request.param == "the sample":
         return tmp_path / "a.nc", "TS", make_ocean(tmp_path / "a.nc")
-    path = DATA / request.param
-    if not path.exists():
-        pytest.skip(f"no {request.param} in shared/data")
+    path = needs.real(request.param)
     with h5py.File(path) as file:
         return path, "SST", file["SST"][()]
 

@@ -24,7 +24,7 @@ def folder_of(package: str) -> str:
     """Give the folder of plugins of a package, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        pytest.skip(f"no {package} here")
+        pytest.skip(f"could not import '{package}'")
     return str(Path(spec.origin).parent / "plugins")
 
 

@@ -176,7 +176,7 @@ def test_u22_log_on_a_full_disk_ends_but_not_the_work(source: Path, tmp_path: Pa
     assert tamis.verify(source, tmp_path / "b.h5").ok
 
 
-@pytest.mark.parametrize(("environment", "coloured"), [({}, False), ({"FORCE_COLOR": "1"}, True)])
+@pytest.mark.parametrize(("environment", "coloured"), [({}, False), ({"FORCE_COLOR": "1", "TERM": "xterm"}, True)])
 def test_u22_colours_through_a_pipe_only_where_forced(
     environment: dict[str, str], coloured: bool, source: Path
 ) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -210,8 +210,7 @@ def test_parse_text_any_text_filters_or_error_with_place(text: str) -> None:
 )
 def test_cdl_of_a_rounding_makes_ncgen_round(text: str, tmp_path: Path) -> None:
     """ncgen 4.9.0 records bitgroom and does not round, so it is left out."""
-    if shutil.which("ncgen") is None:
-        pytest.skip("no ncgen here")
+    needs.need("ncgen")
     pipeline = Pipeline.parse(text)
     assert pipeline.rounding is not None
     lines = attributes_text(attributes(pipeline.stages, (4,), rounding=pipeline.rounding), "v")

@@ -6,17 +6,17 @@ No wheel is built: that takes minutes, and `make wheel` does it. What CI install
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
+import needs
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "packaging" / "check_wheel.py"
 
-pytestmark = pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here")
+pytestmark = needs.needs("readelf")
 
 
 @pytest.fixture(scope="module")

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
+import needs
 import pytest
 
 import tamis
 
 Run = Callable[..., str]
 HERE = Path(__file__).resolve().parent
-DATA = HERE.parents[2] / "shared" / "data" / "h5zzfp"
-
-
-def absent(what: str) -> NoReturn:
-    if "CI" in os.environ:
-        pytest.fail(f"no {what} here, which CI must have")
-    pytest.skip(f"no {what} here")
 
 
 def environment(plugins: Path | None) -> dict[str, str]:
@@ -43,8 +35,7 @@ def tool() -> Run:
     """Run a program of HDF5 or netCDF with the plugins of a folder, check its exit code, give what it said."""
 
     def call(*command: str | Path, plugins: Path | None = None, code: int = 0) -> str:
-        if shutil.which(command[0]) is None:
-            absent(str(command[0]))
+        needs.need(command[0])
         return run([str(part) for part in command], environment(plugins), code)
 
     return call
@@ -72,18 +63,11 @@ def plugins() -> Path:
 @pytest.fixture(scope="session")
 def debian_plugins() -> Path:
     """The folder of Debian's H5Z-ZFP."""
-    found = sorted(Path("/usr/lib").glob("*/hdf5/serial/plugins/libh5zzfp.so"))
-    return found[0].parent if found else absent("hdf5-filter-plugin-zfp-serial")
+    return needs.debian_plugins() or needs.absent(needs.PLUGIN)
 
 
 @pytest.fixture(scope="session")
 def h5zzfp() -> Callable[[str], Path]:
     """Find one of H5Z-ZFP's own test files."""
 
-    def find(name: str) -> Path:
-        path = DATA / name
-        if not path.exists():
-            pytest.skip(f"no {name} in shared/data/h5zzfp")
-        return path
-
-    return find
+    return lambda name: needs.real(f"h5zzfp/{name}")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
 import tamis
 
-MESH = Path(__file__).resolve().parents[3] / "shared" / "data" / "h5zzfp" / "mesh.h5"
-DEBIAN = next(Path("/usr/lib").glob("*-linux-gnu/hdf5/serial/plugins"), None)
+MESH = needs.DATA / "h5zzfp" / "mesh.h5"
+DEBIAN = needs.debian_plugins()
 LAYOUT = [
     *("-l", "Pressure,Pressure2,Pressure3:CHUNK=10x20x5"),
     *("-l", "Velocity,Velocity2,Velocity3,VelocityZ,VelocityZ2,VelocityZ3:CHUNK=11x21x1x1"),
@@ -23,8 +23,8 @@ LAYOUT = [
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.skipif(not MESH.exists(), reason="no H5Z-ZFP test files here"),
-    pytest.mark.skipif(shutil.which("h5repack") is None or DEBIAN is None, reason="no h5repack or H5Z-ZFP here"),
+    pytest.mark.skipif(not MESH.exists(), reason=needs.NO_DATA),
+    needs.needs("h5repack", needs.PLUGIN),
 ]
 
 

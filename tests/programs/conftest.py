@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import h5py
+import needs
 import numpy as np
 import pytest
 import xarray as xr
@@ -94,10 +94,7 @@ def run(tmp_path: Path) -> Run:
     """Run a program in an empty folder, with tamis' plugin, without plugins, or with those of a folder."""
 
     def call(*command: str | Path, plugin: bool | Path = True) -> Done:
-        if shutil.which(command[0]) is None:
-            if "CI" in os.environ:
-                pytest.fail(f"no {command[0]} here, which CI must have")
-            pytest.skip(f"no {command[0]} here")
+        needs.need(command[0])
         folder = plugin if isinstance(plugin, Path) else tamis.plugin_path() if plugin else "/nonexistent"
         env = os.environ | {"HDF5_PLUGIN_PATH": str(folder)}
         done = subprocess.run([*map(str, command)], env=env, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -60,11 +60,6 @@ def assert_made(folder: Path) -> None:
     assert len(lines) == FILES
 
 
-def needs(program: str) -> None:
-    if shutil.which(program) is None and "CI" not in os.environ:
-        pytest.skip(f"no {program} here")
-
-
 @pytest.mark.check
 def test_script_of_an_array_makes_all_parts(folder: Path) -> None:
     for number in range(1, 9):
@@ -75,7 +70,7 @@ def test_script_of_an_array_makes_all_parts(folder: Path) -> None:
 
 @pytest.mark.check
 def test_gnu_parallel_makes_all_parts_at_once(folder: Path) -> None:
-    needs("parallel")
+    needs.need("parallel")
     run(block("parallel tamis").replace("parallel", "parallel --will-cite", 1), folder)
     assert_made(folder)
 
@@ -83,6 +78,7 @@ def test_gnu_parallel_makes_all_parts_at_once(folder: Path) -> None:
 @pytest.mark.check
 def test_dask_makes_all_files(folder: Path) -> None:
     pytest.importorskip("distributed")
+    needs.need_shared_memory()
     (folder / "make.py").write_text(block("tamis.repack_many(", "LocalCluster"))
     run(f"{sys.executable} make.py", folder)
     assert_made(folder)
@@ -91,6 +87,7 @@ def test_dask_makes_all_files(folder: Path) -> None:
 @pytest.mark.check
 def test_scheduler_of_a_file_is_found(folder: Path) -> None:
     pytest.importorskip("distributed")
+    needs.need_shared_memory()
     (line,) = [line for line in block("--scheduler-file", "tcp://").splitlines() if "--scheduler-file" in line]
     dask = f"{sys.executable} -m distributed.cli"
     run(
@@ -125,13 +122,13 @@ def test_dask_jobqueue_starts_workers_as_jobs_of_slurm(folder: Path) -> None:
 @pytest.mark.check
 def test_dask_mpi_starts_scheduler_and_workers(folder: Path) -> None:
     pytest.importorskip("dask_mpi")
-    if shutil.which("mpirun") is None:
-        pytest.skip("no mpirun here for dask-mpi")
+    needs.need("mpirun")
     script = block("dask-mpi").replace("mpirun", "mpirun --oversubscribe -n 4")
     run(script, folder, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     assert_made(folder)
 
 
 def needs_slurm() -> None:
-    if shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
-        pytest.skip("no sinfo here, or no Slurm that answers it")
+    needs.need("sinfo")
+    if subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
+        pytest.skip("no Slurm answers here")

@@ -15,6 +15,7 @@ from typing import Any
 
 import fsspec
 import h5py
+import needs
 import numpy as np
 import obstore
 import pytest
@@ -214,6 +215,7 @@ def test_open_mfdataset_of_addresses(server: Server, tmp_path: Path, values: np.
 def test_workers_of_dask_and_processes_read_addresses(
     server: Server, tmp_path: Path, run_script: Callable[..., str]
 ) -> None:
+    needs.need_shared_memory()
     (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
     script = tmp_path / "workers.py"
     script.write_text(

@@ -46,6 +46,10 @@ class SkipReport:
             terminalreporter.section("skips by reason")
             for reason, count in Counter(self.reasons.values()).most_common():
                 terminalreporter.write_line(f"{count:5} {reason}")
+        if lines := skips.wanted(Counter(self.reasons.values())):
+            terminalreporter.section("packages that bring back skipped tests, and the line that installs them")
+            for line in lines:
+                terminalreporter.write_line(line)
         for line in self._problems():
             terminalreporter.write_line(f"ERROR: {line}", red=True)
 

@@ -1,29 +1,28 @@
 """Every reason for which a test may skip, and where it may: a run with any other skip fails.
 
 A test that skips for a new reason needs a row here, with the condition that makes the reason true. CI (the environment
-variable CI, which `.ci/run` sets) has all programs and packages, so that only what a machine is may skip tests there.
+variable CI, which `.ci/run` sets) has all programs and packages, so that only what a machine is may skip tests there,
+and only so many of them.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import re
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+import needs
 import processor
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-IN_CI = "CI" in os.environ
+from needs import IN_CI
 
 
 class Allowed(NamedTuple):
-    """A reason, as a pattern; whether it is true here, asked with the match; how many tests may give it."""
+    """A reason, as a pattern; whether it is true here, asked with the match; how many tests may give it in CI."""
 
     reason: str
     is_true: Callable[[re.Match[str]], object]
@@ -31,8 +30,8 @@ class Allowed(NamedTuple):
 
 
 def is_absent(match: re.Match[str]) -> bool:
-    """Return whether a program is absent, which CI installs."""
-    return not IN_CI and shutil.which(match["name"]) is None
+    """Return whether a program is absent, which CI installs, unless it is too large."""
+    return (not IN_CI or match["name"] in needs.TOO_LARGE) and not needs.has(match["name"])
 
 
 def is_not_installed(match: re.Match[str]) -> bool:
@@ -52,23 +51,26 @@ ALLOWED = (
     ),
     Allowed(r"the build was told to leave out the kernel (?P<name>\S+)", lambda m: processor.left_out(m["name"]), 3),
     Allowed(r"could not import '(?P<name>[\w.]+)'.*", is_not_installed, 40),
-    Allowed(r"no (?P<name>[\w-]+) here", is_absent, 200),
-    # Open MPI and Slurm are too large for CI.
-    Allowed(r"no (?P<name>h5pcc|mpirun) here .*", lambda m: shutil.which(m["name"]) is None, 2),
-    Allowed(r"no sinfo here, or no Slurm that answers it", always, 2),
+    Allowed(r"no (?P<name>\S+) here: apt-get install .+", is_absent, 5),
+    Allowed(r"no Slurm answers here", always, 2),
     Allowed(
         r"could not import '(?P<name>dask_jobqueue|dask_mpi)'.*",
         lambda m: importlib.util.find_spec(m["name"]) is None,
         2,
     ),
-    Allowed(r".*shared.*", lambda m: not DATA.is_dir(), 400),
-    Allowed(r"(?:no (?:h5repack or H5Z-ZFP|cmake, make or h5fc) here|.* is not installed.*)", lambda m: not IN_CI, 40),
+    Allowed(re.escape(needs.NO_DATA), lambda m: not needs.DATA.is_dir(), 400),
+    Allowed(re.escape(needs.NO_SHARED_MEMORY), lambda m: not needs.has_shared_memory(), 0),
+    Allowed(r".* is not installed.*", lambda m: not IN_CI, 0),
     Allowed(r"netcdf-c before 4\.9\.3|this (?:wheel|netcdf-c) .*|the plugin has no codec .*", lambda m: not IN_CI, 40),
-    Allowed(r"no H5Z-ZFP test files here", lambda m: not DATA.is_dir(), 40),
+    Allowed(
+        r"libzfp converts NaN in another way here",
+        lambda m: platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+        1,
+    ),
     Allowed(r"needs matplotlib: .*", lambda m: importlib.util.find_spec("matplotlib") is None, 3),
-    Allowed(r"only root can become somebody.*", lambda m: os.geteuid() != 0, 2),
-    Allowed(r"root may read all", lambda m: os.geteuid() == 0, 1),
-    Allowed(r"no file system can be mounted here", lambda m: not IN_CI or os.geteuid() != 0, 4),
+    Allowed(r"only root can become somebody.*", lambda m: os.geteuid() != 0, 50),
+    Allowed(r"root may read all", lambda m: os.geteuid() == 0, 40),
+    Allowed(r"no file system can be mounted here", lambda m: not IN_CI or os.geteuid() != 0, 50),
     Allowed(r"no access lists here|no (?:such )?extended attributes here.*", lambda m: not IN_CI, 3),
     Allowed(r"no /dev/full here|.* as Linux does|needs Linux.*", lambda m: sys.platform != "linux", 20),
     Allowed(r".*changes bytes there", lambda m: sys.byteorder == "big", 4),
@@ -81,7 +83,7 @@ ALLOWED = (
 
 
 def problems(reasons: Iterable[str]) -> list[str]:
-    """Return a line for each reason that no row allows here, and for each row that more tests give than may."""
+    """Return a line for each reason that no row allows here, and in CI for each row that more tests give than may."""
     used: Counter[Allowed] = Counter()
     lines = []
     for reason, count in Counter(reasons).items():
@@ -91,5 +93,26 @@ def problems(reasons: Iterable[str]) -> list[str]:
             lines.append(f"{count} skipped for a reason that tests/tools/skips.py does not allow here: {reason}")
         else:
             used[row] += count
-    lines += [f"{count} skipped where {row.most} may: {row.reason}" for row, count in used.items() if count > row.most]
+    if IN_CI:
+        lines += [
+            f"{count} skipped where {row.most} may: {row.reason}" for row, count in used.items() if count > row.most
+        ]
     return lines
+
+
+def wanted(reasons: Mapping[str, int]) -> list[str]:
+    """Return a table of the packages that would bring tests back, and the line that installs all of them."""
+    counts: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+    for reason, count in reasons.items():
+        match = re.fullmatch(r"no (\S+) here: apt-get install (.+)", reason)
+        if match is not None:
+            counts[match[2]] += count
+            names.setdefault(match[2], []).append(match[1])
+    if not counts:
+        return []
+    rows = [(packages, ", ".join(sorted(names[packages])), count) for packages, count in counts.most_common()]
+    width = max(len(packages) for packages, _, _ in rows)
+    table = [f"{count:5} {packages:{width}}  {programs}" for packages, programs, count in rows]
+    packages = sorted({package for line in counts for package in line.split()})
+    return [*table, f"apt-get install {' '.join(packages)}"]

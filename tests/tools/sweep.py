@@ -427,5 +427,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if shutil.which("h5repack") is None:
-        sys.exit("expected h5repack, which tells what may be refused, found none")
+        sys.exit("expected h5repack, which tells what may be refused, found none: apt-get install hdf5-tools")
     sys.exit(main())

@@ -11,6 +11,7 @@ from typing import Any
 import dask
 import dask.array as da
 import h5py
+import needs
 import numpy as np
 import pytest
 import xarray as xr
@@ -34,6 +35,7 @@ RECIPES = {
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
+    needs.need_shared_memory()
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,

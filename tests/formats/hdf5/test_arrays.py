@@ -16,6 +16,7 @@ from typing import Any
 import dask
 import dask.array
 import h5py
+import needs
 import numpy as np
 import pytest
 import xarray
@@ -265,6 +266,7 @@ def test_array_pickled_reads_the_same(path: Path) -> None:
 
 
 def test_array_in_a_process_of_its_own_reads_the_same(path: Path) -> None:
+    needs.need_shared_memory()
     with tamis.open(path) as file, multiprocessing.get_context("spawn").Pool(1) as pool:
         assert np.array_equal(pool.apply(np.asarray, (file["rate3"],)), file["rate3"].read())
 

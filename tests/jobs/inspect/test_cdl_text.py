@@ -5,12 +5,12 @@ from __future__ import annotations
 import cProfile
 import os
 import pstats
-import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
 import h5py
+import needs
 import netCDF4
 import numpy as np
 import pytest
@@ -22,7 +22,6 @@ from tamis.cli import main
 from tamis.errors import FileError
 from tamis.jobs.inspect.cdl import cdl_header
 
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 
 TYPES = r"""
@@ -82,10 +81,7 @@ group: empty { }
 
 def run(*command: str | Path) -> str:
     """Run a program of netCDF with our plugin and those of the wheel of netCDF4."""
-    if shutil.which(command[0]) is None:
-        if "CI" in os.environ:
-            pytest.fail(f"no {command[0]} here, which CI must have")
-        pytest.skip(f"no {command[0]} here")
+    needs.need(command[0])
     spec = find_spec("netCDF4")
     assert spec is not None
     assert spec.origin is not None
@@ -125,9 +121,7 @@ def test_ncgen_reads_it_and_makes_the_same_header(tmp_path: Path) -> None:
     "name", ["cam_ts_100days.nc", "cam_t_3months.nc", "pop_sst_60days.nc", "era5_levels_members.nc", "sample"]
 )
 def test_real_file_is_as_ncdump_prints_it(name: str) -> None:
-    path = SAMPLE if name == "sample" else DATA / name
-    if not path.exists():
-        pytest.skip(f"no {name} in shared/data")
+    path = SAMPLE if name == "sample" else needs.real(name)
     assert cdl_header(path) == run("ncdump", "-hs", path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ CHROMIUM = shutil.which("chromium")
 
 pytestmark = [
     pytest.mark.check,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here"),
+    needs.needs("chromium"),
 ]
 
 REACHED = """() => [...document.querySelectorAll('a[href], button, input, summary, [tabindex="0"]')]

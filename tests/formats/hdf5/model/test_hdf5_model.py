@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import h5py
+import needs
 import netCDF4
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ import tamis
 from tamis.errors import FileError, ParameterError
 from tamis.stores.data_model import Dimension, NamedArray
 
-DATA = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 FILES = ("cam_ts_100days.nc", "cam_t_3months.nc", "pop_sst_60days.nc", "era5_levels_members.nc")
 
 
@@ -49,9 +49,7 @@ def check_attributes(ours: object, theirs: netCDF4.Dataset | netCDF4.Variable) -
 
 @pytest.mark.parametrize("name", FILES)
 def test_group_of_real_file_as_in_netcdf(name: str) -> None:
-    if not (DATA / name).exists():
-        pytest.skip(f"../shared/data/{name} is not here")
-    check_like_netcdf(DATA / name)
+    check_like_netcdf(needs.real(name))
 
 
 def test_group_of_netcdf_features_as_in_netcdf(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 from h5py import h5a, h5o, h5s, h5t
@@ -21,7 +21,6 @@ from tamis.formats.hdf5.lib.new_filters import NewFilter
 from tamis.formats.hdf5.tree.copy import Recreate, copy_tree
 from tamis.formats.hdf5.tree.create import create_like, create_target
 
-DATA = Path(__file__).resolve().parents[5] / "shared" / "data"
 REAL = [
     *("cam_t_3months.nc", "cam_ts_100days.nc", "era5_levels_members.nc", "pop_sst_60days.nc"),
     *("bigendian.h5", "mesh.h5", "test_zfp_be.h5", "test_zfp_le.h5"),
@@ -34,18 +33,12 @@ DEFLATE = NewFilter(1, 1, (4,))
 
 
 def real(name: str) -> Path:
-    path = DATA / name if name.endswith(".nc") else DATA / "h5zzfp" / name
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    return path
+    return needs.real(name if name.endswith(".nc") else f"h5zzfp/{name}")
 
 
 def tool(*command: str | os.PathLike[str], code: int = 0) -> str:
     """Run a program of HDF5 or netCDF, check its exit code, and give its output."""
-    if shutil.which(os.fspath(command[0])) is None:
-        if "CI" in os.environ:
-            pytest.fail(f"no {command[0]} here, which CI must have")
-        pytest.skip(f"no {command[0]} here")
+    needs.need(command[0])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import needs
 import numpy as np
 import pytest
 
@@ -28,10 +28,7 @@ VERSIONS = [None, "earliest", "v108", "latest"]
 
 
 def tool(*command: str | Path) -> str:
-    if shutil.which(command[0]) is None:
-        if "CI" in os.environ:
-            pytest.fail(f"no {command[0]} here, which CI must have")
-        pytest.skip(f"no {command[0]} here")
+    needs.need(command[0])
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
+import needs
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ def masks(dataset: h5py.Dataset) -> dict[tuple[int, ...], int]:
 
 def stock(program: str, *arguments: object) -> str:
     """Run an HDF5 program of the system, which has nothing of tamis but the plugin."""
-    if shutil.which(program) is None and "CI" not in os.environ:
-        pytest.skip(f"no {program} here")
+    needs.need(program)
     environment = os.environ | {"HDF5_PLUGIN_PATH": str(tamis.plugin_path())}
     command = [program, *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
