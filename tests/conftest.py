@@ -114,19 +114,13 @@ def hdf5plugin_in_a_process_of_its_own() -> None:
 
 @pytest.fixture(scope="session")
 def netcdf4_plugins() -> None:
-    """Let the libraries of netCDF4 find the plugins of its wheel, which HDF5_PLUGIN_PATH of these tests hides.
+    """Have NCZarr find the plugins that netCDF4 carries, and imagecodecs its own libraries.
 
-    Every test that uses a filter of NCZarr in this process needs it: netCDF-C looks for plugins of NCZarr when it first
-    needs one, and never again.
+    Every test that uses a filter of NCZarr in this process needs it: netCDF-C makes the symbols of plugins global, and
+    imagecodecs, imported later, would call the c-blosc of a plugin.
     """
-    netcdf4 = pytest.importorskip("netCDF4")
-    from tamis.netcdf.library import has, plugin_path_append
-
-    # netCDF-C makes the symbols of plugins global: imported after them, imagecodecs would call the c-blosc of a plugin.
+    pytest.importorskip("netCDF4")
     pytest.importorskip("imagecodecs._blosc")
-    folder = Path(netcdf4.__file__).parent / "plugins"
-    if has("nc_plugin_path_set") and folder.is_dir():
-        plugin_path_append(folder)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ WRITE = """
 import sys
 import netCDF4, tamis
 folder, plugins, order = sys.argv[1:]
+tamis.netcdf.plugin_path_set([])  # as where netCDF4 carries no plugins
 
 def open_store(name):
     dataset = netCDF4.Dataset(f"file://{folder}/{name}#mode=zarr,file", "w")

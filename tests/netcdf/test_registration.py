@@ -56,3 +56,16 @@ def test_netcdf4_absent_names_the_extra() -> None:
     said = run(WITHOUT)
     assert said.startswith("tamis.netcdf works through netCDF4")
     assert said.endswith("pip install 'tamis[netcdf]'")
+
+
+WHILE_IMPORTED = """
+import sys, types, h5py, tamis
+sys.modules["netCDF4"] = types.ModuleType("netCDF4")
+from tamis.netcdf.library import register
+register(h5py.h5p)  # a libhdf5 without the list of folders of netcdf-c 4.9.3
+print("registered")
+"""
+
+
+def test_register_before_netcdf_c_4_9_3_asks_nothing_of_netcdf4_which_is_being_imported() -> None:
+    assert run(WHILE_IMPORTED) == "registered"

@@ -32,6 +32,7 @@ from tamis.filters import (
 )
 from tamis.kinds import FLAG, WHOLE, explained
 from tamis.netcdf.library import Unsigned, call, named_error, version
+from tamis.netcdf.provided_filters import provide, status_of
 from tamis.netcdf.variable import NCZARR, VariableHandle, check_status, filter_text, type_text, variable_handle
 from tamis.notation.detect import read
 from tamis.notation.netcdf import in_netcdf_order, in_plugin_order
@@ -350,9 +351,11 @@ def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
     """
     if handle.varies and ids:
         raise handle.error(named_error("NC_EFILTER", VARYING.format(type_text(handle))))
+    for number in ids:
+        provide(handle.group, number)
     if len(ids) > 1 or handle.group.format == NCZARR:
         for number in ids:
-            status = call("nc_inq_filter_avail", handle.group.ncid, number)
+            status = status_of(handle.group, number)
             check_status(handle, "nc_inq_filter_avail", status, [number])
 
 

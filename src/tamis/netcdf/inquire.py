@@ -11,6 +11,7 @@ from tamis.filters import Blosc, Bzip2, Filter, Request, Stage, Szip, Zstd, filt
 from tamis.kinds import BYTES, FLAG, TEXT, checked
 from tamis.netcdf.define import QUANTIZE_MODES
 from tamis.netcdf.library import CODES, Unsigned, call, status_error, stored_stages
+from tamis.netcdf.provided_filters import status_of
 from tamis.netcdf.variable import HDF5, NCZARR, availability_error, filter_text, group_handle, variable_handle
 from tamis.notation import netcdf_scanf as words
 from tamis.notation.netcdf import Compat, in_plugin_order, parse_chain, parse_filterspec
@@ -144,7 +145,7 @@ def inq_filter_avail(dataset: Any, filter: int | str | type[Filter] | Filter) ->
         If there is no such id: 0, or above 65535.
     """
     group, number = group_handle(dataset), _filter_id(filter)
-    status = call("nc_inq_filter_avail", group.ncid, number)
+    status = status_of(group, number)
     if status and status != CODES["NC_ENOFILTER"]:
         raise group.error(availability_error(group, status, number))
     return not status

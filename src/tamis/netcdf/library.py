@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache
 from types import MappingProxyType, ModuleType
@@ -23,6 +23,7 @@ import numpy as np
 
 from tamis.errors import FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import Request, Stage
+from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
 from tamis.kinds import PATH, Kind, checked
 from tamis.meaning.variables import NON_COORDINATE
@@ -141,6 +142,10 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "nc_plugin_path_ndirs": (_size_p,),
     "nc_plugin_path_get": (c_void_p,),
     "nc_plugin_path_set": (c_void_p,),
+    "H5PLsize": (_unsigned_p,),
+    "H5PLget": (c_uint, c_char_p, c_size_t),
+    "H5Zregister": (c_void_p,),
+    "H5Fflush": (c_int64, c_int),
     "H5Fget_obj_count": (c_int64, c_uint),
     "H5Fget_obj_ids": (c_int64, c_uint, c_size_t, POINTER(c_int64)),
     "H5Fget_name": (c_int64, c_char_p, c_size_t),
@@ -153,7 +158,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pget_nfilters": (c_int64,),
     "H5Pget_filter2": (c_int64, c_uint, _unsigned_p, _size_p, _unsigned_p, c_size_t, c_char_p, _unsigned_p),
 }
-_WIDE = {"H5Fget_obj_count", "H5Fget_obj_ids", "H5Fget_name", "H5Dopen2", "H5Dget_create_plist"}
+_WIDE = {"H5PLget", "H5Fget_obj_count", "H5Fget_obj_ids", "H5Fget_name", "H5Dopen2", "H5Dget_create_plist"}
 """Calls that return 64 bits."""
 
 _LIMITS = {c_int: (-(1 << 31), (1 << 31) - 1), c_uint: (0, (1 << 32) - 1)}
@@ -186,7 +191,7 @@ def version() -> str:
 
 def has(name: str) -> bool:
     """Return whether libnetcdf, or its libhdf5, has a call."""
-    return hasattr(_loaded(), name)
+    return hasattr(loaded(), name)
 
 
 def call(name: str, *arguments: Any) -> int:
@@ -200,7 +205,8 @@ def call(name: str, *arguments: Any) -> int:
 
 
 @cache
-def _loaded() -> ctypes.PyDLL:
+def loaded() -> ctypes.PyDLL:
+    """Return libnetcdf and its libhdf5."""
     netcdf4()
     import netCDF4._netCDF4 as extension
 
@@ -210,7 +216,7 @@ def _loaded() -> ctypes.PyDLL:
 @cache
 def _function(name: str) -> Any:
     try:
-        function = getattr(_loaded(), name)
+        function = getattr(loaded(), name)
     except AttributeError:
         since = _SINCE.get(name)
         advice = f": upgrade netCDF4 to one with netcdf-c {since}" if since else ""
@@ -253,7 +259,7 @@ def stored_stages(path: str, group: str, name: str) -> list[Stage] | None:
 
 
 def _open_file(path: str) -> int | None:
-    files = _open_files()
+    files = open_files()
     exact = [file for file, name in files.items() if name == path]
     same = exact or [file for file, name in files.items() if _is_same(name, path)]
     if not same and not os.path.exists(path):  # a dataset in memory, to which HDF5 gives its own name
@@ -262,7 +268,8 @@ def _open_file(path: str) -> int | None:
     return same[0] if same else None
 
 
-def _open_files() -> dict[int, str]:
+def open_files() -> dict[int, str]:
+    """Return the files that netCDF's HDF5 has open: names by identifier."""
     count = max(call("H5Fget_obj_count", _ALL, _FILES), 0)
     ids = (ctypes.c_int64 * max(count, 1))()
     count = min(count, call("H5Fget_obj_ids", _ALL, _FILES, count, ids))
@@ -311,16 +318,25 @@ def _stage(plist: int, index: int) -> Stage:
 
 
 def register(extension: ModuleType) -> None:
-    """Give the plugin to libhdf5 and NCZarr of netCDF4, by its extension module."""
+    """Give the plugin to libhdf5 and NCZarr of netCDF4, by its extension module, and to both netCDF4's own plugins.
+
+    netCDF4 names the folder of these in HDF5_PLUGIN_PATH, but only if the variable is not set. They come first: others
+    may be for another HDF5, with which variables cannot be created.
+    """
     # Symbols are also searched in the libraries that the extension module needs.
-    function = getattr(ctypes.PyDLL(extension.__file__), "H5Zregister", None)
-    if function is None:
+    library = ctypes.PyDLL(extension.__file__)
+    if not hasattr(library, "H5Zregister"):
         return  # linked statically, without symbols: HDF5_PLUGIN_PATH remains
-    function(ctypes.c_void_p(filter_class()))
+    library.H5Zregister(ctypes.c_void_p(filter_class()))
+    if not hasattr(library, "nc_plugin_path_set"):
+        return  # netcdf-c before 4.9.3 has only HDF5_PLUGIN_PATH
+    folders = plugin_path_get()
+    if (own := netcdf4_folder()) is not None:
+        folders = [str(own), *(folder for folder in folders if folder != str(own))]
     if has_nczarr_codec():
         # NCZarr loads plugins only from folders, and all at once when it needs the first.
-        with suppress(TamisError):  # netcdf-c before 4.9.3 has only HDF5_PLUGIN_PATH
-            plugin_path_append(plugin_path())
+        folders = [*folders, str(plugin_path())]
+    plugin_path_set(folders)
 
 
 class _List(ctypes.Structure):

@@ -14,7 +14,8 @@ from tamis.filters import ChunkType
 from tamis.kinds import WHOLES, Kind, checked
 from tamis.netcdf import define
 from tamis.netcdf.define import Requested, check_order, requested_filters
-from tamis.netcdf.library import call, named_error, netcdf4
+from tamis.netcdf.library import named_error, netcdf4
+from tamis.netcdf.provided_filters import status_of
 from tamis.netcdf.variable import HDF5, NCZARR, Group, availability_error, group_handle, variable_handle
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_packing import NewPacking, of_range, packed
@@ -246,7 +247,7 @@ def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkTy
     if requested.rounding is not None:
         requested.rounding.check(chunk.dtype)
     for request in requested.requests:
-        status = call("nc_inq_filter_avail", group.ncid, request.id)
+        status = status_of(group, request.id)
         if status:
             raise availability_error(group, status, request.id)
 
