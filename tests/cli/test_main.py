@@ -356,7 +356,7 @@ def test_version_names_package_codec_and_kernel() -> None:
                 "    shuffle|deflate(4)       lossless",
             ],
         ),
-        (["plugin-path"], ["  export HDF5_PLUGIN_PATH=$(tamis plugin-path)"]),
+        (["plugin-path"], ["  export HDF5_PLUGIN_PATH=$(tamis plugin-path --with-others)"]),
     ],
     ids=lambda value: " ".join(value[:1]),
 )

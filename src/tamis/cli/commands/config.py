@@ -115,5 +115,5 @@ def _lines(result: Installation, *, dry_run: bool) -> list[str]:
         *lines,
         f"make    cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lhdf5 -lm",
         f"CMake   export H5Z_ZFP_DIR={folder}",
-        f"plugin  export HDF5_PLUGIN_PATH={folder}/plugin",
+        f"plugin  export HDF5_PLUGIN_PATH={folder}/plugin${{HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}}",
     ]

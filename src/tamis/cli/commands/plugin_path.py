@@ -8,10 +8,26 @@ import tamis
 
 
 @click.command("plugin-path")
-def command() -> None:
+@click.option(
+    "--with-others",
+    is_flag=True,
+    help="Add the folders of other plugins, which programs find as long as HDF5_PLUGIN_PATH is not set: those that it "
+    "names now, that of netCDF4, and HDF5's own.",
+)
+def command(with_others: bool) -> None:
     """Print the folder of the HDF5 plugin, for HDF5_PLUGIN_PATH.
 
+    The folder alone is enough for one command on files whose only filter of a plugin is zfp. HDF5 then searches no
+    other folder, and netCDF4, for example, finds neither zstd nor bzip2 nor blosc. With --with-others they stay: use
+    it for a whole shell.
+
     \b
-    export HDF5_PLUGIN_PATH=$(tamis plugin-path)
+    HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
+    export HDF5_PLUGIN_PATH=$(tamis plugin-path --with-others)
     """
-    click.echo(tamis.plugin_path())
+    if with_others:
+        from tamis.filters import plugin_folders  # late: it starts a process
+
+        click.echo(plugin_folders.with_others(tamis.plugin_path()))
+    else:
+        click.echo(tamis.plugin_path())
