@@ -16,9 +16,12 @@ import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+FIRST_PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+"""Pages that are run as printed, sessions included, with extras and without them: tests/test_installations.py."""
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[^\s`{]*)")
 _NOT_RUN = re.compile(r"\s*<!--\s*not run:\s*\S.*-->\s*")
+_EXTRAS = re.compile(r"\s*<!--\s*extras:\s*\S.*-->\s*")
 
 
 class Block(NamedTuple):
@@ -28,13 +31,23 @@ class Block(NamedTuple):
     line: int
     text: str
     run: bool
+    extras: bool = False
+    """Whether it needs more than the base installation, or prints something else there."""
+
+    @property
+    def is_session(self) -> bool:
+        """True if commands after ``$ `` are followed by what they print."""
+        return self.language == "sh" and self.text.lstrip().startswith("$ ")
 
 
 def blocks(document: str) -> list[Block]:
-    """Find the fenced blocks; those after ``<!-- not run: reason -->`` are not to be run, nor are sessions (``$ ``)."""
+    """Find the fenced blocks; those after ``<!-- not run: reason -->`` are not to be run, nor are sessions (``$ ``).
+
+    Those after ``<!-- extras: names -->`` need extras.
+    """
     found: list[Block] = []
     opened: re.Match[str] | None = None
-    skip = False
+    skip = extras = False
     start = 0
     lines: list[str] = []
     for number, line in enumerate(document.splitlines(), start=1):
@@ -42,12 +55,12 @@ def blocks(document: str) -> list[Block]:
             if opened := _FENCE.match(line):
                 start, lines = number + 1, []
             elif line.strip():
-                skip = _NOT_RUN.fullmatch(line) is not None
+                skip, extras = _NOT_RUN.fullmatch(line) is not None, _EXTRAS.fullmatch(line) is not None
         elif line.strip().startswith(opened["fence"]) and not line.strip(f" {opened['fence'][0]}"):
             text = "".join(f"{each}\n" for each in lines)
             session = opened["language"] == "sh" and text.lstrip().startswith("$ ")
-            found.append(Block(opened["language"], start, text, not skip and not session))
-            opened, skip = None, False
+            found.append(Block(opened["language"], start, text, not skip and not session, extras))
+            opened, skip, extras = None, False, False
         else:
             lines.append(line.removeprefix(opened["indent"]))
     if opened is not None:
@@ -97,3 +110,41 @@ def run_blocks(name: str, found: Sequence[Block], folder: Path) -> subprocess.Co
         cwd=folder,
         env=clean | {"PATH": path, "TMPDIR": str(folder)},
     )
+
+
+# Times and speeds, which no two runs share.
+_SECONDS = re.compile(r"\bin [\d.]+ s\b")
+_SPEEDS = re.compile(r" \d+ \d+ (?=(?:any HDF5|(?:any )?HDF5 with \w+)(?:, not NCO 5.1)?$)")
+
+
+def comparable(line: str) -> str:
+    """Return a line of output without times, speeds and the width of columns."""
+    return _SPEEDS.sub(" N N ", _SECONDS.sub("in N s", " ".join(line.split())))
+
+
+def run_session(block: Block, folder: Path, environment: dict[str, str], *, compares: bool = True) -> None:
+    """Run the commands of a session, and check that they print what it shows.
+
+    Lines may be left out at a line "…", and stand in the order in which they are printed.
+    """
+    for session in block.text.split("$ ")[1:]:
+        command, *shown = session.splitlines()
+        before = {*folder.iterdir()}
+        # plan chooses by measured speeds, which other work on the machine distorts.
+        for _ in range(3 if command.startswith("tamis plan") else 1):
+            for path_made in {*folder.iterdir()} - before:
+                path_made.unlink()
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            printed = iter([comparable(line) for line in done.stdout.splitlines()])
+            missing = [line for line in shown if compares and line != "…" and comparable(line) not in printed]
+            if not missing:
+                break
+        assert not missing, f"line {block.line}: {command}: {missing[0]}\n{done.stdout}"

@@ -74,7 +74,7 @@ def save(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 
 def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:
-    """Draw the candidates of a variable, with their numbers in the legend; a ring is the choice, hollow points offers."""
+    """Draw the candidates of a variable, with their numbers in the legend; a ring is the choice, others are offers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for number, candidate in enumerate(variable.candidates, start=1):

@@ -1,0 +1,71 @@
+"""README, Start and the demo work as printed after ``make demo``, without extras, and after ``pip install .[all]``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from document_blocks import FIRST_PAGES, ROOT, blocks, run_session, skip_without_programs
+from installation import environment_of, make_installation
+
+
+@pytest.fixture(scope="module", params=["base", "all"])
+def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python of an environment with tamis, with its extras or without them."""
+    if request.param == "all":
+        return Path(sys.executable)
+    return make_installation(tmp_path_factory.mktemp("base") / ".venv", ["tamis"])
+
+
+def prepared(folder: Path, python: Path) -> dict[str, str]:
+    """Make a folder like a clone that is set up, and return the variables of its shell."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / ".venv").symlink_to(python.parent.parent)
+    return environment_of(python) | {"TMPDIR": str(folder)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: page.name)
+def test_u69_page_works_as_printed(page: Path, python: Path, tmp_path: Path) -> None:
+    found = blocks(page.read_text(encoding="utf-8"))
+    skip_without_programs(found)
+    environment = prepared(tmp_path, python)
+    is_base = python != Path(sys.executable)
+    for block in found:
+        if block.is_session:
+            run_session(block, tmp_path, environment, compares=not (is_base and block.extras))
+        elif block.run and block.language in ("python", "sh") and not (is_base and block.extras):
+            command = [str(python), "-c"] if block.language == "python" else ["bash", "-euo", "pipefail", "-c"]
+            done = subprocess.run(
+                [*command, block.text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{page.name}:{block.line}: {done.stdout[-1500:]}{done.stderr[-3000:]}"
+
+
+def test_demo_works(python: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [python, ROOT / "examples" / "demo.py"],
+        cwd=tmp_path,
+        env=environment_of(python) | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "of 0.1 K allowed, checked value by value: kept" in done.stdout
+
+
+def test_base_installation_has_no_extra(tmp_path: Path) -> None:
+    """Otherwise the tests above would test nothing."""
+    python = make_installation(tmp_path / ".venv", ["tamis"])
+    code = "import importlib.util, sys; print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name)])"
+    names = ["h5py", "imagecodecs", "zstandard", "hdf5plugin", "xarray", "zarr", "netCDF4", "pytest"]
+    done = subprocess.run(
+        [python, "-c", code, *names], env=environment_of(python), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["h5py"]
+    assert os.path.exists(python.parent / "tamis")
