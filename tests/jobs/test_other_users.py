@@ -141,7 +141,7 @@ def test_files_of_another_user_are_read_by_everybody_who_may(place: Place) -> No
         assert "out/.tamis: cannot be read: Permission denied" in place.run(EVE, *words, code=1)
 
 
-def test_originals_are_kept_by_a_user_who_is_not_root(place: Place) -> None:
+def test_u64_originals_are_kept_by_a_user_who_is_not_root(place: Place) -> None:
     before = place.file("archive/a.nc", 0o600).read_bytes()
     place.run(
         ALICE._replace(umask=0o022), "repack", "archive", "--replace", "--yes", *ZFP, "--keep-originals", "old", "-q"

@@ -1,4 +1,4 @@
-"""U64: a damaged chunk in a dataset that gets other chunk shapes ends the run, also with several threads."""
+"""A damaged chunk in a dataset that gets other chunk shapes ends the run, also with several threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUN = """if True:
 """
 
 
-def test_u64_damaged_chunk_does_not_stop_threads_for_ever(tmp_path: Path) -> None:
+def test_damaged_chunk_does_not_stop_threads_for_ever(tmp_path: Path) -> None:
     values = np.random.default_rng(0).standard_normal((16, 128, 128)).astype("f4")
     with h5py.File(tmp_path / "source.h5", "w") as file:
         dataset = file.create_dataset("x", data=values, chunks=(1, 128, 128), compression="gzip")

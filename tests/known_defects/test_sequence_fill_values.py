@@ -1,4 +1,4 @@
-"""U63: h5py makes an array of HDF5's memory from a fill value of varying length, which both then free."""
+"""h5py makes an array of HDF5's memory from a fill value of varying length, which both then free."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.h5"
 
 
-def test_u63_fill_value_is_a_copy(path: Path) -> None:
+def test_fill_value_is_a_copy(path: Path) -> None:
     with h5py.File(path) as file:
         assert Hdf5Array(file, "/v").fill_value[()].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("command", [("inspect", "--cdl"), ("inspect", "--json"), ("repack",), ("verify",)])
-def test_u63_no_command_frees_it_twice(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+def test_no_command_frees_it_twice(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     others = {"repack": [str(tmp_path / "b.h5")], "verify": [str(path)]}.get(command[0], [])
     done = subprocess.run(
         [sys.executable, "-m", "tamis", *command, str(path), *others], capture_output=True, text=True, check=False

@@ -68,7 +68,7 @@ def test_selections_are_those_of_the_local_file(
         assert remote["group/x"].attrs == local["group/x"].attrs
 
 
-def test_opening_takes_one_round_where_metadata_are_at_both_ends(server: Server, tmp_path: Path) -> None:
+def test_u71_opening_takes_one_round_where_metadata_are_at_both_ends(server: Server, tmp_path: Path) -> None:
     values = np.random.default_rng(5).random((60, 80, 80), np.float32)
     with h5py.File(tmp_path / "ends.h5", "w") as file:
         tamis.hdf5.write(file, "TS", values, chunks=(10, 40, 40), filters="shuffle|deflate(1)")

@@ -109,7 +109,7 @@ def test_commands_are_all() -> None:
 
 
 @pytest.mark.parametrize("text", [text for texts in TEXTS.values() for text in texts])
-def test_text_is_read_in_every_way(text: str, folder: Path) -> None:
+def test_u63_text_is_read_in_every_way(text: str, folder: Path) -> None:
     """By the command `spec`, by Python, and by a repack that reads the values back."""
     target = "out.zarr" if "pcodec" in text else "out.nc"
     if text == "nbit":  # refused for floats, but read
@@ -133,7 +133,7 @@ if callable(value) and not (inspect.isclass(value) and issubclass(value, Excepti
 
 
 @pytest.mark.parametrize("name", tamis.__all__)
-def test_public_name_is_found_first(name: str, tmp_path: Path) -> None:
+def test_u63_public_name_is_found_first(name: str, tmp_path: Path) -> None:
     assert "self" not in run(sys.executable, "-c", PARAMETERS, name, folder=tmp_path).split()
 
 
