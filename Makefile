@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test check check-native check-faults check-programs check-starts lint bench wheel clean
+.PHONY: demo test check check-native check-faults check-programs check-starts check-fresh lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -38,6 +38,12 @@ check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.packag
 # The first use of each text, name, command and page, in a fresh process each: two minutes.
 check-starts: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -n 4 -m starts tests/starts
+
+# make demo and make test as a user of a bare Debian; root, with debootstrap, half an hour for each. COMMAND replaces the two.
+SUITE := trixie bookworm
+FRESH := build/fresh
+check-fresh:
+	packaging/check_fresh.sh $(FRESH) $(SUITE)
 
 lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m ruff check .
@@ -80,11 +86,10 @@ wheel: $(VENV)/.wheel
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Debian keeps venv in a package of its own. Its pip 23 takes 50 seconds of processor time to choose the packages of the
-# tests, pip 26 takes 20. If there is no newer pip, the old one goes on.
+# Debian's pip 23 takes 50 seconds of processor time to choose the packages of the tests, pip 26 takes 20. If there is no
+# newer pip, the old one goes on.
 $(VENV)/.venv:
-	@$(PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "expected $(PYTHON) to be 3.11 or newer and to have venv: install python3-venv (Debian, Ubuntu)" >&2; exit 1; }
+	@sh packaging/check_requirements.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	-$(PIP) --upgrade pip
 	touch $@
