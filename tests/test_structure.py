@@ -46,8 +46,7 @@ LAYERS = [
     ("zfp",),
     ("_native",),
     ("access", "kinds"),
-    ("library_lock",),
-    ("errors", "forks", "formatting", "late", "lazy_property"),
+    ("distinct", "errors", "forks", "formatting", "late", "lazy_property", "library_lock"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

@@ -206,7 +206,7 @@ if not _native.kernel_as_asked():
 if "tamis_command" not in sys.modules:  # each command imports what it needs itself
     # All that `open` and reading HDF5 need, with the filter for h5py. Later, a thread with h5py's lock could wait for
     # one that imports and waits for that lock, and a process that is forked while a thread imports would wait forever.
-    for _module in ("tamis.formats.hdf5.reader", "tamis.formats.registry", "tamis.reading.file"):
+    for _module in ("tamis.formats.hdf5.reader", "tamis.formats.registry", "tamis.reading.file", "encodings.ascii"):
         import_module(_module)
     after_import("netCDF4._netCDF4", _add_plugin)
     after_import("xarray", _add_accessors)

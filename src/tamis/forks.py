@@ -32,7 +32,17 @@ def begin_in_each_process(begin: Callable[[], None]) -> None:
     _begins[key] = ref(begin.__self__, forget), begin.__func__
 
 
+_foreign: list[Any] = []
+
+
+def free_in_each_process(*locks: Any) -> None:
+    """Free locks of other packages in each process that is forked, where these packages do not."""
+    _foreign.extend(locks)
+
+
 def _begin_anew() -> None:
+    for lock in _foreign:
+        lock._at_fork_reinit()  # as the standard library does with its own
     for reference, begin in [*_begins.values()]:
         owner = reference()
         if owner is not None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
+
+from tamis.library_lock import imported
 
 _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 """Functions by the name of the module that they wait for."""
@@ -28,7 +29,7 @@ def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callabl
         if name not in modules:
             raise AttributeError(f"module {own!r} has no attribute {name!r}")
         module = modules[name]
-        value = import_module(f"{own}.{name}") if module == own else getattr(import_module(module), name)
+        value = imported(f"{own}.{name}") if module == own else getattr(imported(module), name)
         namespace[name] = value
         return value
 

@@ -8,9 +8,11 @@ thread that holds it must not wait for another thread, nor for a lock that anoth
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 from tamis.forks import begin_in_each_process
@@ -68,6 +70,15 @@ class _Collector:
 
 
 _collector = _Collector()
+
+
+def imported(name: str) -> Any:
+    """Return a module, imported if it is not yet: other threads wait for that, and it must not wait for any of them."""
+    module = sys.modules.get(name)
+    if module is None or getattr(module.__spec__, "_initializing", False):
+        with without_collection():
+            return import_module(name)
+    return module
 
 
 @contextmanager

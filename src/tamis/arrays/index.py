@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid, Origin, Region, first_element
+from tamis.distinct import distinct
 from tamis.errors import FileError
 
 _AT_ONCE = 4096
@@ -205,7 +206,7 @@ def _expanded(first: NDArray[np.int64], span: NDArray[np.int64], counts: tuple[i
         for begins, extents in zip(first.T.tolist(), span.T.tolist(), strict=True):
             axes = [np.arange(begin, begin + extent) for begin, extent in zip(begins, extents, strict=True)]
             numbers.append(np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1))
-    return np.unique(np.concatenate(numbers)).astype(np.int64)
+    return distinct(np.concatenate(numbers)).astype(np.int64)
 
 
 def _origins(grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

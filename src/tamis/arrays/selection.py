@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.distinct import distinct
 from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Selection:
     def numbers(self, grid: Grid) -> NDArray[np.int64]:
         """Return the numbers of the chunks that the selection touches, in order."""
         touched = [
-            np.unique(np.asarray(indices) // step) for indices, step in zip(self.axes, grid.chunk_shape, strict=True)
+            distinct(np.asarray(indices) // step) for indices, step in zip(self.axes, grid.chunk_shape, strict=True)
         ]
         return np.ravel_multi_index(np.ix_(*touched), grid.counts).ravel()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import operator
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, located
 from tamis.kinds import BYTES, NUMBER, STORED, Kind, explained
+from tamis.library_lock import imported
 
 _LARGEST = sys.float_info.max
 
@@ -448,7 +448,7 @@ class Filter(Parameterized, ABC):
             If it is not installed.
         """
         try:
-            return importlib.import_module(name)
+            return imported(name)
         except ImportError as error:
             raise MissingFilterError(f"{cls.name} needs {name}, not installed here: {cls.install}").at(
                 filter=cls.name

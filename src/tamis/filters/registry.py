@@ -16,6 +16,7 @@ from tamis.filters.base import Filter, Parameterized, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
 from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
+from tamis.library_lock import imported
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
@@ -64,10 +65,9 @@ def import_own() -> None:
 @cache
 def by_id() -> Mapping[int, type[Filter]]:
     """Return every filter class by its HDF5 id, smallest first."""
-    from importlib.metadata import entry_points  # imported late: it takes as long as all of h5py
-
     kinds = {code: _imported(place) for code, (_, place) in _OWN.items()}
-    for entry_point in entry_points(group=ENTRY_POINTS):
+    # Late: importlib.metadata takes as long as all of h5py.
+    for entry_point in imported("importlib.metadata").entry_points(group=ENTRY_POINTS):
         try:
             kind = entry_point.load()
             if not (isinstance(kind, type) and issubclass(kind, Filter)):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
+from tamis.distinct import distinct
 from tamis.errors import DataError, ParameterError
 
 
@@ -120,7 +121,7 @@ class Flags:
         finite = self.values[np.isfinite(self.values)] if self.values.dtype.kind == "f" else self.values
         object.__setattr__(self, "stored_flag", count + 1 if self.values.dtype.kind == "f" else 0)
         object.__setattr__(self, "_bits", self.values.view(_bits(self.values.dtype)))
-        object.__setattr__(self, "_missing", Missing(tuple(np.unique(finite))))
+        object.__setattr__(self, "_missing", Missing(tuple(distinct(finite))))
 
     @classmethod
     def of(cls, values: Iterable[Any], dtype: np.dtype[Any]) -> Self:

@@ -278,7 +278,12 @@ class UnpackedArray(Array):
         codes = np.asarray(self._packed[key])
         kind = self.dtype.type
         values = codes.astype(kind) * kind(self._packing.scale) + kind(self._packing.offset)
-        return np.where(np.isin(codes, self._missing), kind(np.nan), values)[()] if self._missing else values
+        if not self._missing:
+            return values
+        is_missing = np.zeros(codes.shape, bool)
+        for value in self._missing:
+            is_missing |= codes == value
+        return np.where(is_missing, kind(np.nan), values)[()]
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return (*super().__dask_tokenize__(), "unpacked")

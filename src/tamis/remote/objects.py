@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from tamis.errors import FileError, MissingFilterError
-from tamis.library_lock import without_collection
+from tamis.library_lock import imported, without_collection
 from tamis.remote.address import Address
 
 TIMEOUT_SECONDS = 60.0
@@ -150,7 +149,7 @@ def _opened(root: str, options: tuple[tuple[str, Any], ...], environment: tuple[
 def _package(name: str, use: str, address: Address) -> Any:
     """Import a package; raise MissingFilterError that names the extra."""
     try:
-        return import_module(name)
+        return imported(name)
     except ImportError as error:
         raise MissingFilterError(
             f"{address}: expected the package {name} for {use}, found none: pip install 'tamis[remote]'"

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from xarray import Dataset, Variable
 from xarray.backends import AbstractDataStore, BackendArray, CachingFileManager, StoreBackendEntrypoint
+from xarray.backends.file_manager import FILE_CACHE
 from xarray.backends.locks import HDF5_LOCK
 from xarray.core import indexing
 
 from tamis import library_lock, meaning
 from tamis.errors import ParameterError
+from tamis.forks import free_in_each_process
 from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
 from tamis.remote.address import Address, located_path
 from tamis.xarray.filter_encoding import filter_encoding
@@ -254,6 +256,10 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
     from tamis.formats import registry
 
     return registry.open(path, threads, restore=restore)
+
+
+# Threads of the parent may hold them, and reading needs them: HDF5's, and that of xarray's open files.
+free_in_each_process(HDF5_LOCK.lock, FILE_CACHE._lock)
 
 
 def _lock_of(path: str) -> AbstractContextManager[Any]:

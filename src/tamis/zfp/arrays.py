@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
+from tamis.distinct import distinct
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.kinds import ARRAY, BYTES, DTYPE_LIKE, WHOLE, WHOLES, Kind, explained
 from tamis.zfp.header import (
@@ -123,7 +124,7 @@ def _ranges(index: Any) -> list[tuple[int, int]]:
         if index.step <= BLOCK_SIDE:
             return [(index.start // BLOCK_SIDE, (index.stop - 1) // BLOCK_SIDE + 1)]
         index = np.arange(index.start, index.stop, index.step)
-    blocks = np.unique(index // BLOCK_SIDE)
+    blocks = distinct(index // BLOCK_SIDE)
     ends = np.flatnonzero(np.diff(blocks) != 1)
     firsts, lasts = blocks[np.r_[0, ends + 1]], blocks[np.r_[ends, len(blocks) - 1]]
     return [(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True)]
@@ -131,7 +132,7 @@ def _ranges(index: Any) -> list[tuple[int, int]]:
 
 def _runs_of_points(coordinates: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> Iterator[Run]:
     counts = _counts(shape)
-    numbers = np.unique(np.ravel_multi_index(tuple(axis_values // BLOCK_SIDE for axis_values in coordinates), counts))
+    numbers = distinct(np.ravel_multi_index(tuple(axis_values // BLOCK_SIDE for axis_values in coordinates), counts))
     for number in numbers.tolist():
         block = [int(coordinate) for coordinate in np.unravel_index(number, counts)]
         boxes = tuple(_box(first, first + 1, extent) for first, extent in zip(block, shape, strict=True))

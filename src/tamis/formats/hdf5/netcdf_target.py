@@ -124,6 +124,7 @@ class NetcdfTarget:
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+        fapl.set_file_locking(False, True)  # a process that is forked meanwhile would keep the lock
         if block_nbytes is not None:
             fapl.set_meta_block_size(block_nbytes)
         # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.

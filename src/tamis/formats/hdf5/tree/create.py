@@ -262,6 +262,7 @@ def create_target(
     low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
     fapl = access_list()
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    fapl.set_file_locking(False, True)  # a process that is forked meanwhile would keep the lock
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
     if block_nbytes is not None:
         fapl.set_meta_block_size(block_nbytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import warnings
@@ -24,6 +23,7 @@ from tamis.formats.zarr.stored.attributes import (
     variable_of,
 )
 from tamis.lazy_property import lazy_property
+from tamis.library_lock import imported
 from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
@@ -36,7 +36,7 @@ def check_installed(label: object, *others: str) -> None:
     """Raise MissingFilterError if zarr, numcodecs or another package is not installed; names the extra."""
     for name in ("zarr", "numcodecs", *others):
         try:
-            importlib.import_module(name)
+            imported(name)
         except ImportError as error:
             extra = name if name in others else "zarr"
             raise MissingFilterError(
