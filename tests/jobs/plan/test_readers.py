@@ -188,6 +188,24 @@ def test_u69_default_of_a_zarr_store_is_read_by_zarr_python(stock: Path, tmp_pat
     )
 
 
+def test_u72_what_plan_says_of_zarr_python_is_what_inspect_says_of_the_store(tmp_path: Path) -> None:
+    """tests/formats/zarr/test_stock_readers.py runs zarr-python on what inspect says."""
+    source = make(tmp_path / "a.h5", (1, 96, 128))
+    said = {
+        "zarr-python": "Zarr",
+        "zarr-python and pcodec": "Zarr with pcodec",
+        "zarr-python and tamis": "Zarr with tamis",
+    }
+    candidates = tamis.plan(source, {"v": "abs=0.1"}, readers="zarr")["v"].candidates
+    assert {each.read_by for each in candidates if not each.needs} == {"zarr-python", "zarr-python and pcodec"}
+    for number, candidate in enumerate(candidates):
+        if candidate.is_unstable:
+            continue
+        out = tmp_path / f"{number}.zarr"
+        tamis.repack(source, out, {"v": candidate.filters})
+        assert str(tamis.inspect(out)["v"].readers) == said[candidate.read_by]
+
+
 @pytest.mark.parametrize("text", ["1,4|2", "4,141,16", "307,9", "32015,3", "32013,5", "32028,269484032,1,2,3"])
 def test_offer_names_the_first_readers_who_have_all_filters(text: str) -> None:
     filters = []

@@ -65,10 +65,13 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
         values, mode = _array(buf), self._mode()
         values = values.reshape([extent for extent in values.shape if extent > 1] or 1)
         with located(filter=self.codec_id):
-            stream = zfp.encode_with_header(values, mode)
-            header = len(zfp.Header(values.dtype, values.shape, mode).pack())
-            if header == 12:  # in whole bytes: the stream after it is that of a chunk
-                zfp.prove(values, stream[header:], mode)
+            try:
+                stream = zfp.encode_with_header(values, mode)
+                header = len(zfp.Header(values.dtype, values.shape, mode).pack())
+                if header == 12:  # in whole bytes: the stream after it is that of a chunk
+                    zfp.prove(values, stream[header:], mode)
+            except DataError as error:
+                raise DataError(f"{error}; tamis.zarr.H5zZfp stores such chunks without zfp") from error
         return stream
 
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
