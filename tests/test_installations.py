@@ -46,6 +46,19 @@ def test_u69_page_works_as_printed(page: Path, python: Path, tmp_path: Path) -> 
             assert done.returncode == 0, f"{page.name}:{block.line}: {done.stdout[-1500:]}{done.stderr[-3000:]}"
 
 
+def test_line_of_the_readme_puts_the_command_on_the_path(python: Path, tmp_path: Path) -> None:
+    prepared(tmp_path, python)
+    first = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0].text
+    (line,) = [line for line in first.splitlines() if line.startswith(". ")]
+    code = f"{line}\ncommand -v tamis\npython -c 'import tamis; print(tamis.__file__)'\n"
+    script, env = ["bash", "-eu", "-c", code], {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(script, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    command, module = map(Path, done.stdout.split())
+    assert command == python.with_name("tamis")
+    assert module.is_relative_to(python.parents[1])
+
+
 def test_demo_works(python: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [python, ROOT / "examples" / "demo.py"],
