@@ -55,6 +55,25 @@ def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], t
     assert (tmp_path / "target.nc").exists() == bool(written)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["repack", SAMPLE, "target.nc", "-f", "TS:zfp(accuracy=0.1)"], 0),
+        (["verify", SAMPLE, "other.nc", "--bound", "TS:1e-9"], 3),
+        (["inspect", "absent.nc"], 1),
+    ],
+    ids=["repack", "verify", "inspect"],
+)
+def test_full_standard_error_does_not_change_the_exit_code(
+    command: list[str | Path], code: int, tmp_path: Path
+) -> None:
+    subprocess.run([TAMIS, "repack", SAMPLE, "other.nc", "-f", "TS:zfp(accuracy=0.1)", "-q"], cwd=tmp_path, check=True)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([TAMIS, *command], stdout=subprocess.DEVNULL, stderr=full, cwd=tmp_path, check=False)
+    assert done.returncode == code
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS, ids=words)
 def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], tmp_path: Path) -> None:

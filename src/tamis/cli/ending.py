@@ -91,6 +91,12 @@ class Commands(click.Group):
                 _stop_without_output(error)
             click.echo(f"tamis: {printable(str(error))}", err=True)
             sys.exit(FAILED)
+        finally:
+            try:
+                if sys.stderr is not None:  # which it is for a process that was started without
+                    sys.stderr.flush()
+            except OSError:  # a full disk
+                _silence(sys.stderr)
 
 
 @contextmanager
@@ -142,11 +148,9 @@ def _is_output_error(error: OSError) -> bool:
 
 def _stop_without_output(error: OSError) -> NoReturn:
     _silence(sys.stdout)
-    try:
+    with suppress(OSError):
         if error.errno != errno.EPIPE:
             click.echo(f"tamis: standard output cannot be written: {error.strerror}", err=True)
-    except OSError:
-        _silence(sys.stderr)
     sys.exit(FAILED)
 
 
