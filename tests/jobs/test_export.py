@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -63,7 +64,9 @@ def h5netcdf(*paths: Path) -> Any:
 
 def icechunk(path: Path, *folders: Path) -> Any:
     library = pytest.importorskip("icechunk")
-    allowed = {f"{folder.as_uri()}/": None for folder in folders}
+    # Icechunk 1 has no word for "no credentials"
+    nothing = getattr(library.credentials, "LocalFileSystemAccess", None)
+    allowed = {f"{folder.as_uri()}/": nothing for folder in folders}
     repository = library.Repository.open(
         library.local_filesystem_storage(str(path)), authorize_virtual_chunk_access=allowed
     )
@@ -109,6 +112,10 @@ def test_icechunk_same_values_as_h5py(filters: str, tmp_path: Path) -> None:
     source = write(tmp_path / "a.nc", filters)
     tamis.export(source, tmp_path / "repository", "icechunk")
     xarray.testing.assert_identical(icechunk(tmp_path / "repository", tmp_path), h5netcdf(source))
+    # The first version of the format, which Icechunk 1 reads, too: the second one has a file "repo"
+    assert sorted(item.name for item in (tmp_path / "repository").iterdir()) == [
+        *("config.yaml", "manifests", "refs", "snapshots", "transactions")
+    ]
 
 
 @pytest.mark.parametrize("kind", ["kerchunk", "icechunk"])
@@ -328,3 +335,70 @@ def test_links_that_are_left_out_are_noted(tmp_path: Path) -> None:
     assert all(note in run.stdout for note in notes)
     options = ("--to", "kerchunk", "-o", tmp_path / "c.json", "--json", "--drop", "other")
     assert json.loads(tamis_export(tmp_path / "a.h5", *options).stdout)["notes"] == [notes[0], notes[2]]
+
+
+READ_WITHOUT_TAMIS = """
+import sys
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "tamis":
+            raise ModuleNotFoundError("no tamis here", name="tamis")
+
+
+sys.meta_path.insert(0, Absent())
+import icechunk, xarray, zarr
+
+kind, target, source, folder = sys.argv[1:]
+if kind == "kerchunk":
+    opened = xarray.open_dataset(target, engine="kerchunk").load()
+else:
+    nothing = getattr(icechunk.credentials, "LocalFileSystemAccess", None)
+    repository = icechunk.Repository.open(
+        icechunk.local_filesystem_storage(target), authorize_virtual_chunk_access={f"file://{folder}/": nothing}
+    )
+    store = repository.readonly_session("main").store
+    assert zarr.open_group(store, mode="r")["TS"].shape == (8, 12, 20)
+    opened = xarray.open_zarr(store, consolidated=False).load()
+xarray.testing.assert_identical(opened, xarray.open_dataset(source, engine="h5netcdf").load())
+assert "tamis" not in sys.modules
+"""
+
+WRITE_BY_VIRTUALIZARR = """
+import sys, icechunk, tamis, virtualizarr
+from obspec_utils.registry import ObjectStoreRegistry
+from obstore.store import LocalStore
+
+kind, target, source, folder = sys.argv[1:]
+registry, parser = ObjectStoreRegistry({"file://": LocalStore()}), tamis.ReferenceParser()
+with virtualizarr.open_virtual_dataset(f"file://{source}", registry=registry, parser=parser) as virtual:
+    accessor = getattr(virtual, "vz", None) or virtual.virtualize
+    if kind == "kerchunk":
+        accessor.to_kerchunk(target, format="json")
+    else:
+        config = icechunk.RepositoryConfig.default()
+        container = icechunk.VirtualChunkContainer(f"file://{folder}/", icechunk.local_filesystem_store(folder))
+        config.set_virtual_chunk_container(container)
+        repository = icechunk.Repository.create(icechunk.local_filesystem_storage(target), config)
+        session = repository.writable_session("main")
+        accessor.to_icechunk(session.store)
+        session.commit("references")
+"""
+
+
+@pytest.mark.parametrize("kind", ["kerchunk", "icechunk"])
+@pytest.mark.parametrize("writer", ["tamis", "virtualizarr"])
+def test_references_are_read_in_a_process_without_tamis(writer: str, kind: str, tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.nc", "shuffle|deflate(4)"), tmp_path / "target"
+    arguments = [kind, *map(str, (target, source, tmp_path))]
+    if writer == "tamis":
+        tamis.export(source, target, kind)
+    else:
+        if importlib.util.find_spec("virtualizarr") is None:  # it is not imported here: it imports hdf5plugin
+            pytest.skip("could not import 'virtualizarr'")
+        subprocess.run([sys.executable, "-c", WRITE_BY_VIRTUALIZARR, *arguments], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_WITHOUT_TAMIS, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -165,7 +165,8 @@ def test_u50_references_give_the_values_of_h5py(kind: str, tmp_path: Path) -> No
     import icechunk
 
     storage = icechunk.local_filesystem_storage(str(target))
-    access = icechunk.containers_credentials({f"file://{tmp_path}/": None})
+    nothing = getattr(icechunk.credentials, "LocalFileSystemAccess", None)  # Icechunk 1 has no such word
+    access = icechunk.containers_credentials({f"file://{tmp_path}/": nothing})
     repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access=access)
     group = zarr.open_group(repository.readonly_session("main").store, mode="r")
     assert_equal(expected, values_of(dict(group.arrays())))

@@ -55,7 +55,9 @@ class ListedReader:
         """Return the array at a path; None for a group."""
         path = posixpath.normpath(path)
         if self._store.first_path(path):
-            return ListedArray(file, path, self._store.array(path))
+            array = self._store.array(path)
+            array.check_readable()
+            return ListedArray(file, path, array)
         if path not in self._store.model.group_paths():
             raise NotFoundError(", ".join(self.array_paths(posixpath.dirname(path))) or "none")
         return None

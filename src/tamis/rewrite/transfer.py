@@ -90,6 +90,10 @@ class TargetForm(Protocol):
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if the format cannot hold an array of the source that is not left out."""
 
+    def kept_as_stored(self, source: Store) -> Collection[str]:
+        """Return the paths of arrays that can only be copied as they are, because the format lacks their type."""
+        ...
+
     @property
     def files(self) -> ChunkFiles | None:
         """The files of chunks, if other processes can write them."""

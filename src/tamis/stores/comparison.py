@@ -107,6 +107,8 @@ class ModelComparison:
 
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the second store for a path of the first; None if there is none."""
+        if self._before.first_path(path) not in self._variables[1]:
+            return self._after.arrays.get(path)  # it is no variable, and neither is its copy
         variable = self._other(path)
         return None if variable is None else self._after.arrays.get(variable.path)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 import zfpy
+from zarr.core.array_spec import ArrayConfig, ArraySpec
 from zarr.registry import get_codec_class
 
 import tamis
@@ -203,10 +204,9 @@ def test_damaged_chunk_refused(tmp_path: Path, damage: str) -> None:
 
 
 def test_rate_has_a_fixed_size_others_have_none(tmp_path: Path) -> None:
-    array = create(tmp_path / "a.zarr", field((10, 9)), (10, 9), ZfpCodec(rate=8))
-    spec = array._async_array.metadata.get_chunk_spec(
-        (0, 0), array._async_array.config, zarr.core.buffer.default_buffer_prototype()
-    )
+    create(tmp_path / "a.zarr", field((10, 9)), (10, 9), ZfpCodec(rate=8))
+    config, prototype = ArrayConfig.from_dict({}), zarr.core.buffer.default_buffer_prototype()
+    spec = ArraySpec((10, 9), zarr.dtype.Float32(), np.float32(0), config, prototype)
     codec = ZfpCodec(rate=8)
     assert codec.is_fixed_size
     assert codec.compute_encoded_size(360, spec) == (tmp_path / "a.zarr" / "c" / "0" / "0").stat().st_size

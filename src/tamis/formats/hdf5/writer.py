@@ -374,6 +374,10 @@ class Hdf5Form:
         elif dropped:
             check_scales(source.file, dropped)
 
+    def kept_as_stored(self, source: Store) -> Collection[str]:
+        """Return nothing: objects of HDF5 can have any filter, and others are written again."""
+        return ()
+
     @property
     def files(self) -> None:
         """None: one process writes all chunks."""

@@ -141,7 +141,8 @@ def _array(array: ReferencedArray) -> Any:
 def write_icechunk(references: References, place: Path | Address, message: str, mode: int = NEW_FOLDER) -> str:
     """Create a repository with one commit, and return the number of its snapshot; `mode` is that of a folder here.
 
-    Readers must allow the folders of the referenced files: ``authorize_virtual_chunk_access``.
+    Readers must allow the folders of the referenced files: ``authorize_virtual_chunk_access``. Icechunk 1 and newer
+    open the repository.
     """
     import icechunk
 
@@ -152,7 +153,9 @@ def write_icechunk(references: References, place: Path | Address, message: str, 
     config = icechunk.RepositoryConfig.default()
     for container in containers_of(references):
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(container, _container_store(container)))
-    repository = icechunk.Repository.create(_repository_storage(place), config)
+    # Icechunk 2 reads both versions of its format, and Icechunk 1, the last one for Python 3.11, only the first.
+    version: Any = {"spec_version": 1} if hasattr(icechunk, "supported_spec_versions") else {}
+    repository = icechunk.Repository.create(_repository_storage(place), config, **version)
     session = repository.writable_session("main")
     asyncio.run(_fill(session.store, references, documents))
     for path, array in references.arrays.items():

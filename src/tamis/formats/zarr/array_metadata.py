@@ -58,11 +58,12 @@ def metadata_2(array: Described, absent: int) -> Json:
     """Return the content of ``.zarray``.
 
     xarray masks values that equal the fill value. So it is null if unwritten values are zero anyway, and no attribute
-    marks zero as missing.
+    marks zero as missing. For times, null is not a time.
     """
     configs = array.codecs.version_2
     is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
-    needed = is_missing or (np.asarray(array.fill_value).tobytes().strip(b"\0") and absent)
+    is_other = array.dtype.kind in "mM" or np.asarray(array.fill_value).tobytes().strip(b"\0")
+    needed = is_missing or (is_other and absent)
     return {
         "zarr_format": 2,
         "shape": [*array.shape],
@@ -141,6 +142,8 @@ def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
     scalar = np.asarray(value, dtype).reshape(())
     if dtype.kind in "SV":
         return base64.standard_b64encode(scalar.tobytes()).decode()
+    if dtype.kind in "mM":
+        return "NaT" if np.isnat(scalar) else int(scalar.astype("i8"))
     if dtype.kind == "f" and not np.isfinite(scalar):
         return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
     if dtype.kind == "c":

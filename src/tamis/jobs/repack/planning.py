@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -179,6 +179,13 @@ class Planning(NamedTuple):
     unmatched: Mapping[str, str] = {}  # Patterns that match nothing, with this in words
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
     form: TargetForm | None = None  # Form of the target; None without a target
+
+    def keeping(self, paths: Collection[str]) -> Planning:
+        """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
+        kept = {path for path in self.plans if path in paths and path not in self.exact}
+        reasons = dict.fromkeys(kept, "the target can only keep values of its type as they are stored")
+        plans = {path: plan for path, plan in self.plans.items() if path not in kept}
+        return self._replace(plans=plans, kept={**self.kept, **reasons})
 
     def of_values(self) -> Planning:
         """Return the planning for a target of another format, whose arrays have values instead of bytes."""

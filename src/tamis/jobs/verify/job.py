@@ -374,6 +374,8 @@ class Comparison:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = self._reporter(path, source)
         if source.shape is None:
+            source.check_readable()
+            target.check_readable()
             return None, True
         if types[0] == types[1] and (change := self.stores.fill_note(source, target)):
             self._note(path, "fill-value", change)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,6 +33,7 @@ from tamis.formats.zarr.stored.chunk_files import (
     places_in_shards,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
+from tamis.formats.zarr.stored.hierarchy import Document, chunk_extents, stored_steps
 from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
 from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
@@ -63,10 +65,11 @@ if TYPE_CHECKING:
 class ZarrReader:
     """A Zarr array part by part; see `tamis.arrays.reader.ArrayReader`."""
 
-    def __init__(self, array: Any, label: str, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, array: Any, label: str, dtype: np.dtype[Any], chunk_shape: tuple[int, ...] | None = None
+    ) -> None:
         self._array, self._label = array, label
-        self.shape, self.dtype = tuple(array.shape), dtype
-        self.chunk_shape: tuple[int, ...] | None = tuple(array.chunks) if array.shape else None
+        self.shape, self.dtype, self.chunk_shape = tuple(array.shape), dtype, chunk_shape
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part; raises FileError if zarr-python cannot."""
@@ -135,23 +138,33 @@ def own_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 _MOST_NBYTES = (1 << 63) - 1
 
 
-def check_sizes(path: str, array: Any) -> None:
-    """Raise ValueError unless an array of zarr-python, its chunks and its shards have sizes that 64 bits hold."""
+def check_sizes(array: Any, document: Document) -> None:
+    """Raise FileError unless an array of zarr-python, its chunks and its shards have sizes that 64 bits hold.
+
+    zarr-python 3.4 takes chunks of no values for chunks of one, so those of the stored metadata are checked.
+    """
     shape, nbytes = tuple(array.shape), np.dtype(array.dtype).itemsize
-    _check_extents(path, "shape", shape, nbytes)
-    for name, steps in (("chunk shape", array.chunks), ("shard shape", getattr(array, "shards", None))):
+    _check_extents("shape", shape, nbytes)
+    if (extents := chunk_extents(array.metadata)) is not None:
+        _check_extents("largest chunk shape", tuple(max(axis, default=0) for axis in extents), nbytes)
+        return
+    for name, steps in (
+        ("chunk shape", array.chunks),
+        ("shard shape", getattr(array, "shards", None)),
+        ("chunk shape", stored_steps(document)),
+    ):
         if steps is None:
             continue
-        _check_extents(path, name, tuple(steps), nbytes)
+        _check_extents(name, tuple(steps), nbytes)
         if len(steps) != len(shape) or any(extent and not step for step, extent in zip(steps, shape, strict=True)):
-            raise ValueError(f"/{path}: expected a {name} of {len(shape)} extents of 1 or more, got {steps!r:.80}")
+            raise FileError(f"expected a {name} of {len(shape)} extents of 1 or more, got {steps!r:.80}")
 
 
-def _check_extents(path: str, name: str, extents: tuple[Any, ...], nbytes: int) -> None:
+def _check_extents(name: str, extents: tuple[Any, ...], nbytes: int) -> None:
     if not all(isinstance(extent, int) and 0 <= extent <= _MOST_NBYTES for extent in extents):
-        raise ValueError(f"/{path}: expected a {name} of whole numbers from 0 to 2^63 - 1, got {extents!r:.80}")
+        raise FileError(f"expected a {name} of whole numbers from 0 to 2^63 - 1, got {extents!r:.80}")
     if math.prod(extents) * nbytes > _MOST_NBYTES:
-        raise ValueError(f"/{path}: expected a {name} of less than 2^63 bytes, got {extents!r:.80}")
+        raise FileError(f"expected a {name} of less than 2^63 bytes, got {extents!r:.80}")
 
 
 _MARK_NBYTES = len(MASK_MARK) + 4
@@ -160,26 +173,41 @@ _MOST_ENDS_NBYTES = 64 << 20
 """Limit of the files that are fetched without knowing their sizes."""
 
 
+_RECTILINEAR = "the setting array.rectilinear_chunks of zarr 3.2"
+
+
 class ZarrArray(PartByPart, DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
 
     has_named_type = is_bare_dimension = False
-    partial_filtered = can_read_independently = has_slow_library = True
+    partial_filtered = has_slow_library = True
     contiguous_offset: int | None = None
-    layout = "chunked"
     problem = ""  # zarr-python reports what it cannot read
 
-    def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        store_path: str,
+        path: str,
+        number: int,
+        dimensions: tuple[str, ...],
+        array: Any,
+        folder: Path | Address,
+        open_stock: Callable[[], Any] | None = None,
+    ) -> None:
         self.path, self.label, self.address = path, f"{store_path}: {path}", number
         self.array, self.dimensions, metadata = array, dimensions, array.metadata
         self.stored_attributes: Mapping[str, Any] = metadata.attributes  # as in JSON
-        self.folder: Path | Address = (
-            store_path / path.strip("/") if isinstance(store_path, Address) else Path(store_path, path.strip("/"))
-        )
+        self.folder = folder
         self.shape = self.maxshape = tuple(map(int, array.shape))
-        # Of the inner chunks, if a file holds several; None for an array without axes
-        self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks) if self.shape else None
-        self.is_sharded = getattr(array, "shards", None) is not None
+        self._open_stock = open_stock
+        # Extents of the chunks, or shards, along each axis where these differ: then zarr-python decodes them
+        self.extents = chunk_extents(metadata)
+        self.layout = "chunked" if self.extents is None else "rectilinear"
+        # Of the inner chunks, if a file holds several; None for an array without axes, or with chunks of several shapes
+        self.chunk_shape: tuple[int, ...] | None = None
+        if self.shape and self.extents is None:
+            self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
+        self.is_sharded = self.extents is None and getattr(array, "shards", None) is not None
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
         self.varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
@@ -215,11 +243,25 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values, in native byte order; None if lengths vary."""
         return None if self.varies else self.numpy_type
 
+    @lazy_property
+    def _stock(self) -> Any:
+        """The array with zarr-python's own codecs; None if it lacks one of them."""
+        if self._open_stock is None:
+            return self.array
+        with suppress(Exception):  # zarr-python raises many kinds
+            return self._open_stock()
+        return None
+
+    @property
+    def can_read_independently(self) -> bool:
+        """True if zarr-python has all codecs."""
+        return self._stock is not None
+
     def open_witness(self) -> ArrayReader:
         """Open the values as zarr-python has them."""
         if self.number_type is not None or self.varies:
             return self.open_reader(independent=True)
-        return ZarrReader(self.array, self.label, self.numpy_type)
+        return ZarrReader(self._stock, self.label, self.numpy_type, self.chunk_shape)
 
     @property
     def type_text(self) -> str:
@@ -276,12 +318,14 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`; also in a shard."""
-        return package_for(self._chunk_codecs, self.zarr_format)
+        package = package_for(self._chunk_codecs, self.zarr_format)
+        return " and ".join(filter(None, (package, _RECTILINEAR if self.extents is not None else "")))
 
     @property
     def bars_store(self) -> bool:
-        """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata name unknown codecs."""
-        return self.is_consolidated and bool(unknown_to_zarr_python(self._chunk_codecs, self.zarr_format))
+        """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata it does not know."""
+        is_unknown = self.extents is not None or unknown_to_zarr_python(self._chunk_codecs, self.zarr_format)
+        return self.is_consolidated and bool(is_unknown)
 
     @property
     def codec_text(self) -> str:
@@ -292,6 +336,8 @@ class ZarrArray(PartByPart, DescribedArray):
     def filters(self) -> ChunkFilters | None:
         """The equivalent HDF5 filters of the chunks; None if there are none."""
         if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
+            return None
+        if self.extents is not None:
             return None
         if getattr(self.array, "order", "C") != "C":
             return None
@@ -454,7 +500,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @lazy_property
     def grid(self) -> Grid:
         """The grid of the chunks."""
-        return Grid(self.shape, self.chunk_shape or self.shape)
+        return Grid(self.shape, self.chunk_shape or tuple(max(extent, 1) for extent in self.shape))
 
     @lazy_property
     def _listing(self) -> tuple[Columns, list[Part]]:
@@ -482,8 +528,8 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @lazy_property
     def _chunk_files(self) -> ChunkFiles:
-        grid = self._file_grid if self.is_sharded else self.grid
-        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
+        counts = self._file_grid.counts if self.extents is None else tuple(map(len, self.extents))
+        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, counts)
 
     @property
     def _file_grid(self) -> Grid:
@@ -499,7 +545,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
-        if not self.shape or (self.is_sharded and self.filters is None):
+        if not self.shape or self.extents is not None or (self.is_sharded and self.filters is None):
             return Parts(grid) if self.size else Parts(grid, range(0))
         stored = self.chunk_index().parts.touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.parts(grid))
@@ -522,7 +568,8 @@ class ZarrArray(PartByPart, DescribedArray):
         if self.can_read_chunks and not independent:
             return ChunkedReader(self.open_chunks())
         dtype = self.dtype or np.dtype(object)
-        return ZarrReader(self.array, self.label, dtype)
+        array = self._stock if independent else self.array
+        return ZarrReader(array, self.label, dtype, self.chunk_shape)
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`."""

@@ -11,10 +11,10 @@ _NUMCODECS = frozenset(
 )
 """Codecs that numcodecs has without other packages, in Zarr 2 by these names, in Zarr 3 after ``numcodecs.``."""
 _OF_ZARR_3 = frozenset(
-    {"blosc", "bytes", "cast_value", "crc32c", "endian", "gzip", "scale_offset", "sharding_indexed", "transpose"}
+    {"blosc", "bytes", "crc32c", "endian", "gzip", "scale_offset", "sharding_indexed", "transpose"}
     | {"vlen-bytes", "vlen-utf8", "zstd"}
 )
-"""Codecs of Zarr 3 that zarr-python has; cast_value and scale_offset from version 3.2 on."""
+"""Codecs of Zarr 3 that zarr-python has; scale_offset from version 3.2 on."""
 _STOCK = {
     2: _NUMCODECS | {"base64", "categorize", "json2", "pickle", "vlen-array", "vlen-bytes", "vlen-utf8"},
     3: _OF_ZARR_3 | {f"numcodecs.{name}" for name in _NUMCODECS},
@@ -22,6 +22,7 @@ _STOCK = {
 """Codecs that zarr-python reads by itself, by version of the format."""
 _TAMIS, _ZFPY = "tamis", "zfpy or tamis"
 _PACKAGES = {
+    "cast_value": "cast-value-rs",
     "h5z_zfp": _TAMIS,
     "msgpack2": "msgpack",
     "numcodecs.pcodec": "pcodec",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,23 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
     variable_of,
 )
+from tamis.formats.zarr.stored.hierarchy import (
+    Document,
+    files_of,
+    has_own_codecs,
+    hierarchy_of,
+    opened,
+    quietly,
+    store_path,
+)
+from tamis.formats.zarr.stored.refused import RefusedArray
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.arrays import ListedStore
-from tamis.stores.data_model import Dimension, NamedGroup
+from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
 from tamis.stores.header import Header, header_of
 
 
@@ -44,50 +53,11 @@ def check_installed(label: object, *others: str) -> None:
             ) from error
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Suppress warnings of zarr-python that codecs, types and consolidated metadata are not in Zarr's core."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=UserWarning, module=r"zarr\.")
-        warnings.filterwarnings("ignore", message=".*(Zarr|Consolidated|Numcodecs|specification).*")
-        yield
+Stored = ZarrArray | RefusedArray
+"""An array that zarr-python opens, or one that it does not know."""
 
 
-def _members(place: Any, **options: Any) -> list[tuple[str, Any]]:
-    """Return the root of a store and all groups and arrays in it, by name."""
-    import zarr
-
-    root = zarr.open(place, mode="r", **options)
-    return [("", root), *(sorted(root.members(max_depth=None)) if isinstance(root, zarr.Group) else ())]
-
-
-def _place_of_refusal(place: str | Address) -> str:
-    """Return the first metadata of an array or a group in a folder that zarr-python refuses, for an error."""
-    import zarr
-
-    files = [] if isinstance(place, Address) else [*Path(place).rglob(".zarray"), *Path(place).rglob("zarr.json")]
-    for file in sorted(files):
-        try:
-            with quietly():
-                zarr.open(file.parent, mode="r", use_consolidated=False)
-        except Exception:  # as above
-            return f" ({file})"
-    return ""
-
-
-def _consolidated(path: Path) -> set[str]:
-    """Return the names of arrays in the consolidated metadata of a store."""
-    names: set[str] = set()
-    for file in (".zmetadata", "zarr.json"):
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-            content = json.loads((path / file).read_bytes())
-            metadata = content.get("consolidated_metadata", content)["metadata"].items()
-            arrays = (key for key, each in metadata if key.endswith("/.zarray") or each.get("node_type") == "array")
-            names.update(key.removesuffix("/.zarray") for key in arrays)
-    return names
-
-
-class ZarrStore(ListedStore[ZarrArray]):
+class ZarrStore(ListedStore[Stored]):
     """A folder for reading, through zarr-python."""
 
     is_loose = True
@@ -96,42 +66,64 @@ class ZarrStore(ListedStore[ZarrArray]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path if isinstance(path, Address) else os.fsdecode(path).rstrip("/") or "/"
         check_installed(self.path)
-        import zarr
-
-        consolidated: set[str] = set()
         try:
-            with quietly():
-                if isinstance(self.path, Address):
-                    members = _members(_place(self.path))
-                else:  # what is consolidated may be older than chunks
-                    members = _members(self.path, use_consolidated=False)
-                    consolidated = _consolidated(Path(self.path))
-                    absent = consolidated.difference(name for name, _ in members)
-                    if lost := {name for name in absent if (Path(self.path) / name).is_dir()}:
-                        members += [member for member in _members(self.path) if member[0] in lost]
-                for name, member in members:
-                    _check_attributes(name, member.metadata.attributes)
-                    if not isinstance(member, zarr.Group):
-                        check_sizes(name, member)
-        except Exception as error:  # zarr-python raises many kinds for damaged metadata
-            reason = f"{error.filename}: {disk_text(error)}" if isinstance(error, OSError) and error.filename else error
-            text = f"{self.path}: its Zarr metadata cannot be read: {reason}{_place_of_refusal(self.path)}"
-            raise FileError(text).at(path=self.path) from error
-        groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
-        self._groups = groups or {"/": None}
-        nodes = {f"/{name}" if name else f"/{Path(self.path).stem}": member for name, member in members}
-        arrays = {path: member for path, member in nodes.items() if not isinstance(member, zarr.Group)}
-        names = _named_axes(arrays)
-        self._arrays = {
-            path: ZarrArray(self.path, path, member, number, names[path])
-            for number, (path, member) in enumerate(arrays.items())
+            is_remote = isinstance(self.path, Address)
+            documents, consolidated = hierarchy_of(files_of(self.path), prefer_consolidated=is_remote)
+            for document in documents.values():
+                if not document.is_array:
+                    _check_group(document)
+        except Exception as error:  # zarr-python's stores raise many kinds
+            raise self._refusal(error) from error
+        self._groups: dict[str, Document | None] = {
+            f"/{path}": document for path, document in documents.items() if not document.is_array
         }
-        for array in self._arrays.values():
-            array.arrays, array.is_consolidated = self._arrays, array.path.strip("/") in consolidated
-            group = self._groups.get(array.path.rpartition("/")[0] or "/")
-            array.group_types = None if group is None else group.attrs.get(TYPES)
-        if len(members) == 1 and arrays:  # the folder is an array itself
-            next(iter(self._arrays.values())).folder = self.path if isinstance(self.path, Address) else Path(self.path)
+        self._groups = self._groups or {"/": None}
+        arrays = {
+            f"/{path or Path(self.path).stem}": documents[path]
+            for path in sorted(documents)
+            if documents[path].is_array
+        }
+        self._arrays = self._opened(arrays)
+        readable = {path: array for path, array in self._arrays.items() if isinstance(array, ZarrArray)}
+        for path, array in readable.items():
+            array.arrays, array.is_consolidated = readable, path.strip("/") in consolidated
+            group = self._groups.get(path.rpartition("/")[0] or "/")
+            array.group_types = None if group is None else group.attributes.get(TYPES)
+
+    def _opened(self, documents: Mapping[str, Document]) -> dict[str, Stored]:
+        """Return the arrays by path; one that cannot be opened has a problem, unless it is all there is."""
+        place = store_path(self.path)
+        known: dict[str, Any] = {}
+        with quietly():
+            for path, document in documents.items():
+                try:
+                    known[path] = opened(place, document)
+                    check_sizes(known[path], document)
+                except Exception as error:  # zarr-python raises many kinds for metadata that it does not know
+                    if not document.path:
+                        raise self._refusal(error) from error
+                    known[path] = error
+        names = _named_axes(documents, known)
+        return {
+            path: self._stored(place, path, number, names[path], documents[path], known[path])
+            for number, path in enumerate(documents)
+        }
+
+    def _stored(
+        self, place: Any, path: str, number: int, dimensions: tuple[str, ...], document: Document, known: Any
+    ) -> Stored:
+        """Return an array, by that of zarr-python or its error."""
+        if isinstance(known, Exception):
+            return RefusedArray(self.path, path, number, dimensions, document, known)
+        folder: Path | Address = self.path if isinstance(self.path, Address) else Path(self.path)
+        folder = folder / document.path if document.path else folder
+        open_stock = partial(opened, place, document, stock=True) if has_own_codecs(document) else None
+        return ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
+
+    def _refusal(self, error: Exception) -> FileError:
+        reason = f"{error.filename}: {disk_text(error)}" if isinstance(error, OSError) and error.filename else error
+        text = f"{self.path}: its Zarr metadata cannot be read: {reason}"
+        return FileError(text).at(path=self.path)
 
     @lazy_property
     def nbytes(self) -> int:
@@ -142,7 +134,7 @@ class ZarrStore(ListedStore[ZarrArray]):
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each array by path."""
         variables = (
-            variable_of(path, array.shape, array.number_type, array.dimensions, array.attributes)
+            variable_of(path, array.shape or (), array.number_type, array.dimensions, array.attributes)
             for path, array in self._arrays.items()
         )
         return meaning.roles_of(variables, {path: self.group_attributes(path) for path in self._groups})
@@ -152,11 +144,11 @@ class ZarrStore(ListedStore[ZarrArray]):
         group = self._groups[path]
         if group is None:
             return {}
-        return netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format, self._attribute_types(path))
+        return netcdf_attributes(group.attributes, None, group.zarr_format, self._attribute_types(path))
 
     def _attribute_types(self, path: str) -> Types:
         group = self._groups[path]
-        return {} if group is None else known_types(group.attrs.get(TYPES))
+        return {} if group is None else known_types(group.attributes.get(TYPES))
 
     @property
     def kind(self) -> str:
@@ -165,7 +157,11 @@ class ZarrStore(ListedStore[ZarrArray]):
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and codecs as CDL describes them."""
-        codecs = {path: json.dumps(array.codecs, default=str) for path, array in self._arrays.items()}
+        codecs = {
+            path: json.dumps(array.codecs, default=str)
+            for path, array in self._arrays.items()
+            if isinstance(array, ZarrArray)
+        }
         return header_of(self, self._arrays, codecs)
 
     def group(self, path: str) -> NamedGroup:
@@ -175,33 +171,37 @@ class ZarrStore(ListedStore[ZarrArray]):
             raise FileError(f"{self.path}: expected a group at {path!r}, found none")
         own = self._arrays_by_group.get(path, {})
         dimensions: dict[str, Dimension] = {}
-        for array in own.values():
-            for name, extent in zip(array.dimensions, array.shape, strict=True):
-                known = self._dimension_around(path, name)
-                size = dimensions.get(name, known)
-                if size is not None and size.size != extent:
-                    raise FileError(
-                        f"{array.label}: expected {size.size} values along {name!r}, as others have, found {extent}"
-                    )
-                if known is None:
-                    dimensions[name] = Dimension(extent, is_unlimited=None)
-        variables = {
-            name.rpartition("/")[2]: array.named()
-            for name, array in own.items()
-            if name not in self._hidden and (array.is_text or not array.varies)
-        }
-        left_out = {
-            name.rpartition("/")[2]: "expected numbers, characters or text, got objects"
-            for name, array in own.items()
-            if array.varies and not array.is_text
-        }
+        variables: dict[str, NamedArray] = {}
+        left_out: dict[str, str] = {}
+        for array_path, array in own.items():
+            name = array_path.rpartition("/")[2]
+            if isinstance(array, RefusedArray):
+                left_out[name] = array.problem
+                continue
+            self._add_dimensions(path, array, dimensions)
+            if array.varies and not array.is_text:
+                left_out[name] = "expected numbers, characters or text, got objects"
+            elif array_path not in self._hidden:
+                variables[name] = array.named()
         forms = known_forms(self._attribute_types(path))
         return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
 
+    def _add_dimensions(self, path: str, array: ZarrArray, dimensions: dict[str, Dimension]) -> None:
+        """Add the dimensions of an array to those of its group, unless an enclosing group has them."""
+        for name, extent in zip(array.dimensions, array.shape, strict=True):
+            known = self._dimension_around(path, name)
+            size = dimensions.get(name, known)
+            if size is not None and size.size != extent:
+                raise FileError(
+                    f"{array.label}: expected {size.size} values along {name!r}, as others have, found {extent}"
+                )
+            if known is None:
+                dimensions[name] = Dimension(extent, is_unlimited=None)
+
     @lazy_property
-    def _arrays_by_group(self) -> Mapping[str, Mapping[str, ZarrArray]]:
+    def _arrays_by_group(self) -> Mapping[str, Mapping[str, Stored]]:
         """The arrays of each group, by the paths of both."""
-        groups: dict[str, dict[str, ZarrArray]] = {}
+        groups: dict[str, dict[str, Stored]] = {}
         for path, array in self._arrays.items():
             groups.setdefault(path.rpartition("/")[0] or "/", {})[path] = array
         return groups
@@ -216,7 +216,7 @@ class ZarrStore(ListedStore[ZarrArray]):
         while path != "/":
             path = path.rpartition("/")[0] or "/"
             scale = self._arrays.get(f"{path.rstrip('/')}/{name}")
-            if scale is not None and scale.dimensions == (name,):
+            if isinstance(scale, ZarrArray) and scale.dimensions == (name,):
                 return Dimension(scale.shape[0], is_unlimited=None)
         return None
 
@@ -226,31 +226,29 @@ class ZarrStore(ListedStore[ZarrArray]):
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
 
 
-def _place(path: str) -> Any:
-    """Return what zarr-python opens for a path or an address."""
-    if not isinstance(path, Address):
-        return path
-    from tamis.formats.zarr.stored.elsewhere import place_for_zarr  # late: most files are here
-
-    return place_for_zarr(path)
-
-
-def _check_attributes(name: str, attributes: object) -> None:
-    """Raise TypeError unless the attributes of a group or array are a JSON object."""
-    if not isinstance(attributes, dict):
-        raise TypeError(f"/{name}: expected the attributes to be an object, found {attributes!r:.80}")
+def _check_group(document: Document) -> None:
+    """Raise an error unless the metadata of a group can be read."""
+    if document.problem:
+        raise ValueError(f"{document.file}: {document.problem}")
+    if not isinstance(document.attributes, dict):
+        raise TypeError(f"/{document.path}: expected the attributes to be an object, found {document.attributes!r:.80}")
 
 
-def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the axes of all arrays; unnamed axes get one from their length, as in netCDF-C."""
+def _named_axes(documents: Mapping[str, Document], known: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of all arrays; unnamed axes get one from their length, as in netCDF-C.
+
+    `known` has the arrays of zarr-python, or its errors.
+    """
     phony: dict[tuple[str, int, int], str] = {}
     names: dict[str, tuple[str, ...]] = {}
-    for path, array in arrays.items():
-        group, counts = path.rpartition("/")[0], dict[int, int]()
-        metadata, shape = array.metadata, array.shape
-        listed = getattr(metadata, "dimension_names", None) if metadata.zarr_format == 3 else None
+    for path, document in documents.items():
+        group, counts, array = path.rpartition("/")[0], dict[int, int](), known[path]
+        if isinstance(array, Exception):
+            names[path] = ()
+            continue
+        listed = getattr(array.metadata, "dimension_names", None) if document.zarr_format == 3 else None
         axes = []
-        for name, extent in zip(dimension_names(listed, dict(array.attrs), shape), shape, strict=True):
+        for name, extent in zip(dimension_names(listed, dict(array.attrs), array.shape), array.shape, strict=True):
             if name is not None:
                 axes.append(name)
                 continue

@@ -34,7 +34,7 @@ from tamis.formats.zarr.array_metadata import (
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR, Types, types_of, with_types_of
-from tamis.formats.zarr.stored.store import quietly
+from tamis.formats.zarr.stored.hierarchy import quietly
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
@@ -56,7 +56,7 @@ from tamis.stores.readers import package_text
 if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
     from tamis.stores.data_model import AttributeForm, NamedArray, NamedGroup
-    from tamis.stores.protocols import ArrayWriter, StoredArray
+    from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
 
 _LEVEL = 4
@@ -177,6 +177,22 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
     if array.dtype is None:
         raise FileError(f"expected numbers, characters or text, got {array.type_text}")
     raise FileError(f"expected a type that tamis writes to Zarr {form.zarr_format}, got {array.type_words}")
+
+
+def kept_as_stored(form: ZarrForm, source: Store) -> frozenset[str]:
+    """Return the paths of arrays that a store of this form keeps as they are, because it cannot write their type.
+
+    The metadata of Zarr 2 have any type of NumPy.
+    """
+    if form.zarr_format == 2:
+        return frozenset()
+    groups = map(source.model.group, source.model.group_paths())
+    variables = [variable for group in groups for variable in group.variables.values()]
+    return frozenset(
+        variable.path
+        for variable in variables
+        if stays(variable, array := source.array(variable.path), form) and not _can_write(variable, array, form)
+    )
 
 
 def _can_write(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
@@ -405,7 +421,12 @@ class ZarrTarget:
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
         documents |= {path: array.write_metadata(self.folder, self.form) for path, array in self._arrays.items()}
-        if self.form.consolidated and self.form.zarr_format == 3:
+        if self.form.consolidated and (rectilinear := _rectilinear(documents)):
+            self.notes.append(
+                f"no consolidated metadata, because chunks of {rectilinear} have several shapes: with them, zarr-python"
+                " would open nothing of the store unless its setting array.rectilinear_chunks is on"
+            )
+        elif self.form.consolidated and self.form.zarr_format == 3:
             for path in self._text_types:
                 documents[path] = json.loads((self.folder / path.strip("/") / "zarr.json").read_bytes())
             consolidate(self.folder, documents)
@@ -447,6 +468,12 @@ class ZarrTarget:
         for path in begun:
             if self._arrays.pop(path, None) is not None:
                 remove(self.folder / path.strip("/"))
+
+
+def _rectilinear(documents: Mapping[str, Json]) -> str:
+    """Return the path of the first array whose chunks have several shapes; empty if there is none."""
+    grids = {path: document.get("chunk_grid") for path, document in documents.items()}
+    return next((path for path, grid in grids.items() if isinstance(grid, dict) and grid["name"] == "rectilinear"), "")
 
 
 def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:

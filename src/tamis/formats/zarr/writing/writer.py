@@ -69,6 +69,12 @@ class ZarrForm:
 
         check_storable(source, partial(check_array, self), dropped)
 
+    def kept_as_stored(self, source: Store) -> Collection[str]:
+        """Return the paths of arrays that are only copied as they are, because of their type."""
+        from tamis.formats.zarr.writing.target import kept_as_stored  # late, as above
+
+        return kept_as_stored(self, source)
+
     @property
     def files(self) -> ZarrForm:
         """The form, which knows the files of chunks."""

@@ -1,0 +1,388 @@
+"""The groups and arrays of a Zarr hierarchy, each by its own metadata: one odd array never closes the others."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tamis.errors import FileError
+from tamis.remote.address import Address
+
+Json = dict[str, Any]
+
+NAMES = {2: (".zarray", ".zattrs", ".zgroup"), 3: ("zarr.json",)}
+"""Names of the metadata of a group or an array, by version of the format."""
+
+_CONSOLIDATED = ".zmetadata"
+"""Name of the metadata of all groups and arrays of a hierarchy of Zarr 2; those of Zarr 3 are in the root's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The metadata of a group or an array."""
+
+    path: str  # Path in the hierarchy, without a slash at the begin; empty for the root
+    zarr_format: int
+    is_array: bool
+    content: Any  # Of ``zarr.json``, ``.zarray`` or ``.zgroup``
+    attributes: Any
+    problem: str = ""  # Why nothing can be made of it; empty otherwise
+
+    @property
+    def file(self) -> str:
+        """Name of its file, relative to the folder of the hierarchy."""
+        name = "zarr.json" if self.zarr_format == 3 else ".zarray" if self.is_array else ".zgroup"
+        return f"{self.path}/{name}".lstrip("/")
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape of an array; None if it is not known."""
+        shape = self.content.get("shape") if isinstance(self.content, dict) else None
+        if not isinstance(shape, list) or not all(type(extent) is int and extent >= 0 for extent in shape):
+            return None
+        return tuple(shape)
+
+
+class Files(Protocol):
+    """The files of a hierarchy, by path from its root."""
+
+    def read(self, paths: Sequence[str]) -> list[bytes | None]:
+        """Return the bytes of files; None for those that do not exist."""
+        ...
+
+    def folders(self, paths: Sequence[str]) -> list[list[str]]:
+        """Return the names of the folders in each of several folders."""
+        ...
+
+    def has_folder(self, path: str) -> bool:
+        """Return whether there is a folder; True if that is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The files of a local folder."""
+
+    root: Path
+
+    def read(self, paths: Sequence[str]) -> list[bytes | None]:
+        """See `Files.read`."""
+        return [self._read(path) for path in paths]
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return (self.root / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def folders(self, paths: Sequence[str]) -> list[list[str]]:
+        """See `Files.folders`."""
+        return [self._folders(path) for path in paths]
+
+    def _folders(self, path: str) -> list[str]:
+        with os.scandir(self.root / path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+
+    def has_folder(self, path: str) -> bool:
+        """See `Files.has_folder`."""
+        return (self.root / path).is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """The files of a store of zarr-python, which are elsewhere; several are asked for at once."""
+
+    place: Any  # A ``StorePath``
+
+    def read(self, paths: Sequence[str]) -> list[bytes | None]:
+        """See `Files.read`."""
+
+        async def read(path: str) -> bytes | None:
+            data = await (self.place / path).get()
+            return None if data is None else data.to_bytes()
+
+        return self._all(read, paths)
+
+    def folders(self, paths: Sequence[str]) -> list[list[str]]:
+        """See `Files.folders`; files are among them, because stores do not tell one from the other."""
+
+        async def names(path: str) -> list[str]:
+            listed = self.place.store.list_dir((self.place / path).path)
+            return [name.rstrip("/") async for name in listed]
+
+        return self._all(names, paths)
+
+    def has_folder(self, path: str) -> bool:
+        """See `Files.has_folder`."""
+        return True
+
+    def _all(self, ask: Any, paths: Sequence[str]) -> list[Any]:
+        import zarr
+        from zarr.core.sync import sync  # stores belong to its event loop
+
+        async def ask_all() -> list[Any]:
+            limit = asyncio.Semaphore(zarr.config.get("async.concurrency"))
+
+            async def ask_one(path: str) -> Any:
+                async with limit:
+                    return await ask(path)
+
+            return await asyncio.gather(*map(ask_one, paths))
+
+        answers: list[Any] = sync(ask_all())
+        return answers
+
+
+class Hierarchy(NamedTuple):
+    """The metadata of a hierarchy."""
+
+    documents: dict[str, Document]  # Those of all groups and arrays by path, the root's first
+    consolidated: frozenset[str]  # Paths of the groups and arrays that also have consolidated ones
+
+
+def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
+    """Return the metadata of all groups and arrays of a hierarchy.
+
+    Consolidated metadata may be older than the others. They are used if they are preferred, because it takes one
+    request to get them, and for a root and for arrays that have no others.
+
+    Raises
+    ------
+    ValueError
+        If there are no metadata, or those of a group are damaged.
+    """
+    names = (*NAMES[3], *NAMES[2], _CONSOLIDATED)
+    contents = dict(zip(names, files.read(names), strict=True))
+    root = _document("", contents)
+    listed = _consolidated(root, contents[_CONSOLIDATED])
+    root = root or listed.get("")
+    if root is None:
+        raise ValueError("expected the metadata of a group or an array, found none")
+    if root.problem:
+        raise ValueError(f"{root.file}: {root.problem}")
+    found, consolidated = {"": root}, frozenset(listed)
+    if root.is_array:
+        return Hierarchy(found, frozenset())
+    if prefer_consolidated and listed:
+        return Hierarchy(found | listed, consolidated)
+    found |= _below(files, root.zarr_format)
+    lost = {path: item for path, item in listed.items() if path not in found and item.is_array}
+    return Hierarchy(found | {path: item for path, item in lost.items() if files.has_folder(path)}, consolidated)
+
+
+def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:
+    """Yield path and metadata of all groups and arrays in the root, level by level."""
+    names = NAMES[zarr_format]
+    groups = [""]
+    while groups:
+        paths = [
+            f"{group}/{name}".lstrip("/")
+            for group, inner in zip(groups, files.folders(groups), strict=True)
+            for name in sorted(inner)
+            if name not in names and name != _CONSOLIDATED
+        ]
+        data = iter(files.read([f"{path}/{name}" for path in paths for name in names]))
+        groups = []
+        for path in paths:
+            document = _document(path, {name: next(data) for name in names})
+            if document is None:
+                continue
+            yield path, document
+            if not document.is_array:
+                groups.append(path)
+
+
+def _document(path: str, contents: Mapping[str, bytes | None]) -> Document | None:
+    """Return the metadata at a path, by the files there; None if there are none."""
+    if (data := contents.get("zarr.json")) is not None:
+        return _document_3(path, _parsed(data))
+    name = ".zarray" if contents.get(".zarray") is not None else ".zgroup"
+    if (data := contents.get(name)) is None:
+        return None
+    attributes = contents[".zattrs"]
+    return _document_2(path, name, _parsed(data), {} if attributes is None else _parsed(attributes))
+
+
+class _Damaged(str):
+    """Why a text is not JSON."""
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        return _Damaged(f"it is not JSON: {error}")
+
+
+def _document_3(path: str, content: Any) -> Document:
+    kind = content.get("node_type") if isinstance(content, dict) else None
+    own = Document(path, 3, kind != "group", content, content.get("attributes", {}) if kind else {})
+    if isinstance(content, _Damaged):
+        return replace(own, problem=content)
+    if kind not in ("array", "group") or content.get("zarr_format") != 3:
+        text = "expected an object with zarr_format 3 and node_type array or group"
+        return replace(own, problem=f"{text}, found {content!r:.80}")
+    return own
+
+
+def _document_2(path: str, name: str, content: Any, attributes: Any) -> Document:
+    own = Document(path, 2, name == ".zarray", content, attributes)
+    if isinstance(content, _Damaged):
+        return replace(own, problem=content)
+    if not isinstance(content, dict) or content.get("zarr_format") != 2:
+        return replace(own, problem=f"expected an object with zarr_format 2, found {content!r:.80}")
+    return own
+
+
+def _consolidated(root: Document | None, data: bytes | None) -> dict[str, Document]:
+    """Return the consolidated metadata of a hierarchy by path; none if there are none, or they are damaged."""
+    if root is not None and root.zarr_format == 3:
+        content = root.content if isinstance(root.content, dict) else {}
+        inner = content.get("consolidated_metadata")
+        listed = inner.get("metadata") if isinstance(inner, dict) else None
+        return {path: _document_3(path, item) for path, item in listed.items()} if isinstance(listed, dict) else {}
+    known = None if data is None else _parsed(data)
+    files = known.get("metadata") if isinstance(known, dict) else None
+    found: dict[str, Document] = {}
+    if not isinstance(files, dict):
+        return found
+    for key in files:
+        path, _, name = key.rpartition("/")
+        if name in (".zarray", ".zgroup"):
+            found[path] = _document_2(path, name, files[key], files.get(f"{path}/.zattrs".lstrip("/"), {}))
+    return found
+
+
+_MOST_EDGES = 1 << 24
+"""Limit of chunks along an axis, so that a few bytes of damaged metadata do not fill the memory."""
+
+
+def opened(place: Any, document: Document, *, stock: bool = False) -> Any:
+    """Return the array of zarr-python for a document; any error, ours or zarr-python's, is that of its metadata.
+
+    Parameters
+    ----------
+    place
+        The ``StorePath`` of the hierarchy.
+    document
+        The metadata of the array.
+    stock
+        Whether only zarr-python's own codecs are used.
+    """
+    import zarr
+
+    if document.problem:
+        raise FileError(document.problem)
+    if not isinstance(document.attributes, dict):
+        raise FileError(f"expected the attributes to be an object, found {document.attributes!r:.80}")
+    metadata: Any
+    if document.zarr_format == 2:
+        metadata = {**document.content, "attributes": document.attributes}
+    else:
+        metadata = _metadata_3(document.content, stock=stock)
+    return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place / document.path))
+
+
+def _metadata_3(content: Json, *, stock: bool) -> Any:
+    from tamis.formats.zarr.value_codecs import with_own_codecs  # late: it imports zarr
+
+    if transformers := content.get("storage_transformers"):
+        raise FileError(f"expected no storage transformers, which nobody here knows, found {transformers!r:.200}")
+    if not stock:
+        content = {**content, "codecs": with_own_codecs(content.get("codecs"), content.get("data_type"))}
+    grid = content.get("chunk_grid")
+    if not isinstance(grid, dict) or grid.get("name") != "rectilinear":
+        return content
+    return _rectilinear(content, grid)
+
+
+def _rectilinear(content: Json, grid: Json) -> Any:
+    """Return the metadata of an array whose chunks have several shapes.
+
+    zarr-python reads them from documents only where its user has switched that on for the whole process. So it gets a
+    document with the first chunk's shape for all, and then the grid.
+    """
+    from zarr.core.metadata import v3
+
+    if not hasattr(v3, "RectilinearChunkGridMetadata"):  # zarr 3.1
+        raise ValueError("its chunks have several shapes (a rectilinear chunk grid)")
+    shapes = grid["configuration"]["chunk_shapes"]
+    for axis in shapes:
+        runs = [item[1] for item in axis if isinstance(item, list)] if isinstance(axis, list) else []
+        if sum(runs) > _MOST_EDGES:
+            raise FileError(f"expected at most {_MOST_EDGES} chunks along an axis, found {sum(runs)}")
+    own = v3.RectilinearChunkGridMetadata.from_dict(grid)
+    first = [axis if isinstance(axis, int) else axis[0] for axis in own.chunk_shapes]
+    regular: Any = {"name": "regular", "configuration": {"chunk_shape": first}}
+    return replace(v3.ArrayV3Metadata.from_dict({**content, "chunk_grid": regular}), chunk_grid=own)
+
+
+def has_own_codecs(document: Document) -> bool:
+    """Return whether tamis reads an array with codecs of its own that zarr-python has, too, or will have."""
+    from tamis.formats.zarr.value_codecs import with_own_codecs  # late: as above
+
+    if document.zarr_format == 2:
+        return False
+    codecs = document.content.get("codecs")
+    return bool(with_own_codecs(codecs, document.content.get("data_type")) != codecs)
+
+
+def stored_steps(document: Document) -> list[Any] | None:
+    """Return the shape of the chunks, or shards, as it stands in the metadata; None if it is no list of numbers."""
+    steps = document.content.get("chunks")
+    if document.zarr_format == 3:
+        steps = document.content["chunk_grid"]["configuration"]["chunk_shape"]
+    is_list = isinstance(steps, list) and all(isinstance(step, int) for step in steps)
+    return steps if is_list else None
+
+
+def chunk_extents(metadata: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Return the extents of the chunks, or shards, along each axis if these differ; None if all have one shape."""
+    if metadata.zarr_format == 2:
+        return None
+    shapes = getattr(metadata.chunk_grid, "chunk_shapes", None)
+    if shapes is None:
+        return None
+    return tuple(_extents(axis, extent) for axis, extent in zip(shapes, metadata.shape, strict=True))
+
+
+def _extents(axis: int | tuple[int, ...], extent: int) -> tuple[int, ...]:
+    """Return the extents of those chunks along an axis that begin in the array."""
+    if isinstance(axis, int):
+        return (axis,) * -(-extent // axis)
+    begins = itertools.accumulate((0, *axis[:-1]))
+    return tuple(step for step, begin in zip(axis, begins, strict=True) if begin < extent)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Suppress warnings of zarr-python that codecs, types and consolidated metadata are not in Zarr's core."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"zarr\.")
+        warnings.filterwarnings("ignore", message=".*(Zarr|Consolidated|Numcodecs|specification).*")
+        yield
+
+
+def files_of(path: Address | str) -> Files:
+    """Return the files of a hierarchy, here or elsewhere."""
+    return StoreFiles(store_path(path)) if isinstance(path, Address) else LocalFiles(Path(path))
+
+
+def store_path(path: Address | str) -> Any:
+    """Return where zarr-python finds a hierarchy: a ``StorePath``."""
+    from zarr.storage import LocalStore, StorePath  # late: zarr is optional
+
+    if not isinstance(path, Address):
+        return StorePath(LocalStore(path, read_only=True))
+    from tamis.formats.zarr.stored.elsewhere import place_for_zarr  # late: most files are here
+
+    place = place_for_zarr(path)
+    return place if isinstance(place, StorePath) else StorePath(place)
