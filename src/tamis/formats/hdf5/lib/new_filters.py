@@ -75,7 +75,8 @@ def write_labels(item: h5d.DatasetID | h5g.GroupID, plist: h5p.PropOCID) -> None
     HDF5 reserves room for the labels that the filters have when the object is created, and fills it with those that
     they have when it writes the list. If a plugin is loaded in between, nobody can open the object (seen in 2.0).
     """
-    if any(needs_plugin(entry.id) for entry in calls.filter_list(plist)):
+    view = calls.as_dataset_plist(plist)
+    if any(needs_plugin(view.get_filter(index)[0]) for index in range(view.get_nfilters())):
         calls.call("H5Oflush", item.id)
 
 
