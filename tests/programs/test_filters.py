@@ -128,6 +128,21 @@ def test_programs_read_bzip2_and_zstd_with_the_plugins_of_netcdf_c(
     check(filtered[name], done.values)
 
 
+@pytest.mark.parametrize("driver", ["NETCDF:{}:t", "HDF5:{}://t"])
+@pytest.mark.parametrize("name", FILTERS)
+def test_gdal_reads_each_filter_with_its_plugin(
+    name: str, driver: str, filtered: dict[str, Target], run: Run, tmp_path: Path
+) -> None:
+    command = ("gdal_translate", "-q", "-unscale", "-ot", "Float32", "-of", "ENVI", "-co", "INTERLEAVE=BSQ")
+    done = run(*command, driver.format(filtered[name].path), "raw.bin", plugin=plugin_for(name))
+    assert done.code == 0, done.output
+    values = np.fromfile(tmp_path / "raw.bin", "<f4").astype("f8")
+    if name == "scaleoffset" and driver.startswith("HDF5"):  # this driver knows no scale_factor
+        with netCDF4.Dataset(filtered[name].path) as file:
+            values = values * float(file["t"].scale_factor) + float(file["t"].add_offset)
+    filtered[name].check(values)
+
+
 @pytest.mark.parametrize("name", FILTERS)
 def test_u70_nco_copies_and_averages_few_filters(name: str, filtered: dict[str, Target], run: Run) -> None:
     """Debian 12: NCO 5.1.4. `read by` says "not NCO 5.1" of the filters of HDF5 that it lacks."""
