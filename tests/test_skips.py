@@ -88,7 +88,7 @@ def test_failure_beside_skips_that_may_be_fails_the_run(tmp_path: Path) -> None:
 MANY = "@pytest.mark.parametrize('i', range(3))\ndef test(i): pytest.skip('no sea here')\n"
 
 
-def test_only_ci_limits_how_many_may_skip(tmp_path: Path) -> None:
+def test_u65_only_ci_limits_how_many_may_skip(tmp_path: Path) -> None:
     assert run(tmp_path, a=MANY)[0] == 0
     code, said = run(tmp_path, ci=True, a=MANY)
     assert (code, "ERROR: 3 skipped where 2 may: no sea here\n" in said) == (1, True)
@@ -106,7 +106,7 @@ def test_tar(): pass
 """
 
 
-def test_packages_that_bring_tests_back_end_a_run_in_one_line_to_paste(tmp_path: Path) -> None:
+def test_u65_packages_that_bring_tests_back_end_a_run_in_one_line_to_paste(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").touch()
     code, said = run(tmp_path, a=NEEDS, b=skip(needs.NO_DATA) if not needs.DATA.is_dir() else PASSES)
     assert code == 0, said

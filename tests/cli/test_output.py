@@ -65,7 +65,7 @@ def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], t
     ],
     ids=["repack", "verify", "inspect"],
 )
-def test_full_standard_error_does_not_change_the_exit_code(
+def test_u65_full_standard_error_does_not_change_the_exit_code(
     command: list[str | Path], code: int, tmp_path: Path
 ) -> None:
     subprocess.run([TAMIS, "repack", SAMPLE, "other.nc", "-f", "TS:zfp(accuracy=0.1)", "-q"], cwd=tmp_path, check=True)

@@ -126,7 +126,7 @@ class TestAsRoot:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_debian_that_cannot_be_installed_is_not_taken_for_one(tmp_path: Path) -> None:
+def test_u65_debian_that_cannot_be_installed_is_not_taken_for_one(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", debootstrap=f"{DEBOOTSTRAP}; echo 'E: no such suite'; exit 1")
     code, said = run(tmp_path / "fresh", "nosuch", path=path)
     assert code == 2

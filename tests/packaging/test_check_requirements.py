@@ -67,7 +67,7 @@ def check(folder: Path, scripts: dict[str, str], **variables: str) -> tuple[int,
 
 
 @pytest.mark.parametrize("what", LACKING)
-def test_what_is_lacking_is_said_in_a_sentence_with_its_packages(what: str, tmp_path: Path) -> None:
+def test_u65_what_is_lacking_is_said_in_a_sentence_with_its_packages(what: str, tmp_path: Path) -> None:
     (tmp_path / "Python.h").touch()
     scripts, said = LACKING[what]
     assert check(tmp_path, scripts) == (1, f"make: {said}\n")
