@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from types import MethodType
 from typing import Any
 from weakref import ref
 
 _begins: dict[int, tuple[ref[Any], Callable[[Any], None]]] = {}
 """Objects with their methods, by the identities of the objects; one step adds or removes one."""
+
+_foreign: list[Any] = []
 
 
 def begin_in_each_process(begin: Callable[[], None]) -> None:
@@ -32,12 +35,19 @@ def begin_in_each_process(begin: Callable[[], None]) -> None:
     _begins[key] = ref(begin.__self__, forget), begin.__func__
 
 
-_foreign: list[Any] = []
-
-
 def free_in_each_process(*locks: Any) -> None:
     """Free locks of other packages in each process that is forked, where these packages do not."""
     _foreign.extend(locks)
+
+
+def hold_while_forking(acquire: Callable[[], object], release: Callable[[], None]) -> None:
+    """Let a process fork while no other thread is at work with a reentrant lock; `acquire` need not wait for it."""
+
+    def release_if_held() -> None:
+        with suppress(RuntimeError):
+            release()
+
+    os.register_at_fork(before=acquire, after_in_parent=release_if_held, after_in_child=release_if_held)
 
 
 def _begin_anew() -> None:

@@ -10,24 +10,28 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
-from tamis.forks import begin_in_each_process
+from tamis.forks import begin_in_each_process, hold_while_forking
 
-_tests: list[Callable[[], bool]] = []
+_first: list[Any] = []
+_importing = threading.RLock()
 
 
-def comes_first(is_held: Callable[[], bool]) -> None:
-    """Let the lock of a library come first; the function returns whether this thread holds it."""
-    _tests.append(is_held)
+def comes_first(lock: Any) -> None:
+    """Let the lock of a library come first: it is reentrant, and no other thread holds it while the process forks."""
+    _first.append(lock)
+    hold_while_forking(lock.acquire, lock.release)
+    # What comes later is done earlier: a thread that imports may need the lock.
+    hold_while_forking(lambda: _importing.acquire(blocking=not is_held()), _importing.release)
 
 
 def is_held() -> bool:
     """Return whether this thread holds such a lock, and must not wait for others."""
-    return any(test() for test in _tests)
+    return any(lock._is_owned() for lock in _first)
 
 
 def unless_held(lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
@@ -73,10 +77,13 @@ _collector = _Collector()
 
 
 def imported(name: str) -> Any:
-    """Return a module, imported if it is not yet: other threads wait for that, and it must not wait for any of them."""
+    """Return a module, imported if it is not yet.
+
+    Other threads, and processes that are forked, may wait for that, so it must wait for nothing.
+    """
     module = sys.modules.get(name)
     if module is None or getattr(module.__spec__, "_initializing", False):
-        with without_collection():
+        with unless_held(_importing), without_collection():
             return import_module(name)
     return module
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ParameterError
 from tamis.kinds import FLAG, LOCATION, MAPPING, checked
+from tamis.library_lock import imported
 from tamis.remote.address import located_path
 from tamis.stores.first_bytes import is_classic, is_references, is_zarr
 
@@ -82,10 +83,9 @@ def open(  # noqa: A001 - xarray and gzip also call it open
             ts = file["TS"]
             first = ts[0]
     """
-    from tamis.reading.file import File  # late, like formats: few commands need it
-
     place = located_path(path, storage_options)
-    return File(_format_of(place).open_reader, place, threads, restore, unpack)
+    file: File = imported("tamis.reading.file").File(_format_of(place).open_reader, place, threads, restore, unpack)
+    return file
 
 
 def open_store(path: PathLike) -> Store:
@@ -125,45 +125,36 @@ def _format_of(path: PathLike) -> Format:
 
 
 def _open_zarr(path: str) -> GroupedStore:
-    from tamis.formats.zarr.stored.store import ZarrStore
-
-    return ZarrStore(path)
+    store: GroupedStore = imported("tamis.formats.zarr.stored.store").ZarrStore(path)
+    return store
 
 
 def _open_references(path: str) -> GroupedStore:
-    from tamis.remote.references import references_at  # late: most files are no references
-
-    return _open_zarr(references_at(path))
+    return _open_zarr(imported("tamis.remote.references").references_at(path))
 
 
 def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
-    from tamis.formats.zarr.stored.store import check_installed
-
     options = dict(options)
     if options.pop("cloud", None) is True:
         raise ParameterError(f"{target}: expected the name of an HDF5 or netCDF-4 file for cloud, got a Zarr store")
-    check_installed(target)
-    from tamis.formats.zarr.writing.writer import ZarrForm  # after the check: it imports zarr
-
-    return ZarrForm(**options)
+    imported("tamis.formats.zarr.stored.store").check_installed(target)
+    form: TargetForm = imported("tamis.formats.zarr.writing.writer").ZarrForm(**options)
+    return form
 
 
 def _open_classic(path: str) -> GroupedStore:
-    from tamis.formats.classic.store import ClassicStore
-
-    return ClassicStore(path)
+    store: GroupedStore = imported("tamis.formats.classic.store").ClassicStore(path)
+    return store
 
 
 def _open_hdf5(path: str) -> Store:
-    from tamis.formats.hdf5.store import Hdf5Store
-
-    return Hdf5Store.open(path)
+    store: Store = imported("tamis.formats.hdf5.store").Hdf5Store.open(path)
+    return store
 
 
 def _read_hdf5(path: str) -> Reader:
-    from tamis.formats.hdf5.reader import Hdf5Reader
-
-    return Hdf5Reader(path)
+    reader: Reader = imported("tamis.formats.hdf5.reader").Hdf5Reader(path)
+    return reader
 
 
 def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
@@ -172,15 +163,13 @@ def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
         raise ParameterError(
             f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(others)}"
         )
-    from tamis.formats.hdf5.writer import Hdf5Form
-
-    return Hdf5Form(cloud=bool(options.get("cloud")))
+    form: TargetForm = imported("tamis.formats.hdf5.writer").Hdf5Form(cloud=bool(options.get("cloud")))
+    return form
 
 
 def _listed(opens: Callable[[str], GroupedStore], path: str) -> Reader:
-    from tamis.reading.listed import ListedReader
-
-    return ListedReader(opens(path))
+    reader: Reader = imported("tamis.reading.listed").ListedReader(opens(path))
+    return reader
 
 
 FORMATS = (

@@ -6,7 +6,6 @@ Ids are shared with h5py, because it is the same library.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,9 +23,7 @@ from tamis.safety.library_errors import INTERRUPTED
 lock = phil
 """h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""
 
-library_lock.comes_first(lock._is_owned)
-# As h5py itself does since version 3.14: no thread is in HDF5 when the process forks.
-os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+library_lock.comes_first(lock)
 
 _hid = ctypes.c_int64
 _unsigned = ctypes.c_uint
