@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,71 @@ def test_commands_name_the_array_and_go_on(zarr_format: Any, tmp_path: Path) -> 
     assert "Traceback" not in planned.stderr
     for done in (shown, compared, planned):
         assert "Traceback" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_store_at_an_address_names_the_array_and_goes_on(consolidated: bool, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    store = write(tmp_path / "a.zarr")
+    if consolidated:
+        root = json.loads((store / "zarr.json").read_text())
+        names = ("good", "inner", "inner/deep", "inner/odd")
+        metadata = {name: json.loads((store / name / "zarr.json").read_text()) for name in names}
+        root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": metadata}
+        (store / "zarr.json").write_text(json.dumps(root))
+    place = f"test_hierarchy_{consolidated}.zarr"
+    files = fsspec.filesystem("memory")
+    files.put(str(store), f"/{place}", recursive=True)
+    try:
+        with tamis.open(f"memory://{place}") as file:
+            np.testing.assert_array_equal(file["good"][...], VALUES)
+            np.testing.assert_array_equal(file["inner/deep"][...], VALUES)
+            with pytest.raises(tamis.FileError, match=r"inner/odd: .*bfloat16"):
+                file["inner/odd"]
+    finally:
+        files.rm(f"/{place}", recursive=True)
+
+
+def test_references_name_the_array_and_go_on(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    store = write(tmp_path / "a.zarr", 2)
+    references = {
+        str(file.relative_to(store)): f"base64:{base64.b64encode(file.read_bytes()).decode()}"
+        for file in store.rglob("*")
+        if file.is_file()
+    }
+    (tmp_path / "a.json").write_text(json.dumps({"version": 1, "refs": references}))
+    with tamis.open(tmp_path / "a.json") as file:
+        np.testing.assert_array_equal(file["good"][...], VALUES)
+        with pytest.raises(tamis.FileError, match=r"inner/odd: .*bfloat16"):
+            file["inner/odd"]
+    shown = run_tamis("inspect", tmp_path / "a.json")
+    assert "bfloat16" in shown.stdout
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("codecs", [{"name": "endian", "configuration": {"endian": "little"}}, {"name": "nosuch"}], "(nosuch|endian)"),
+        ("data_type", "char", "char"),
+        ("data_type", "complex_bfloat16", "complex_bfloat16"),
+        ("data_type", {"name": "struct", "configuration": {"fields": 7}}, "struct"),
+        ("chunk_grid", {"name": "hexagonal", "configuration": {}}, "hexagonal"),
+        ("chunk_key_encoding", {"name": "hashed"}, "hashed"),
+        ("extension", {"name": "new", "must_understand": True}, "extension"),
+        ("codecs", [{"name": "cast_value", "configuration": {"data_type": "int3"}}, {"name": "bytes"}], "int3"),
+        ("codecs", [{"name": "scale_offset", "configuration": {"scale": 0}}, {"name": "bytes"}], "scale"),
+    ],
+)
+def test_metadata_of_other_programs_are_refused_in_words(key: str, value: Any, words: str, tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr")
+    change(store / "inner/deep/zarr.json", key, value)
+    with tamis.open(store) as file:
+        np.testing.assert_array_equal(file["good"][...], VALUES)
+        # zarr-python refuses it on opening, or tamis' codec on reading.
+        with pytest.raises(tamis.TamisError, match=rf"inner/deep.*{words}"):
+            file["inner/deep"][...]
 
 
 def test_engine_of_xarray_warns_of_the_array(tmp_path: Path) -> None:

@@ -116,6 +116,17 @@ def test_shape_without_values(tmp_path: Path) -> None:
             assert file["x"].shape == (0, 7)
 
 
+def test_axis_of_very_many_chunks_takes_no_memory(tmp_path: Path) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        root = zarr.create_group(tmp_path / "a.zarr")
+        array = root.create_array("x", shape=(1 << 40, 7), dtype="i2", chunks=[1, [4, 3]], fill_value=9)
+        array[5:7, 2:] = 8
+        expected = array[3:9]
+    with tamis.open(tmp_path / "a.zarr") as file:
+        np.testing.assert_array_equal(file["x"][3:9], expected)
+    assert tamis.inspect(tmp_path / "a.zarr").datasets[0].shape == (1 << 40, 7)
+
+
 @pytest.mark.parametrize(
     ("shapes", "words"),
     [

@@ -33,7 +33,7 @@ from tamis.formats.zarr.stored.chunk_files import (
     places_in_shards,
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
-from tamis.formats.zarr.stored.hierarchy import Document, chunk_extents, stored_steps
+from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
 from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
 from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
@@ -145,8 +145,8 @@ def check_sizes(array: Any, document: Document) -> None:
     """
     shape, nbytes = tuple(array.shape), np.dtype(array.dtype).itemsize
     _check_extents("shape", shape, nbytes)
-    if (extents := chunk_extents(array.metadata)) is not None:
-        _check_extents("largest chunk shape", tuple(max(axis, default=0) for axis in extents), nbytes)
+    if (varying := varying_chunks(array.metadata)) is not None:
+        _check_extents("largest chunk shape", tuple(along.largest for along in varying), nbytes)
         return
     for name, steps in (
         ("chunk shape", array.chunks),
@@ -200,14 +200,14 @@ class ZarrArray(PartByPart, DescribedArray):
         self.folder = folder
         self.shape = self.maxshape = tuple(map(int, array.shape))
         self._open_stock = open_stock
-        # Extents of the chunks, or shards, along each axis where these differ: then zarr-python decodes them
-        self.extents = chunk_extents(metadata)
-        self.layout = "chunked" if self.extents is None else "rectilinear"
+        # The chunks, or shards, along each axis if they have several shapes: then zarr-python decodes them
+        self.varying = varying_chunks(metadata)
+        self.layout = "chunked" if self.varying is None else "rectilinear"
         # Of the inner chunks, if a file holds several; None for an array without axes, or with chunks of several shapes
         self.chunk_shape: tuple[int, ...] | None = None
-        if self.shape and self.extents is None:
+        if self.shape and self.varying is None:
             self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
-        self.is_sharded = self.extents is None and getattr(array, "shards", None) is not None
+        self.is_sharded = self.varying is None and getattr(array, "shards", None) is not None
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
         self.varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
@@ -319,12 +319,12 @@ class ZarrArray(PartByPart, DescribedArray):
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`; also in a shard."""
         package = package_for(self._chunk_codecs, self.zarr_format)
-        return " and ".join(filter(None, (package, _RECTILINEAR if self.extents is not None else "")))
+        return " and ".join(filter(None, (package, _RECTILINEAR if self.varying is not None else "")))
 
     @property
     def bars_store(self) -> bool:
         """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata it does not know."""
-        is_unknown = self.extents is not None or unknown_to_zarr_python(self._chunk_codecs, self.zarr_format)
+        is_unknown = self.varying is not None or unknown_to_zarr_python(self._chunk_codecs, self.zarr_format)
         return self.is_consolidated and bool(is_unknown)
 
     @property
@@ -337,7 +337,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """The equivalent HDF5 filters of the chunks; None if there are none."""
         if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
             return None
-        if self.extents is not None:
+        if self.varying is not None:
             return None
         if getattr(self.array, "order", "C") != "C":
             return None
@@ -528,7 +528,9 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @lazy_property
     def _chunk_files(self) -> ChunkFiles:
-        counts = self._file_grid.counts if self.extents is None else tuple(map(len, self.extents))
+        counts = self._file_grid.counts
+        if self.varying is not None:
+            counts = tuple(along.chunk_count for along in self.varying)
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, counts)
 
     @property
@@ -545,7 +547,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
-        if not self.shape or self.extents is not None or (self.is_sharded and self.filters is None):
+        if not self.shape or self.varying is not None or (self.is_sharded and self.filters is None):
             return Parts(grid) if self.size else Parts(grid, range(0))
         stored = self.chunk_index().parts.touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.parts(grid))

@@ -344,22 +344,29 @@ def stored_steps(document: Document) -> list[Any] | None:
     return steps if is_list else None
 
 
-def chunk_extents(metadata: Any) -> tuple[tuple[int, ...], ...] | None:
-    """Return the extents of the chunks, or shards, along each axis if these differ; None if all have one shape."""
+class VaryingChunks(NamedTuple):
+    """The chunks, or shards, along an axis where they may have several extents."""
+
+    chunk_count: int  # Of those that begin in the array
+    largest: int  # Their largest extent; 0 if there are none
+
+
+def varying_chunks(metadata: Any) -> tuple[VaryingChunks, ...] | None:
+    """Return the chunks along each axis if they have several shapes; None if all have one shape."""
     if metadata.zarr_format == 2:
         return None
     shapes = getattr(metadata.chunk_grid, "chunk_shapes", None)
     if shapes is None:
         return None
-    return tuple(_extents(axis, extent) for axis, extent in zip(shapes, metadata.shape, strict=True))
+    return tuple(_chunks_along(axis, extent) for axis, extent in zip(shapes, metadata.shape, strict=True))
 
 
-def _extents(axis: int | tuple[int, ...], extent: int) -> tuple[int, ...]:
-    """Return the extents of those chunks along an axis that begin in the array."""
+def _chunks_along(axis: int | tuple[int, ...], extent: int) -> VaryingChunks:
     if isinstance(axis, int):
-        return (axis,) * -(-extent // axis)
+        return VaryingChunks(-(-extent // axis), axis if extent else 0)
     begins = itertools.accumulate((0, *axis[:-1]))
-    return tuple(step for step, begin in zip(axis, begins, strict=True) if begin < extent)
+    inside = [step for step, begin in zip(axis, begins, strict=True) if begin < extent]
+    return VaryingChunks(len(inside), max(inside, default=0))
 
 
 @contextmanager
