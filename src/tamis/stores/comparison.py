@@ -110,7 +110,10 @@ class ModelComparison:
         if self._before.first_path(path) not in self._variables[1]:
             return self._after.arrays.get(path)  # it is no variable, and neither is its copy
         variable = self._other(path)
-        return None if variable is None else self._after.arrays.get(variable.path)
+        if variable is not None:
+            return self._after.arrays.get(variable.path)
+        unreadable = self._after.arrays.get(path)  # the data model has no array whose metadata cannot be read
+        return unreadable if unreadable is not None and unreadable.problem else None
 
     def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the dimensions and attributes of a variable."""

@@ -63,7 +63,7 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
             If a value cannot be kept within the tolerance.
         """
         values, mode = _array(buf), self._mode()
-        values = values.reshape([extent for extent in values.shape if extent > 1] or 1)
+        values = values.reshape([extent for extent in values.shape if extent != 1] or 1)
         with located(filter=self.codec_id):
             try:
                 stream = zfp.encode_with_header(values, mode)

@@ -225,6 +225,10 @@ class Comparison:
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
+        refused = [array for array in (source, target) if array.problem and array.layout == "unknown"]
+        if refused:  # their metadata cannot be read, and so have no type or shape to compare
+            self.problems += [Finding(path, "unreadable", f"{array.label}: {array.problem}") for array in refused]
+            return
         facts: dict[str, Any] = {}
         problems = len(self.problems)
         alike = source.alike(target) if own == path else None
