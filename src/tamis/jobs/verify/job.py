@@ -225,10 +225,10 @@ class Comparison:
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
-        refused = [array for array in (source, target) if array.problem and array.layout == "unknown"]
-        if refused:  # their metadata cannot be read, and so have no type or shape to compare
-            self.problems += [Finding(path, "unreadable", f"{array.label}: {array.problem}") for array in refused]
-            return
+        for array in (source, target):
+            if array.problem and array.layout == "unknown":  # no type and no shape to compare
+                self.problems.append(Finding(path, "unreadable", f"{array.label}: {array.problem}"))
+                return
         facts: dict[str, Any] = {}
         problems = len(self.problems)
         alike = source.alike(target) if own == path else None
