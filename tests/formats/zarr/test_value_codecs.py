@@ -120,6 +120,7 @@ def test_integers_that_the_scale_does_not_divide_are_refused() -> None:
     ("codec", "words"),
     [
         ({"name": "scale_offset", "configuration": {"factor": 2}}, "expected an object with offset, scale, got"),
+        ({"name": "scale_offset", "configuration": {"scale": 0}}, "expected a scale other than 0, got 0"),
         ({"name": "cast_value", "configuration": {}}, "expected data_type to be one of float16"),
         ({"name": "cast_value"}, "expected data_type to be one of float16"),
         ({"name": "cast_value", "configuration": {"data_type": "bfloat16"}}, "got 'bfloat16'"),

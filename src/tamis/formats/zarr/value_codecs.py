@@ -52,7 +52,10 @@ class ScaleOffsetCodec(ArrayArrayCodec):
     def from_dict(cls, data: Any) -> Self:
         """Read the codec's metadata; raises ParameterError if they are malformed."""
         with located("Zarr codec scale_offset"):
-            return cls(**_configuration(data, ("offset", "scale")))
+            codec = cls(**_configuration(data, ("offset", "scale")))
+            if codec.scale == 0:  # texts are numbers only in the type of the values
+                raise ParameterError("expected a scale other than 0, got 0")
+        return codec
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec's metadata."""

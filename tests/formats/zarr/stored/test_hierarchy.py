@@ -188,11 +188,12 @@ def test_array_alone_that_zarr_python_does_not_know_is_an_error(tmp_path: Path) 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_files_here_and_elsewhere_give_the_same_documents(zarr_format: Any, tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", zarr_format)
+    zarr.open_group(store).create_group("last")
     here = hierarchy_of(LocalFiles(store), prefer_consolidated=False)
     elsewhere = hierarchy_of(StoreFiles(store_path(str(store))), prefer_consolidated=False)
     assert here == elsewhere
-    assert list(here.documents) == ["", "good", "inner", "inner/deep", "inner/odd"]
-    assert [document.is_array for document in here.documents.values()] == [False, True, False, True, True]
+    assert list(here.documents) == ["", "good", "inner", "inner/deep", "inner/odd", "last"]
+    assert [document.is_array for document in here.documents.values()] == [False, True, False, True, True, False]
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -209,15 +210,18 @@ def test_consolidated_metadata_are_used_where_they_are_preferred(zarr_format: An
         assert documents["g/x"].attributes == {"a": 1 if preferred else 2}
 
 
-def test_root_without_metadata_of_its_own_has_the_consolidated_ones(tmp_path: Path) -> None:
+def test_groups_without_metadata_of_their_own_have_the_consolidated_ones(tmp_path: Path) -> None:
     store = tmp_path / "a.zarr"
     root = zarr.create_group(store, zarr_format=2)
-    root.create_array("x", data=VALUES)
+    root.create_group("g", attributes={"title": "t"}).create_array("x", data=VALUES)
     zarr.consolidate_metadata(store, zarr_format=2)
-    (store / ".zgroup").unlink()
-    (store / "x/.zarray").unlink()
+    for file in (".zgroup", "g/.zgroup", "g/.zattrs", "g/x/.zarray"):
+        (store / file).unlink()
     with tamis.open(store) as file:
-        np.testing.assert_array_equal(file["x"][...], VALUES)
+        np.testing.assert_array_equal(file["g/x"][...], VALUES)
+        assert file["g"].attrs == {"title": "t"}
+    tamis.repack(store, tmp_path / "b.zarr", {})
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr")["g/x"][...], VALUES)
 
 
 def test_unknown_arrays_of_both_stores_are_never_equal(tmp_path: Path) -> None:

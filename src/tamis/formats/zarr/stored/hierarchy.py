@@ -144,7 +144,7 @@ class StoreFiles:
 class Hierarchy(NamedTuple):
     """The metadata of a hierarchy."""
 
-    documents: dict[str, Document]  # Those of all groups and arrays by path, the root's first
+    documents: dict[str, Document]  # Those of all groups and arrays by path, in its order: the root's first
     consolidated: frozenset[str]  # Paths of the groups and arrays that also have consolidated ones
 
 
@@ -152,7 +152,7 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     """Return the metadata of all groups and arrays of a hierarchy.
 
     Consolidated metadata may be older than the others. They are used if they are preferred, because it takes one
-    request to get them, and for a root and for arrays that have no others.
+    request to get them, and for groups and arrays that have no others.
 
     Raises
     ------
@@ -172,10 +172,10 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     if root.is_array:
         return Hierarchy(found, frozenset())
     if prefer_consolidated and listed:
-        return Hierarchy(found | listed, consolidated)
+        return Hierarchy(dict(sorted((found | listed).items())), consolidated)
     found |= _below(files, root.zarr_format)
-    lost = {path: item for path, item in listed.items() if path not in found and item.is_array}
-    return Hierarchy(found | {path: item for path, item in lost.items() if files.has_folder(path)}, consolidated)
+    found |= {path: item for path, item in listed.items() if path not in found and files.has_folder(path)}
+    return Hierarchy(dict(sorted(found.items())), consolidated)
 
 
 def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:

@@ -79,9 +79,7 @@ class ZarrStore(ListedStore[Stored]):
         }
         self._groups = self._groups or {"/": None}
         arrays = {
-            f"/{path or Path(self.path).stem}": documents[path]
-            for path in sorted(documents)
-            if documents[path].is_array
+            f"/{path or Path(self.path).stem}": document for path, document in documents.items() if document.is_array
         }
         self._arrays = self._opened(arrays)
         readable = {path: array for path, array in self._arrays.items() if isinstance(array, ZarrArray)}
