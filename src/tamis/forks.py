@@ -25,14 +25,19 @@ def begin_in_each_process(begin: Callable[[], None]) -> None:
 
     It makes the object's locks and what they protect.
     """
-    assert isinstance(begin, MethodType)
     begin()
-    key = id(begin.__self__)
+    call_in_each_child(begin)
+
+
+def call_in_each_child(method: Callable[[], None]) -> None:
+    """Call a method of an object in each process that is forked as long as the object lives."""
+    assert isinstance(method, MethodType)
+    key = id(method.__self__)
 
     def forget(_: object, begins: dict[int, Any] = _begins) -> None:
         begins.pop(key, None)
 
-    _begins[key] = ref(begin.__self__, forget), begin.__func__
+    _begins[key] = ref(method.__self__, forget), method.__func__
 
 
 def free_in_each_process(*locks: Any) -> None:

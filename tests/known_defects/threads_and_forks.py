@@ -5,6 +5,7 @@ It ends by itself. A hang ends it with the stacks of all threads after some time
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import multiprocessing
@@ -180,6 +181,13 @@ def read_kept(_: int = 0) -> None:
     read(KEPT)
 
 
+def sum_of(array: tamis.reading.array.Array) -> float:
+    return float(array[:].sum())
+
+
+# Scenarios
+
+
 def callbacks() -> None:
     in_threads(read_anew, read_anew, in_callback(read_anew), with_lock(read_anew))
 
@@ -239,6 +247,16 @@ def forks_of_jobs() -> None:
         in_forks(read_kept, repack)
 
 
+def forks_that_exit() -> None:
+    """When a forked process ends as C programs do, HDF5 writes what it has in memory."""
+    repack()
+    with beside(repack):
+        for _ in range(ROUNDS):
+            if not os.fork():
+                ctypes.CDLL(None).exit(0)
+            os.wait()
+
+
 def forks_of_stores() -> None:
     make_store()
     read_store()
@@ -265,35 +283,22 @@ def pools() -> None:
         context = multiprocessing.get_context(method)
         with beside(read_kept, read_anew):
             with context.Pool(2) as pool:
-                pool.map_async(tamis_sum, [KEPT["deflate"]] * ROUNDS).get(FORK_SECONDS)
+                pool.map_async(sum_of, [KEPT["deflate"]] * ROUNDS).get(FORK_SECONDS)
             with ProcessPoolExecutor(2, mp_context=context) as executor:
-                list(executor.map(tamis_sum, [KEPT["deflate"]] * ROUNDS, timeout=FORK_SECONDS))
+                list(executor.map(sum_of, [KEPT["deflate"]] * ROUNDS, timeout=FORK_SECONDS))
 
-
-def tamis_sum(array: tamis.reading.array.Array) -> float:
-    return float(array[:].sum())
-
-
-SCENARIOS: dict[str, Work] = {
-    work.__name__: work
-    for work in (
-        *(callbacks, shared_file, collector, jobs, stores, datasets),
-        *(forks_at_first_use, forks, forks_of_forks, forks_in_callbacks, forks_of_jobs, forks_of_stores),
-        *(forks_of_datasets, pools),
-    )
-}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of forks beside threads
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     faulthandler.register(signal.SIGUSR1)
     name, ROUNDS = sys.argv[1], int(sys.argv[2])
-    if not os.path.exists(FILE):
+    if name != "make_files" and not os.path.exists(FILE):
         make_files()
     if "datasets" in name:
         import xarray
-    # Otherwise each scenario is the first use of tamis in its process.
-    KEPT = None if name in ("callbacks", "forks_at_first_use") else tamis.open(FILE, threads=2)
-    SCENARIOS[name]()
+    is_first_use = name in ("make_files", "callbacks", "forks_at_first_use")
+    KEPT = None if is_first_use else tamis.open(FILE, threads=2)
+    globals()[name]()
     print("done", flush=True)
     os._exit(0)

@@ -130,6 +130,23 @@ def accept_unused_bits(fapl: h5p.PropFAID) -> None:
         call("H5Pset_relax_file_integrity_checks", fapl.id, _UNUSED_BITS)
 
 
+def use_log_driver(fapl: h5p.PropFAID) -> None:
+    """Let HDF5 read a file by its driver for logs, without a log.
+
+    It reads as the default driver does, and shares nothing with a file that this one has open. The driver "stdio" has a
+    position in the file, which a forked process would move.
+    """
+    call("H5Pset_fapl_log", fapl.id, None, 0, 0)
+
+
+@cache
+def log_driver() -> int:
+    """Return the number of the driver of `use_log_driver`, which h5py does not name."""
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    use_log_driver(fapl)
+    return int(fapl.get_driver())
+
+
 class ListedFilter(NamedTuple):
     """A filter of a property list."""
 

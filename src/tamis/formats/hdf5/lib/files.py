@@ -17,7 +17,9 @@ from h5py import h5d, h5f, h5fd, h5p, h5s, h5t
 from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.filters.zfp import filter_class
+from tamis.forks import call_in_each_child
 from tamis.formats.hdf5.lib import calls
+from tamis.library_lock import imported
 from tamis.remote.address import Address
 from tamis.stores.first_bytes import READABLE, kind_of, opened_remote
 
@@ -28,6 +30,9 @@ T = TypeVar("T")
 
 _FACTS = "_tamis_facts"
 """Attribute of h5py's file objects with the facts."""
+
+_WITH_DESCRIPTOR = ("sec2", "log")
+"""Drivers that read by a file descriptor."""
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -59,7 +64,9 @@ def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
 @once
 def driver_of(file: h5py.File) -> str:
     """Return the name of the driver by which HDF5 reads a file."""
-    return str(file.driver)
+    name = str(file.driver)
+    is_log = name == "unknown" and file.id.get_access_plist().get_driver() == calls.log_driver()
+    return "log" if is_log else name
 
 
 @once
@@ -71,7 +78,8 @@ def filename_of(file: h5py.File) -> str:
 @once
 def is_plain(file: h5py.File) -> bool:
     """Return whether a file is one ordinary file, here or elsewhere, which can be read without HDF5."""
-    return remote_of(file) is not None or (driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file())
+    is_local = driver_of(file) in (*_WITH_DESCRIPTOR, "stdio")
+    return remote_of(file) is not None or (is_local and Path(file.filename).is_file())
 
 
 def remote_of(file: h5py.File) -> MetadataFile | None:
@@ -119,7 +127,7 @@ def has_tree_indexes(file: h5py.File) -> bool:
 def descriptor_of(file: h5py.File) -> Descriptor:
     """Return a descriptor of a local file, to read from it without HDF5."""
     # A duplicate of HDF5's descriptor leads to its file even if another file has the name now.
-    if driver_of(file) == "sec2":
+    if driver_of(file) in _WITH_DESCRIPTOR:
         with calls.lock:  # so that no thread closes the file in between
             number = os.dup(file.id.get_vfd_handle())
     else:
@@ -165,6 +173,17 @@ CACHE_SLOTS = 521
 
 class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
     """A file that tamis opened, whose identifier does not outlive a failure to close it."""
+
+    def __init__(self, file: h5f.FileID) -> None:
+        super().__init__(file)
+        call_in_each_child(self._leave_to_parent)
+
+    def _leave_to_parent(self) -> None:
+        """Let nothing that HDF5 has in memory reach the file: it would write that when a forked process ends."""
+        if self and self.mode != "r":
+            nowhere = os.memfd_create("tamis") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, self.id.get_vfd_handle(), inheritable=False)
+            os.close(nowhere)
 
     def close(self) -> None:
         """Close the file."""
@@ -218,7 +237,7 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
         if not keeps_chunks and file.get_access_plist().get_cache()[2]:
             for other in writers_of(file):
                 h5f.flush(other)
-            fapl.set_fapl_stdio()
+            calls.use_log_driver(fapl)
             fapl.set_file_locking(False, False)
             with suppress(OSError):
                 file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
@@ -237,12 +256,10 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
 
 def _open_remote(address: Address) -> h5py.File:
     """Open a file that is elsewhere."""
-    from tamis.remote.metadata import MetadataFile  # late: most files are here
-
     remote = opened_remote(address)
     if not any(remote.head[at : at + 8] == _SIGNATURE for at in (0, 512, 1024, 2048, 4096, 8192)):
         raise FileError(f"{address}: expected {READABLE}, got {kind_of(address)}").at(path=address)
-    metadata = MetadataFile(remote)
+    metadata: MetadataFile = imported("tamis.remote.metadata").MetadataFile(remote)  # late: most files are here
     metadata.crawl()
     fapl = access_list(keeps_chunks=False)
     fapl.set_fileobj_driver(h5fd.fileobj_driver, metadata)
