@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -111,6 +112,8 @@ def _imports(path: Path, late: bool) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
                 yield node.lineno, name if name in NAMES or name == "tamis._native" else str(node.module)
+        elif late and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "imported":
+            yield from ((node.lineno, name.value) for name in node.args if isinstance(name, ast.Constant))
 
 
 def test_package_found_with_a_file_in_each_layer_so_far() -> None:
@@ -163,6 +166,50 @@ def test_jobs_know_formats_by_the_registry_alone() -> None:
 def test_modules_call_h5py_on_low_level_only_in_its_folder() -> None:
     low_level = [path for path in MODULES if re.search(r"\.id\.\w+", path.read_text())]
     assert not [str(path) for path in low_level if not is_within(path, "formats/hdf5")]
+
+
+def test_modules_keep_values_without_a_lock() -> None:
+    own = [path for path in MODULES if path.name != "lazy_property.py"]
+    assert not [str(path) for path in own if "cached_property" in path.read_text()]
+
+
+def test_modules_that_reading_needs_import_nothing_in_functions() -> None:
+    """A thread that reads must not wait for one that imports; `library_lock.imported` is made for what must be late."""
+    code = "import json, sys, tamis; print(json.dumps([*sys.modules]))"
+    loaded = set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+    assert {"tamis.formats.hdf5.reader", "tamis.arrays.chunk_reader", "tamis.reading.file"} <= loaded
+    late = [
+        f"{name}:{line}: {module}"
+        for name, path in NAMES.items()
+        if name in loaded
+        for line, module in {*imports(path)}.difference(imports(path, late=False), _called(path))
+        if module not in loaded
+    ]
+    assert not late
+
+
+def _called(path: Path) -> list[tuple[int, str]]:
+    """Return what a file imports by `imported`."""
+    return [(line, name) for line, name in imports(path) if f'imported("{name}")' in path.read_text()]
+
+
+# Their locks live as long as one call or one job, which no forked process goes on with.
+OF_ONE_JOB = {
+    "arrays/gather.py",
+    "arrays/threads.py",
+    "filters/_plugin_worker.py",
+    "jobs/inspect/cost.py",
+    "jobs/report/profiler.py",
+    "rewrite/packed_array.py",
+    "stores/joined.py",
+    "xarray/dataset_store.py",
+}
+
+
+def test_modules_with_locks_make_them_anew_in_forked_processes() -> None:
+    makes = re.compile(r"(?<!asyncio\.)\b(R?Lock|Condition|Event|(Bounded)?Semaphore|Thread(PoolExecutor)?)\(")
+    texts = {str(path.relative_to(PACKAGE)): path.read_text() for path in MODULES}
+    assert {name for name, text in texts.items() if makes.search(text) and "tamis.forks" not in text} == OF_ONE_JOB
 
 
 def folders(top: str, *kinds: str) -> set[str]:

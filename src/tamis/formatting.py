@@ -6,6 +6,8 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 
+from tamis.library_lock import imported
+
 
 def printable(text: str) -> str:
     """Return text with control characters, and others that a terminal cannot show, as Python's escapes."""
@@ -47,10 +49,8 @@ def plural(count: int, noun: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question with the most similar known name, in any case; empty if none is similar."""
-    from difflib import get_close_matches  # imported late, because only mistakes need it
-
     by_folded = {name.casefold(): name for name in known}
-    nearest = get_close_matches(word.casefold(), by_folded, 1)
+    nearest = imported("difflib").get_close_matches(word.casefold(), by_folded, 1)  # late: only mistakes need it
     return f" (did you mean {by_folded[nearest[0]]}?)" if nearest else ""
 
 

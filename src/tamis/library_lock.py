@@ -34,6 +34,14 @@ def is_held() -> bool:
     return any(lock._is_owned() for lock in _first)
 
 
+def waiting() -> AbstractContextManager[None]:
+    """Return what to do while this thread waits for one of another package, such as zarr's event loop.
+
+    With the lock, the collector pauses, which would wait for the lock in that thread.
+    """
+    return without_collection() if is_held() else nullcontext()
+
+
 def unless_held(lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
     """Return a lock that only saves work, or nothing if this thread must not wait for it."""
     return nullcontext() if is_held() else lock

@@ -14,6 +14,7 @@ from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisE
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.registry import NONE
 from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
+from tamis.library_lock import imported
 from tamis.rounding import Rounding
 
 MAX_FILTERS = 32
@@ -110,9 +111,7 @@ class Pipeline:
         """
         if not isinstance(text, str):
             raise ParameterError(f"expected the text of filters such as 'shuffle|deflate(4)', got {text!r}")
-        from tamis.notation.text import parse_filters  # late: most pipelines come from files
-
-        return cls(parse_filters(text))
+        return cls(imported("tamis.notation.text").parse_filters(text))  # late: most pipelines come from files
 
     @property
     def zfp(self) -> Zfp | None:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from tamis.errors import ParameterError
+from tamis.library_lock import imported
 
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")  # a pattern takes 0.5 ms to compile
 _LOCAL = "file"
@@ -96,9 +97,7 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
     if is_address(path):
         return Address(path, **options or {})
     if options and _may_be_references(path):
-        from tamis.remote.objects import LocalObjects
-
-        return Address(os.path.abspath(path), LocalObjects(), **options)
+        return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
     if options:
         raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
     return os.fsdecode(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from tamis import meaning
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
 from tamis.lazy_property import lazy_property
+from tamis.library_lock import imported
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.stores.protocols import Arrays, StoredArray
@@ -182,9 +183,9 @@ class ListedStore(Generic[A]):
 
     def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
         """Return the comparison of the store with another one, in netCDF's data model."""
-        from tamis.stores.comparison import ModelComparison  # late: few commands compare
-
-        return ModelComparison(cast("Store", self), other)
+        comparison = imported("tamis.stores.comparison")  # late: few commands compare
+        found: StoreComparison = comparison.ModelComparison(self, other)
+        return found
 
     def survey_other_files(self, target: str) -> list[str]:
         """Return no notes: there are no references to other files."""

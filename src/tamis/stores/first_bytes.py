@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.errors import FileError
 from tamis.formatting import shortened
+from tamis.library_lock import imported
 from tamis.remote.address import Address
 
 if TYPE_CHECKING:
@@ -148,10 +149,11 @@ _LOOKED_SECONDS = 2.0
 
 def opened_remote(address: Address) -> RemoteFile:
     """Open a file that is elsewhere, or take the one that was opened to look at it."""
-    from tamis.remote.file import RemoteFile  # late: most files are here
-
     known = _opened.pop(_key(address), None)
-    return known[0] if known and time.monotonic() - known[1] < _LOOKED_SECONDS else RemoteFile(address)
+    if known and time.monotonic() - known[1] < _LOOKED_SECONDS:
+        return known[0]
+    opened: RemoteFile = imported("tamis.remote.file").RemoteFile(address)  # late: most files are here
+    return opened
 
 
 def _key(address: Address) -> tuple[str, str]:
@@ -168,8 +170,7 @@ def _remote_head(address: Address) -> bytes:
 
 def _is_remote_zarr(address: Address) -> bool:
     """Return whether an address has Zarr metadata below it; asked first if its name says so."""
-    from tamis.remote.file import size_of
-
+    size_of = imported("tamis.remote.file").size_of
     if address.name.endswith(".zarr") or address.endswith("/"):
         return any(size_of(address / name) is not None for name in _ZARR_METADATA)
     try:

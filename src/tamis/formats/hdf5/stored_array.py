@@ -36,6 +36,7 @@ from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
 from tamis.lazy_property import lazy_property
+from tamis.library_lock import imported
 from tamis.meaning import companions as companion_attributes
 from tamis.meaning.companions import ANCILLARY, MARK, TABLE, CompanionFlags, RestoredReader
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
@@ -348,9 +349,8 @@ class Hdf5Array(DatasetFacts):
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
         if self.number_type is not None or self.conversion is None:
             return self
-        from tamis.accuracy.difference import without_gaps  # late: few arrays need it
-
-        dtype, packed = self.conversion.dtype, without_gaps(self.conversion.dtype)
+        dtype = self.conversion.dtype
+        packed = imported("tamis.accuracy.difference").without_gaps(dtype)  # late: few arrays need it
         return ConvertedArray(self, packed) if self.conversion.is_needed or packed != dtype else self
 
     def open_values(self) -> ArrayReader:

@@ -37,6 +37,7 @@ from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_
 from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
 from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
+from tamis.library_lock import waiting
 from tamis.meaning.companions import (
     ANCILLARY,
     MARK,
@@ -76,7 +77,8 @@ class ZarrReader:
         if self._array is None:
             raise FileError(f"{self._label}: expected an open array, got one that was closed")
         try:
-            values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
+            with waiting():
+                values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
         except Exception as error:  # codecs and stores raise many kinds
             raise FileError(f"{self._label}: cannot be read: {error}") from error
         if values.dtype != self.dtype and self.dtype.kind == "V" and not self.dtype.names:

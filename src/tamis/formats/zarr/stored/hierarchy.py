@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from tamis.errors import FileError
+from tamis.library_lock import waiting
 from tamis.remote.address import Address
 
 Json = dict[str, Any]
@@ -137,7 +138,8 @@ class StoreFiles:
 
             return await asyncio.gather(*map(ask_one, paths))
 
-        answers: list[Any] = sync(ask_all())
+        with waiting():
+            answers: list[Any] = sync(ask_all())
         return answers
 
 
