@@ -82,3 +82,26 @@ def test_cache_many_threads_bytes_right() -> None:
     kept = [found for key in range(23) if (found := cache.get(key)) is not None]
     assert kept
     assert cache.nbytes == sum(each.nbytes for each in kept) <= 1000
+
+
+def test_cache_another_thread_at_work_waits_for_nobody() -> None:
+    cache = ChunkCache(1000)
+    cache.put("a", chunk())
+    with cache._adding:  # as in a thread that the collector makes wait for HDF5
+        cache.put("b", chunk())
+        assert cache.get("a") is not None
+        assert cache.decoded("c", 1) == 1
+    assert cache.get("b") is None
+    cache.put("c", chunk())
+    assert [key for key in "abc" if cache.get(key) is not None] == ["a", "b", "c"]
+    assert cache.nbytes == 300
+
+
+def test_cache_many_chunks_while_another_thread_is_at_work_bounded() -> None:
+    cache = ChunkCache(100_000)
+    with cache._adding:
+        for key in range(1000):
+            cache.put(key, chunk())
+    cache.put("last", chunk())
+    assert cache.get("last") is not None
+    assert cache.nbytes < 3000

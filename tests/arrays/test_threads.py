@@ -12,6 +12,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from h5py._objects import phil
 
 from tamis.arrays.threads import checked_threads, ordered_map
 from tamis.errors import ParameterError
@@ -161,3 +162,9 @@ def test_checked_threads_none_given_those_that_the_process_may_use() -> None:
 def test_checked_threads_no_number_of_threads_refused(threads: object) -> None:
     with pytest.raises(ParameterError, match="expected 1 or more threads, got threads="):
         checked_threads(threads)  # type: ignore[arg-type]
+
+
+def test_ordered_map_with_the_lock_of_hdf5_runs_in_this_thread() -> None:
+    with phil:
+        found = list(ordered_map(lambda _: threading.get_ident(), range(9), 4))
+    assert set(found) == {threading.get_ident()}
