@@ -14,6 +14,9 @@ from types import MethodType
 from typing import Any
 from weakref import ref
 
+_FORKS = hasattr(os, "register_at_fork")
+"""Whether the system has forks: Windows has none."""
+
 _begins: dict[int, tuple[ref[Any], Callable[[Any], None]]] = {}
 """Objects with their methods, by the identities of the objects; one step adds or removes one."""
 
@@ -52,7 +55,8 @@ def hold_while_forking(acquire: Callable[[], object], release: Callable[[], None
         with suppress(RuntimeError):
             release()
 
-    os.register_at_fork(before=acquire, after_in_parent=release_if_held, after_in_child=release_if_held)
+    if _FORKS:
+        os.register_at_fork(before=acquire, after_in_parent=release_if_held, after_in_child=release_if_held)
 
 
 def _begin_anew() -> None:
@@ -64,4 +68,5 @@ def _begin_anew() -> None:
             begin(owner)
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+if _FORKS:
+    os.register_at_fork(after_in_child=_begin_anew)

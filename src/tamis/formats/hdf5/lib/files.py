@@ -180,10 +180,12 @@ class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
 
     def _leave_to_parent(self) -> None:
         """Let nothing that HDF5 has in memory reach the file: it would write that when a forked process ends."""
-        if self and self.mode != "r":
-            nowhere = os.memfd_create("tamis") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+        if not self or self.mode == "r":
+            return
+        nowhere = os.memfd_create("tamis") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+        with suppress(OSError, RuntimeError, ValueError):  # of a file whose last close failed
             os.dup2(nowhere, self.id.get_vfd_handle(), inheritable=False)
-            os.close(nowhere)
+        os.close(nowhere)
 
     def close(self) -> None:
         """Close the file."""
