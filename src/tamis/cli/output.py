@@ -76,6 +76,8 @@ class Log:
                 self._stream.write(f"{timestamp} {self._start}: {printable(line)}\n")
             self._stream.flush()
         except OSError as error:
+            with suppress(OSError):  # Python 3.13 prints an error of the end of an open stream
+                self._stream.close()
             self._stream = None
             click.echo(f"{self._start}: the log cannot be written and ends here: {error.strerror}", err=True)
 
