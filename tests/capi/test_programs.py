@@ -82,6 +82,7 @@ def test_fortran_writes_its_own_chunks_and_a_tensor_in_time(build: Build, run: R
 
 def test_parallel_program_writes_collectively(build: Build, run: Run, tmp_path: Path) -> None:
     needs.need("h5pcc", "mpirun")
+    needs.need_shared_memory()
     mpirun = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4")
     printed = run(*mpirun, build("h5pcc", "c/parallel.c"), tmp_path / "parallel.h5")
     assert "4 processes, " in printed

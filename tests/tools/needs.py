@@ -70,7 +70,7 @@ TOO_LARGE = frozenset(("h5pcc", "mpirun", "sinfo"))
 """Programs that CI lacks, too: Open MPI and Slurm."""
 
 NO_DATA = "no ../shared/data here, whose files are not in the repository"
-NO_SHARED_MEMORY = "no /dev/shm here that this user may write to, which multiprocessing needs"
+NO_SHARED_MEMORY = "no /dev/shm here that this user may write to, by which processes share memory"
 
 
 @cache
@@ -135,6 +135,6 @@ def has_shared_memory() -> bool:
 
 
 def need_shared_memory() -> None:
-    """Skip a test whose processes share locks, as a pool of multiprocessing does."""
+    """Skip a test whose processes share memory, as a pool of multiprocessing and MPI do."""
     if not has_shared_memory():
         (pytest.fail if IN_CI else pytest.skip)(NO_SHARED_MEMORY)
