@@ -7,13 +7,17 @@ namespace tamis::hdf5 {
 
 namespace {
 
+bool has_chosen_fill(const Hdf5& hdf5, hid_t dcpl) {
+    int status = 0;
+    return hdf5.fill_defined(dcpl, &status) >= 0 && status == fill_user_defined;
+}
+
 // The bits of a fill value that somebody chose; that of a dataset without one, 0, is a value as others are.
 std::optional<std::uint64_t> chosen_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Type scalar) {
-    int status = 0;
     std::uint64_t wide = 0;
     std::uint32_t narrow = 0;
     const bool is_wide = zfp::item_nbytes(scalar) == 8;
-    if (hdf5.fill_defined(dcpl, &status) < 0 || status != fill_user_defined) return std::nullopt;
+    if (!has_chosen_fill(hdf5, dcpl)) return std::nullopt;
     if (hdf5.fill_value(dcpl, type, is_wide ? static_cast<void*>(&wide) : &narrow) < 0) return std::nullopt;
     return is_wide ? wide : narrow;
 }
@@ -50,6 +54,9 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, c
     if (zfp::promises_accuracy(params, chunk.type, chunk.layout.rank) && proves_chunks())
         status = append_proof(hdf5, dcpl, type, requested, chunk, params.minexp, stored, count);
     if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
+    // HDF5 completes a chunk that was written in part with the fill value. A lossy mode cannot keep every fill value beside
+    // others, and HDF5 loses the whole chunk where a required filter fails: an optional one leaves that chunk unfiltered.
+    if (!params.lossless() && has_chosen_fill(hdf5, dcpl)) flags |= flag_optional;
     if (hdf5.modify_filter(dcpl, filter_id, flags, count, stored) < 0)
         return refuse(hdf5, function, "H5E_CANTINIT_g", Message::format("zfp: cannot store the filter's parameters"));
     return true;

@@ -188,3 +188,13 @@ def test_array_that_silo_compressed_is_read() -> None:
         assert file["v"].id.get_create_plist().get_filter(0)[3] == b"SILO-H5Z-ZFP-1.0.1 (ZFP-0.5.5)"
         expected = np.sin(np.arange(2048) / 300).reshape(8, 16, 16)
         assert 0 < abs(file["v"][()] - expected).max() <= 0.001
+
+
+@pytest.mark.parametrize("fill", ["0", "-9999", "9.97e36", "nan"])
+def test_u97_steps_beside_a_fill_value_are_stored(build: Build, run: Run, tmp_path: Path, fill: str) -> None:
+    path = tmp_path / "steps.h5"
+    run(build("h5cc", PROGRAMS / "append.c"), path, fill, "6")
+    with h5py.File(path) as file:
+        steps = file["T"]
+        assert np.abs(steps[()] - (280 + np.arange(6)[:, None] + np.arange(1024) % 64 / 8)).max() <= 0.01
+        assert steps.id.get_chunk_info(0).filter_mask == 0

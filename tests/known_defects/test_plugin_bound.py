@@ -104,42 +104,6 @@ def test_u01_required_filter_names_the_value_its_index_and_the_error(tmp_path: P
     assert "but the tolerance is 0.0625; use reversible mode, or an optional filter" in said
 
 
-PARTIAL = """
-import os, sys
-import h5py, numpy as np, tamis
-file = h5py.File(sys.argv[1], "w")
-plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-plist.set_chunk((4, 16))
-plist.set_fill_value(np.array(float(sys.argv[2]), "f4"))
-plist.set_filter(32013, 0, tamis.Zfp(accuracy=0.5).requested)
-space = h5py.h5s.create_simple((1, 16), (h5py.h5s.UNLIMITED, 16))
-data = h5py.Dataset(h5py.h5d.create(file.id, b"v", h5py.h5t.NATIVE_FLOAT, space, plist))
-try:
-    data[0] = 280.3
-    data.flush()
-except Exception as error:
-    print("failed:", error, flush=True)
-os._exit(0)  # HDF5 2.0 cannot close the file
-"""
-
-
-@pytest.mark.parametrize(
-    ("fill", "value"),
-    [
-        (-999, "-999 at value 16 of the chunk would be read as"),
-        (9.96921e36, "280.299988 at value 0 of the chunk would be read as 0"),
-        (np.nan, "NaN or infinity at value 16 of the chunk"),
-    ],
-)
-def test_u01_required_filter_says_that_a_partial_chunk_holds_the_fill_value(
-    tmp_path: Path, python: Run, fill: float, value: str
-) -> None:
-    said = python(PARTIAL, tmp_path / "a.h5", str(fill))
-    assert value in said
-    assert "an optional filter, which leaves such a chunk unfiltered" in said
-    assert "a chunk that is not full also holds the fill value" in said
-
-
 @pytest.mark.parametrize(
     ("dtype", "accuracy", "fill"),
     [("f4", 0.5, -999), ("f8", 0.5, -99), ("f4", 0.01, 1e3), ("f8", 1.0, 0), ("i4", 300, -999), ("i8", 300, 5)],
