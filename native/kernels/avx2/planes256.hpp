@@ -51,18 +51,20 @@ inline constexpr auto to_block_order<4> = make_few_shuffles(inverse_order<4>());
 // looked at: the others are zero.
 template <const FewShuffles& shuffles, unsigned sources = 16>
 [[gnu::always_inline]] inline void shuffle_bytes(const Bytes<4>& from, Bytes<4>& to) {
-    const auto shuffle = [&]<std::size_t i>(__m256i& sum) {
+    // Inlined without exception: two kernels are made of these lines, and a function of both is kept from one only.
+    const auto shuffle = [&]<std::size_t i>(__m256i& sum) __attribute__((always_inline)) {
         if constexpr (shuffles.from[i] < sources) {
             const __m256i places = _mm256_broadcastsi128_si256(load_half(shuffles.places[i].data()));
             sum = _mm256_or_si256(sum, _mm256_shuffle_epi8(from[shuffles.from[i]], places));
         }
     };
-    const auto gather = [&]<std::size_t group, std::size_t first, std::size_t... i>(std::index_sequence<i...>) {
+    const auto gather = [&]<std::size_t group, std::size_t first, std::size_t... i>(
+                            std::index_sequence<i...>) __attribute__((always_inline)) {
         __m256i sum = _mm256_setzero_si256();
         (shuffle.template operator()<first + i>(sum), ...);
         to[group] = sum;
     };
-    const auto gather_all = [&]<std::size_t... group>(std::index_sequence<group...>) {
+    const auto gather_all = [&]<std::size_t... group>(std::index_sequence<group...>) __attribute__((always_inline)) {
         (gather.template operator()<group, shuffles.begins[group]>(
              std::make_index_sequence<shuffles.begins[group + 1] - shuffles.begins[group]>()),
          ...);

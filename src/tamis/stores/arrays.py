@@ -170,6 +170,9 @@ class ListedStore(Generic[A]):
         """Return the path of each array, by itself."""
         return {path: path for path in self._arrays}
 
+    def check_finished(self) -> None:
+        """Do nothing: no program can be seen writing the store."""
+
     def check_listed(self) -> None:
         """Do nothing: everything is listed."""
 

@@ -336,6 +336,7 @@ def _others(variable: NamedArray, dimension: str) -> tuple[int, ...]:
 
 def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
     with opens(path) as store:
+        store.check_finished()
         groups = [store.model.group(group) for group in store.model.group_paths()]
         variables = {variable.path: variable for group in groups for variable in group.variables.values()}
         owners = [group for group in groups if dimension in group.dimensions]

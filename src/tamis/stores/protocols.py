@@ -164,6 +164,9 @@ class Store(Protocol):
     def paths(self) -> Mapping[str, str]:
         """Return the first path of each array by all its paths."""
 
+    def check_finished(self) -> None:
+        """Raise FileError if another program is still writing the store."""
+
     def check_listed(self) -> None:
         """Raise FileError if not all arrays are known because some groups cannot be listed."""
 

@@ -13,7 +13,7 @@ from h5py import h5o, h5r
 from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
-from tamis.formats.hdf5.lib.files import open_source
+from tamis.formats.hdf5.lib.files import is_being_written, open_source
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
@@ -89,6 +89,15 @@ class Hdf5Store:
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+
+    def check_finished(self) -> None:
+        """Raise FileError if another program is still writing the file."""
+        if is_being_written(self.file):
+            raise FileError(
+                f"{self.path}: another program is writing it (SWMR), so that a new file could lack its last steps. "
+                "Wait until it is closed there; if no program has it open any more, `h5clear -s FILE` removes the mark "
+                "of the writer"
+            ).at(path=self.path)
 
     @lazy_property
     def contents(self) -> Contents:

@@ -330,6 +330,7 @@ def run_preview(
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
     """Return the planning for the arrays of a store, in the form that the target has."""
+    store.check_finished()
     planning = plan_datasets(store, options, survey)._replace(form=form)
     planning = planning.keeping(form.kept_as_stored(store))
     return planning if form.copies_objects_of(store) else planning.of_values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import weakref
@@ -235,7 +236,7 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
         if not place.is_file() or not h5py.is_hdf5(place):
             raise FileError(f"{place}: expected {READABLE}, got {kind_of(place)}")
         fapl = access_list(keeps_chunks=keeps_chunks)
-        file = h5f.open(os.fsencode(place), h5f.ACC_RDONLY, fapl)
+        file = _open_to_read(place, fapl)
         if not keeps_chunks and file.get_access_plist().get_cache()[2]:
             for other in writers_of(file):
                 h5f.flush(other)
@@ -252,8 +253,54 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     except PermissionError as error:
         raise FileError(f"{place}: Permission denied").at(path=place) from error
     except Exception as error:  # h5py raises many kinds
+        if (refusal := _refusal_to_share(error)) is not None:
+            raise FileError(f"{place}: {refusal}").at(path=place) from error
         advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
+
+
+_ALREADY_WRITTEN = "file is already open for write"
+"""What HDF5 says of a file whose superblock has the mark of a writer."""
+
+
+def _open_to_read(place: Path, fapl: h5p.PropFAID) -> h5f.FileID:
+    """Open a file of this machine; one that another program writes in SWMR mode, as its readers open it."""
+    name = os.fsencode(place)
+    try:
+        return h5f.open(name, h5f.ACC_RDONLY, fapl)
+    except OSError as error:
+        if _ALREADY_WRITTEN not in str(error):
+            raise
+        try:
+            return h5f.open(name, h5f.ACC_RDONLY | h5f.ACC_SWMR_READ, fapl)
+        except OSError:
+            raise error from None  # the first error says what is wrong with the file
+
+
+def _refusal_to_share(error: Exception) -> str | None:
+    """Return why HDF5 does not open a file that another program has open, or had; None for other errors."""
+    said = str(error)
+    if _ALREADY_WRITTEN in said:
+        return (
+            "another program writes it, or ended before it closed it. Wait until it is closed; if no program has it "
+            "open any more, `h5clear -s FILE` removes the mark of the writer"
+        )
+    if "unable to lock file" not in said:
+        return None
+    if getattr(error, "errno", None) in _LOCKED:
+        return "another program has it open for writing: wait until it is closed there"
+    return (
+        f"the file system cannot lock it ({os.strerror(getattr(error, 'errno', 0) or errno.ENOLCK)}): "
+        "set HDF5_USE_FILE_LOCKING=FALSE in the environment if no program writes it"
+    )
+
+
+_LOCKED = (errno.EAGAIN, errno.EACCES)
+
+
+def is_being_written(file: h5py.File) -> bool:
+    """Return whether another program had a file open for writing, in SWMR mode, when it was opened."""
+    return bool(file.id.get_intent() & h5f.ACC_SWMR_READ)
 
 
 def _open_remote(address: Address) -> h5py.File:
