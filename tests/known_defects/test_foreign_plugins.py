@@ -19,6 +19,7 @@ import needs
 import numpy as np
 import pytest
 
+from tamis.filters.unknown import REGISTERED
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.writer import copy_file
 from tamis.rewrite.transfer import Changes
@@ -477,3 +478,53 @@ def test_u56_chunks_that_hdf5_has_read_are_copied_as_stored(tmp_path: Path) -> N
         transaction = SimpleNamespace(path=target, mode=0o644)
         copy_file(store, transaction, Changes({}, dict))  # type: ignore[arg-type]
     assert stored(target, (0, 0)) == stored(source, (0, 0))
+
+
+WRITE_ONLY_OF_HDF5PLUGIN = """
+import sys, h5py, hdf5plugin, numpy as np
+
+values = (np.arange(64 * 64).reshape(64, 64) % 1000).astype("u2")
+kinds = {
+    "fcidecomp": (values, hdf5plugin.FciDecomp()),
+    "htj2k": (values, hdf5plugin.Htj2k()),
+    "sz": (values.astype("f4"), hdf5plugin.SZ(absolute=0.5)),
+}
+with h5py.File(sys.argv[1], "w") as file:
+    for name, (data, filters) in kinds.items():
+        file.create_dataset(name, data=data, chunks=(32, 64), **filters)
+    np.save(sys.argv[2], np.stack([file[name][...].astype("f4") for name in kinds]))
+"""
+
+
+def test_u114_every_filter_of_hdf5plugin_is_read_where_it_is_installed(python: Run, tmp_path: Path) -> None:
+    if importlib.util.find_spec("hdf5plugin") is None:
+        pytest.skip("could not import 'hdf5plugin'")
+    path, saved = tmp_path / "a.h5", tmp_path / "values.npy"
+    python(WRITE_ONLY_OF_HDF5PLUGIN, path, saved)
+    read = """
+import sys, numpy as np, tamis
+with tamis.open(sys.argv[1]) as file:
+    found = np.stack([file[name][...].astype("f4") for name in ("fcidecomp", "htj2k", "sz")])
+assert np.array_equal(found, np.load(sys.argv[2]))
+assert "hdf5plugin" not in sys.modules
+"""
+    python(read, path, saved)
+    said = subprocess.run([COMMAND, "inspect", path], capture_output=True, text=True, check=True).stdout
+    for name in ("FCIDECOMP", "HTJ2K", "SZ"):
+        hint = "here: h5py no, import hdf5plugin in the program that reads; tamis yes"
+        assert f"HDF5 with the plugin {name} ({hint})" in said
+    for target in ("b.h5", "b.zarr"):
+        command = [COMMAND, "repack", path, tmp_path / target, "-f", "*:shuffle|deflate(1)", "--larger"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "3 datasets rewritten" in done.stdout
+
+
+def test_u114_registered_filters_have_names() -> None:
+    assert [REGISTERED[code] for code in (32023, 32030, 32031, 32032, 32033)] == [
+        "Granular BitRound",
+        "FFMPEG",
+        "JPEG2000",
+        "BitRound",
+        "HTJ2K",
+    ]

@@ -47,6 +47,9 @@ REGISTERED = {
     32028: "H5Z-SPERR",
     32029: "TERSE/PROLIX",
     32030: "FFMPEG",
+    32031: "JPEG2000",
+    32032: "BitRound",
+    32033: "HTJ2K",
 }
 
 

@@ -17,9 +17,10 @@ from tamis.arrays.grid import Origin, Region, origin_of, shape_of
 from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import Filter, UnknownFilter, Zfp
+from tamis.filters.registry import is_known
 from tamis.filters.unknown import REGISTERED
 from tamis.formats.hdf5.lib.datatypes import memory_type
-from tamis.formats.hdf5.lib.foreign_filters import decodes
+from tamis.formats.hdf5.lib.foreign_filters import decodes, decodes_alone
 from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.readers import NCO, NOT_OF_NCO, Readers
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
-_HDF5PLUGIN = frozenset({307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028})
+_HDF5PLUGIN = frozenset({307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028, 32033})
 
 
 def readers_of(filters: Iterable[Filter]) -> Readers:
@@ -37,13 +38,13 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
     h5py's library also searches the folders of its plugin path for filters.
     """
     unique = tuple(dict.fromkeys(filters))
-    absent = [entry for entry in unique if not _has(entry)]
+    absent = [entry for entry in unique if not (_has(entry) and decodes_alone(entry.id))]
     others = [entry for entry in unique if entry.id not in _EVERYWHERE and entry.id != _SZIP]
     return Readers(
         plugins=tuple(dict.fromkeys(map(_plugin, others))),
         szip=any(entry.id == _SZIP for entry in unique),
         h5py=not absent,
-        tamis=not any(isinstance(entry, UnknownFilter) or entry.undecodable() for entry in unique),
+        tamis=all(map(_reads, unique)),
         hint=_hint(absent),
         not_by=(NCO,) if NOT_OF_NCO & {entry.name for entry in unique} else (),
     )
@@ -71,6 +72,13 @@ def _has(entry: Filter) -> bool:
     if entry.id == Zfp.id and isinstance(entry, UnknownFilter):
         return False  # its parameters are damaged, or of another codec: the plugin refuses them
     return decodes(entry.id)
+
+
+def _reads(entry: Filter) -> bool:
+    """Return whether tamis decodes a filter, by itself or by a plugin in a process of its own."""
+    if isinstance(entry, UnknownFilter):
+        return not is_known(entry.id) and decodes(entry.id)
+    return not entry.undecodable()
 
 
 def _plugin(entry: Filter) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 
-from tamis.errors import StreamError
+from tamis.errors import MissingFilterError, StreamError
 from tamis.filters._plugin_worker import FilterClass, is_loaded
 from tamis.filters.plugin_folders import hdf5plugin_folder
 from tamis.filters.registry import is_safe, needs_plugin
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _classes: dict[int, FilterClass] = {}
 """What HDF5 knows of each filter that a process runs, by number; it must stay in memory."""
+
+_of_hdf5plugin: set[int] = set()
+"""Those whose plugin HDF5 does not search: it is in the folder of hdf5plugin."""
 
 
 def isolate(codes: Iterable[int]) -> None:
@@ -52,6 +55,13 @@ def decodes(code: int) -> bool:
     return is_available(code) and bool(h5z.get_filter_info(code) & h5z.FILTER_CONFIG_DECODE_ENABLED)
 
 
+def decodes_alone(code: int) -> bool:
+    """Return whether h5py's libhdf5 can decode with a filter in a program that does not import tamis."""
+    if not decodes(code):
+        return False
+    return code not in _of_hdf5plugin or "hdf5plugin" in sys.modules
+
+
 def encodes(code: int) -> bool:
     """Return whether h5py can create datasets with a filter and encode, from now on by the parameters of tamis."""
     _provide(code)
@@ -61,7 +71,10 @@ def encodes(code: int) -> bool:
 def _isolate(code: int) -> None:
     if code in _classes or is_safe(code):
         return
-    if (plugin := _plugin(code, _folders())) is not None:
+    plugin = _plugin(code, _folders())
+    if plugin is None and (plugin := _plugin(code, _folder_of_hdf5plugin())) is not None:
+        _of_hdf5plugin.add(code)
+    if plugin is not None:
         with calls.lock:
             _register(plugin)
 
@@ -93,8 +106,15 @@ def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
 
 def _folders() -> tuple[str, ...]:
     """Return the folders of plugins: that of hdf5plugin, if imported, and those that HDF5 searches."""
-    first = (str(hdf5plugin_folder()),) if "hdf5plugin" in sys.modules else ()
-    return first + _searched()
+    return (_folder_of_hdf5plugin() if "hdf5plugin" in sys.modules else ()) + _searched()
+
+
+def _folder_of_hdf5plugin() -> tuple[str, ...]:
+    """Return the folder of hdf5plugin's plugins, if it is installed."""
+    try:
+        return (str(hdf5plugin_folder()),)
+    except MissingFilterError:
+        return ()
 
 
 def _searched() -> tuple[str, ...]:
