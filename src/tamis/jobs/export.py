@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlparse
 
-from tamis.access import create_empty
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formats.zarr.stored.readers import OF_TAMIS
@@ -19,7 +18,8 @@ from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
-from tamis.safety.transaction import FolderTransaction, Transaction
+from tamis.safety.transaction import FolderTransaction
+from tamis.safety.whole_file import write_whole
 from tamis.stores.first_bytes import is_references, is_zarr
 
 if TYPE_CHECKING:
@@ -297,14 +297,7 @@ def _send_kerchunk(references: References, place: Address) -> None:
 def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:
     from tamis.formats.references.targets import kerchunk_document
 
-    document = kerchunk_document(references)
-    with Transaction(place, overwrite=overwrite) as transaction:
-        try:
-            create_empty(transaction.path, transaction.mode)
-            transaction.path.write_text(json.dumps(document))
-        except OSError as error:
-            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
-        transaction.commit()
+    write_whole(place, json.dumps(kerchunk_document(references)), overwrite=overwrite)
 
 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:

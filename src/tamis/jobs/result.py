@@ -351,9 +351,9 @@ class PageResult(DatasetsResult[D_co]):
             If the file exists and `overwrite` is False, or it cannot be written, or the page is of a file that cannot
             be read.
         """
-        from tamis.jobs.report.parts import save_page  # late: a terminal needs no page
+        from tamis.safety.whole_file import write_whole  # late: a terminal needs no page
 
-        save_page(self.html, path, overwrite=overwrite)
+        write_whole(path, self.html, overwrite=overwrite)
 
 
 MOST_ROWS = 500

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.errors import MissingFilterError, ParameterError
 from tamis.formatting import ratio_text
 from tamis.rounding import Pack
-from tamis.safety.library_errors import disk_text
+from tamis.safety.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,11 +68,9 @@ def figure_of(plan: Plan) -> Figure:
 def save(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write the picture of a plan into a file."""
     check_picture(path)
-    figure = figure_of(plan)
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
+    picture = io.BytesIO()
+    figure_of(plan).savefig(picture, format=Path(os.fsdecode(path)).suffix[1:].lower(), dpi=120)
+    write_whole(path, picture.getvalue(), overwrite=True)
 
 
 def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
-from tamis.access import create_empty, mode_for, take_access
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
@@ -26,6 +25,7 @@ from tamis.jobs.recipes.names import (
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.safety.library_errors import disk_text
+from tamis.safety.whole_file import check_free, write_whole
 
 if TYPE_CHECKING:
     from tamis.rounding import Rounding
@@ -160,12 +160,7 @@ class Recipe:
         FileError
             If the file exists and `overwrite` is False, or it cannot be written.
         """
-        try:
-            _write(Path(os.path.realpath(os.fsdecode(path))), self._text(evidence or {}).encode(), overwrite=overwrite)
-        except FileExistsError as error:
-            raise _there_already(path) from error
-        except OSError as error:
-            raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
+        write_whole(path, self._text(evidence or {}), overwrite=overwrite)
 
     @explained(other=Kind("a tamis.Recipe", lambda value: isinstance(value, Recipe)))
     def before(self, other: Recipe) -> Recipe:
@@ -205,24 +200,6 @@ class Recipe:
         return "\n".join((*lines, ""))
 
 
-def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
-    """Write a whole file, or nothing."""
-    if overwrite and path.exists() and not path.is_file():
-        path.write_bytes(data)  # a device, such as the standard output
-        return
-    new = path.with_name(f".{path.name}.{os.getpid()}.new") if overwrite else path
-    create_empty(new, mode_for(path))
-    try:
-        new.write_bytes(data)
-        if new != path:
-            if path.exists():
-                take_access(new, path)
-            os.replace(new, path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-
-
 def check_new(
     path: str | os.PathLike[str],
     others: Iterable[str | os.PathLike[str]],
@@ -237,18 +214,12 @@ def check_new(
             raise ParameterError(
                 f"{os.fspath(path)}: expected a name for {what} that is not that of an input or the target"
             )
-    if os.path.exists(path) and not overwrite:
-        raise _there_already(path)
+    if not overwrite:
+        check_free(Path(os.fsdecode(path)))
     if not Path(path).parent.is_dir():
         raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
     if not (os.access(path, os.W_OK) or os.access(Path(path).parent, os.W_OK | os.X_OK)):  # before hours of work
         raise FileError(f"{os.fspath(path)}: cannot be written: {os.strerror(errno.EACCES)}").at(path=path)
-
-
-def _there_already(path: str | os.PathLike[str]) -> FileError:
-    return FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it: overwrite=True").at(
-        path=path
-    )
 
 
 def check_policy(missing: object) -> None:

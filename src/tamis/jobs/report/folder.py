@@ -15,11 +15,12 @@ from tamis.jobs.many.manifest import state_of
 from tamis.jobs.many.result import worst_of
 from tamis.jobs.progress import Step
 from tamis.jobs.report.job import report
-from tamis.jobs.report.parts import MADE_BY, chart_figure, save_page, table_of_rows, text, whole_page
+from tamis.jobs.report.parts import MADE_BY, chart_figure, table_of_rows, text, whole_page
 from tamis.jobs.report.result import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.kinds import CALLBACK, FLAG, PATH, WHOLE, checked
 from tamis.safety.library_errors import disk_text
+from tamis.safety.whole_file import write_whole
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord
@@ -173,7 +174,7 @@ class FolderReport(Result):
             if progress:
                 progress(Step(f"reporting {file.path}", number, len(chosen)), 1, 1)
             links[file.path] = quote(f"{folder.name}/{file.path}.html")
-        save_page(_page(self, links), index, overwrite=overwrite)
+        write_whole(index, _page(self, links), overwrite=overwrite)
 
     def _parts(self) -> Iterator[Part]:
         rows = [tuple(map(printable, _cells(file))) for file in self.files[:_MOST_SHOWN]]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import FileError
 from tamis.formatting import printable
 from tamis.jobs.result import json_value
-from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.jobs.report.result import Chart, Facts
@@ -37,15 +34,6 @@ def whole_page(title: str, body: Iterable[str], document: Mapping[str, Any], *, 
         f"<script>{part('uplot.js')}</script><script>{part('report.js')}</script></body></html>",
     ]
     return "\n".join(filter(None, lines))
-
-
-def save_page(html: str, path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Write a page to a file; raises FileError."""
-    try:
-        with open(path, "w" if overwrite else "x", encoding="utf-8") as stream:
-            stream.write(html)
-    except OSError as error:
-        raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
 
 
 def script_json(document: Mapping[str, Any]) -> str:
