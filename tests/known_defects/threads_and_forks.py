@@ -139,8 +139,10 @@ def beside(*works: Work) -> Iterator[None]:
 
     with ThreadPoolExecutor(len(works)) as threads:
         running = [threads.submit(repeat, work) for work in works]
-        yield
-        stop.set()
+        try:
+            yield
+        finally:
+            stop.set()
         for done in running:
             done.result()
 

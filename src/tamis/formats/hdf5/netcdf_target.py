@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -26,7 +25,7 @@ from tamis.errors import FileError, ParameterError, located
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
-from tamis.formats.hdf5.lib.files import OwnFile
+from tamis.formats.hdf5.lib.files import create_file
 from tamis.formats.hdf5.lib.new_filters import NewFilter, create_dataset, set_filters
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
@@ -130,7 +129,7 @@ class NetcdfTarget:
         # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
         create_empty(path, mode)
-        self._file = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl, fapl))
+        self._file = create_file(path, fcpl, fapl)
         calls.use_format_of_18(self._file.id)
         self._growing = GrowingFile(str(path))
         self._ids = itertools.count()

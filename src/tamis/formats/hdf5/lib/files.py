@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5p, h5s, h5t
@@ -175,6 +175,9 @@ CACHE_SLOTS = 521
 class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
     """A file that tamis opened, whose identifier does not outlive a failure to close it."""
 
+    has_left_files: ClassVar[bool] = False
+    """Whether this process was forked while its parent wrote files, which HDF5 still takes for open ones."""
+
     def __init__(self, file: h5f.FileID) -> None:
         super().__init__(file)
         call_in_each_child(self._leave_to_parent)
@@ -183,6 +186,7 @@ class OwnFile(h5py.File):  # type: ignore[misc]  # h5py has no types
         """Let nothing that HDF5 has in memory reach the file: it would write that when a forked process ends."""
         if not self or self.mode == "r":
             return
+        OwnFile.has_left_files = True
         nowhere = os.memfd_create("tamis") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
         with suppress(OSError, RuntimeError, ValueError):  # of a file whose last close failed
             os.dup2(nowhere, self.id.get_vfd_handle(), inheritable=False)
@@ -267,7 +271,7 @@ def _open_to_read(place: Path, fapl: h5p.PropFAID) -> h5f.FileID:
     """Open a file of this machine; one that another program writes in SWMR mode, as its readers open it."""
     name = os.fsencode(place)
     try:
-        return h5f.open(name, h5f.ACC_RDONLY, fapl)
+        file = h5f.open(name, h5f.ACC_RDONLY, fapl)
     except OSError as error:
         if _ALREADY_WRITTEN not in str(error):
             raise
@@ -275,6 +279,23 @@ def _open_to_read(place: Path, fapl: h5p.PropFAID) -> h5f.FileID:
             return h5f.open(name, h5f.ACC_RDONLY | h5f.ACC_SWMR_READ, fapl)
         except OSError:
             raise error from None  # the first error says what is wrong with the file
+    if OwnFile.has_left_files and not os.path.samestat(os.fstat(file.get_vfd_handle()), os.stat(name)):
+        # The system gave the file the number of one that the parent wrote, and HDF5 took it for that.
+        calls.use_log_driver(fapl)
+        file = h5f.open(name, h5f.ACC_RDONLY, fapl)
+    return file
+
+
+def create_file(path: str | os.PathLike[str], fcpl: h5p.PropFCID, fapl: h5p.PropFAID) -> OwnFile:
+    """Create a file with these properties, in place of an empty one."""
+    name = os.fsencode(path)
+    try:
+        return OwnFile(h5f.create(name, h5f.ACC_TRUNC, fcpl, fapl))
+    except OSError:
+        if not OwnFile.has_left_files:
+            raise
+        calls.use_log_driver(fapl)  # as in `_open_to_read`
+        return OwnFile(h5f.create(name, h5f.ACC_TRUNC, fcpl, fapl))
 
 
 def _refusal_to_share(error: Exception) -> str | None:

@@ -18,7 +18,7 @@ from tamis.access import NEW_FILE, create_empty
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
-from tamis.formats.hdf5.lib.files import OwnFile, access_list, source_of
+from tamis.formats.hdf5.lib.files import access_list, create_file, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.new_filters import MOST_VALUES, NewFilter, create_dataset, set_filters, write_labels
 from tamis.formats.hdf5.lib.references import copy_values
@@ -268,7 +268,7 @@ def create_target(
         fapl.set_meta_block_size(block_nbytes)
     create_empty(path, mode)
     try:
-        target = OwnFile(h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl, fapl))
+        target = create_file(path, fcpl, fapl)
     except BaseException:
         os.unlink(path)
         raise
