@@ -270,8 +270,10 @@ _ALREADY_WRITTEN = "file is already open for write"
 def _open_to_read(place: Path, fapl: h5p.PropFAID) -> h5f.FileID:
     """Open a file of this machine; one that another program writes in SWMR mode, as its readers open it."""
     name = os.fsencode(place)
+    if OwnFile.has_left_files and _is_taken_for_another(name, fapl):
+        calls.use_log_driver(fapl)
     try:
-        file = h5f.open(name, h5f.ACC_RDONLY, fapl)
+        return h5f.open(name, h5f.ACC_RDONLY, fapl)
     except OSError as error:
         if _ALREADY_WRITTEN not in str(error):
             raise
@@ -279,11 +281,15 @@ def _open_to_read(place: Path, fapl: h5p.PropFAID) -> h5f.FileID:
             return h5f.open(name, h5f.ACC_RDONLY | h5f.ACC_SWMR_READ, fapl)
         except OSError:
             raise error from None  # the first error says what is wrong with the file
-    if OwnFile.has_left_files and not os.path.samestat(os.fstat(file.get_vfd_handle()), os.stat(name)):
-        # The system gave the file the number of one that the parent wrote, and HDF5 took it for that.
-        calls.use_log_driver(fapl)
+
+
+def _is_taken_for_another(name: bytes, fapl: h5p.PropFAID) -> bool:
+    """Return whether HDF5 takes a file for one that the parent wrote, because the system gave it the same number."""
+    try:
         file = h5f.open(name, h5f.ACC_RDONLY, fapl)
-    return file
+    except OSError:
+        return True
+    return not os.path.samestat(os.fstat(file.get_vfd_handle()), os.stat(name))
 
 
 def create_file(path: str | os.PathLike[str], fcpl: h5p.PropFCID, fapl: h5p.PropFAID) -> OwnFile:
@@ -294,7 +300,7 @@ def create_file(path: str | os.PathLike[str], fcpl: h5p.PropFCID, fapl: h5p.Prop
     except OSError:
         if not OwnFile.has_left_files:
             raise
-        calls.use_log_driver(fapl)  # as in `_open_to_read`
+        calls.use_log_driver(fapl)  # it may take the file for one that the parent wrote
         return OwnFile(h5f.create(name, h5f.ACC_TRUNC, fcpl, fapl))
 
 
