@@ -5,24 +5,39 @@ Each row is a library at one level, run in turns with the others: read the ratio
 second (10^6 bytes of uncompressed data) wander with the machine. "held" is the longest time that another thread waited
 during a call, in hundredths of the call: near 100 where the library keeps the interpreter's lock. All libraries decode
 the first one's streams. One that is not installed is left out.
+
+``python benchmarks/codecs.py --costs`` prints the table of `tamis.jobs.plan.costs` instead: what each candidate of plan
+costs, in classes.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
+import math
 import statistics
+import tempfile
 import threading
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from fields import field
 from turns import times_in_turns
+
+from tamis.formats.registry import open_store
+from tamis.jobs.plan.candidates import Candidates
+from tamis.jobs.plan.costs import kind_of
+from tamis.jobs.plan.planner import variables_of
+from tamis.jobs.plan.sample import ALL, sample_of
+from tamis.jobs.plan.wants import as_want
 
 CHUNKS = {"64 KiB": 1 << 16, "1 MiB": 1 << 20, "4 MiB": 1 << 22}
 LEVELS = {"deflate": (1, 4, 6, 9), "zstd": (-5, 1, 3, 9), "lz4": (1,), "blosc": (5,)}
@@ -169,6 +184,28 @@ def sources(names: list[str]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
         yield "smooth", field(3, "smooth", "float64")
 
 
+def costs(rounds: int) -> Iterator[str]:
+    """Lines of the table of `tamis.jobs.plan.costs`: the median speed of each kind of candidate, as a power of two."""
+    speeds: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("rough", "smooth"):
+            path = str(Path(folder) / f"{kind}.h5")
+            with h5py.File(path, "w") as file:
+                file.create_dataset("v", data=field(3, kind, "float32"), chunks=(16, 80, 80))
+            with open_store(path) as store:
+                variable = variables_of([store], {"v": as_want("std=0.001")}, "exact")[0][0]
+                sample = sample_of(variable.arrays, variable.chunk_shape, ALL)
+                for readers in ("all", "zarr"):
+                    candidates = Candidates(variable, sample, "archive", readers)
+                    every = [filters for filters in candidates.pipelines() if candidates.allowed(filters)]
+                    for _, filters in itertools.product(range(rounds), every):
+                        each = candidates.measured(filters, sample, lambda _: None)
+                        speeds[kind_of(filters)].append((each.write_mbs, each.read_mbs))
+    for name, pairs in speeds.items():
+        write, read = (2 ** round(math.log2(statistics.median(own))) for own in zip(*pairs, strict=True))
+        yield f'    "{name}": Cost({write}, {read}),'
+
+
 def main() -> None:
     """Print a table for each field, chunk size and level."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -176,8 +213,13 @@ def main() -> None:
     parser.add_argument("--codec", choices=list(MAKERS), default="deflate")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--levels", type=int, nargs="*")
+    parser.add_argument("--costs", action="store_true", help="print the table of tamis.jobs.plan.costs instead")
     parser.add_argument("--chunks", nargs="*", default=list(CHUNKS), choices=list(CHUNKS))
     options = parser.parse_args()
+    if options.costs:
+        for line in costs(options.rounds):
+            print(line, flush=True)
+        return
     for name, values in sources(options.fields):
         for chunk in options.chunks:
             pieces = pieces_of(values, CHUNKS[chunk], options.codec != "blosc")

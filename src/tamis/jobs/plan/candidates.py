@@ -16,6 +16,7 @@ from tamis.arrays.grid import grid_of
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Filter, Sperr, Sz3, Zfp
 from tamis.formatting import ratio, ratio_text
+from tamis.jobs.plan.costs import cost_class
 from tamis.jobs.plan.measure import (
     Cost,
     absolute_bound,
@@ -67,14 +68,12 @@ _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
 _FOREIGN_GAIN = 1.1
 _WORTH = 1.5
-"""Filters must be so many times as fast as others with a slightly better ratio: measured times vary from run to run."""
+"""Filters must be so many times as fast as others with a slightly better ratio."""
 FAST_SHARE = 2 / 3
 """A fast choice has at least this share of the best ratio."""
 _USUAL_BITS = 12
 _SLOW_NBYTES = 4_000_000
 """Bytes of chunks on which filters of hdf5plugin are measured."""
-_NOISE = 1.1
-"""Times that differ by a smaller factor may differ by chance."""
 
 
 def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -86,7 +85,7 @@ def front_of(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _surpasses(one: Candidate, other: Candidate) -> bool:
     """Return whether one is as good as the other in everything, and better in ratio or reader requirements."""
     demands, others = _demands(one.pipeline), _demands(other.pipeline)
-    as_good = one.ratio >= other.ratio and demands <= others and _effort(one) <= _effort(other) * _NOISE
+    as_good = one.ratio >= other.ratio and demands <= others and _effort(one) <= _effort(other)
     return as_good and (one.ratio > other.ratio or demands < others)
 
 
@@ -99,8 +98,8 @@ def _demands(pipeline: Pipeline) -> frozenset[str]:
 
 
 def _effort(candidate: Candidate) -> float:
-    """Return the seconds to write and to read a megabyte."""
-    return 1 / candidate.write_mbs + 1 / candidate.read_mbs
+    """Return the seconds to write and to read a megabyte, by its class: measured times are different in each run."""
+    return cost_class(candidate.pipeline).effort
 
 
 def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list[Candidate]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from tamis.arrays.grid import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
+from tamis.jobs.plan.costs import cost_class
 from tamis.jobs.recipes.names import as_chunks
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -220,7 +221,7 @@ def with_best_shape(
 
     def measured(shape: Shape, *, little: bool = True) -> _Measured:
         planned = plan(variable._replace(chunk_shape=shape), little)
-        mbs = _USUAL_MBS if planned.chosen is None else planned.chosen.read_mbs
+        mbs = _USUAL_MBS if planned.chosen is None else cost_class(planned.chosen.pipeline).read_mbs
         candidate = _Measured(shape, planned, {})
         return candidate._replace(seconds=reads.seconds(extents, shape, itemsize, _ratio(candidate), mbs))
 

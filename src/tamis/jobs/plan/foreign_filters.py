@@ -47,7 +47,7 @@ def foreign_names(names: str | Collection[str]) -> tuple[str, ...]:
             raise ParameterError(f"expected filters to compare with from {', '.join(FOREIGN)}, got {name!r}")
         if absent := Sz3.missing():
             raise MissingFilterError(absent)
-    return tuple(dict.fromkeys(given))
+    return tuple(name for name in FOREIGN if name in given)
 
 
 class _Measured(NamedTuple):

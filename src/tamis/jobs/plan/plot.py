@@ -95,7 +95,7 @@ def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:
     by_error.set_title(f"{variable.path}, {variable.want}", loc="left", fontsize=10)
     by_error.set(xlabel="largest error on the sample", ylabel="ratio")
     by_error.margins(x=0.1)
-    by_speed.set(xlabel="MB/s written and proven in one thread", xscale="log")
+    by_speed.set(xlabel="MB/s written and proven in one thread, measured here", xscale="log")
     by_speed.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     by_speed.xaxis.set_major_formatter("{x:g}")
     by_speed.xaxis.set_minor_formatter(NullFormatter())

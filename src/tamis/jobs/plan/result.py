@@ -41,7 +41,8 @@ class Candidate:
     largest_error
         Largest absolute error on the sample, in units of the variable.
     write_mbs, read_mbs
-        Megabytes of values per second in one thread here; writing is like `tamis.repack`, which decodes and compares.
+        Megabytes of values per second in one thread, as measured here in this run; writing is like `tamis.repack`,
+        which decodes and compares. They are shown, and decide nothing: the choice is by fixed classes of cost.
     read_by
         Which readers can read the result.
     fallbacks
@@ -194,7 +195,7 @@ class PlannedVariable(Fields):
     chunks
         Chunk shape that the variable gets; None if it has chunks, which stay.
     candidates
-        Filters that no others beat in ratio, speed and readers together, by falling ratio.
+        Filters that no others beat in ratio, class of cost and readers together, by falling ratio.
     filters
         The chosen ones among them; None if the variable stays as it is.
     reason
@@ -423,8 +424,8 @@ _HEADER = (
     "95 % range",
     "largest error",
     "chunks without loss",
-    "write MB/s",
-    "read MB/s",
+    "write MB/s here",
+    "read MB/s here",
     "read by",
 )
 _FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
