@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.arrays.gather import each_result
-from tamis.arrays.grid import origin_of
+from tamis.arrays.grid import grid_of, origin_of
 from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
@@ -90,10 +90,12 @@ class PackedArray(ConvertedArray):
         self.largest_error = 0.0  # of all values that were read
         self._lock = threading.Lock()
         marks = {
-            name: in_units(source, meaning.numbers(source.attributes, name)).tolist()
+            name: as_floats(source, meaning.numbers(source.attributes, name)).tolist()
             for name in meaning.FILL_ATTRIBUTES
         }
         self.new_attributes = attributes_of(codes, source.attributes, marks) | _whole_bound(source, codes)
+        if "_Unsigned" in source.attributes:
+            self.new_attributes["_Unsigned"] = None  # codes are signed
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -114,7 +116,8 @@ class PackedArray(ConvertedArray):
     @property
     def fill_value(self) -> NDArray[Any]:
         """The code of elements that were never written."""
-        return np.array(self.codes.fill_code(fill_of(self.source).item()), self.dtype)
+        code = self.codes.fill_code(fill_of(self.source).item(), is_read=has_unwritten(self.source))
+        return np.array(code, self.dtype)
 
     @property
     def missing(self) -> Missing:
@@ -127,7 +130,7 @@ class PackedArray(ConvertedArray):
 
     def packed(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the codes of stored values of the source."""
-        codes, error = self.codes.pack(in_units(self.source, values))
+        codes, error = self.codes.pack(as_floats(self.source, values))
         self.note(error)
         return codes
 
@@ -161,15 +164,56 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
     missing, fill = source.missing, fill_of(source).item()
-    grows = any(most is None or most > extent for extent, most in zip(source.shape, source.maxshape, strict=True))
+    _check_integers(source, packing, extent)
+    grows = can_grow(source)
     # A code for missing values that attributes name, and for elements that are written later or never.
     spare = bool(missing.values or source.missing_nan) or (grows and not extent.low <= fill <= extent.high)
     codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
-    if codes.is_full and not extent.low <= fill <= extent.high:
+    if codes.is_full and not (has_unwritten(source) and extent.low <= fill <= extent.high):
         codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
-    ends = [None if end is None else float(in_units(source, np.asarray(end))) for end in (missing.low, missing.high)]
+    ends = [None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source)]
     low, high = reversed(ends) if source.packing is not None and source.packing.scale < 0 else ends
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
+
+
+_EXACT = 1 << 53
+"""Integers up to this one are exact in float64."""
+
+
+def _check_integers(source: StoredArray, pack: Pack, extent: PackingRange) -> None:
+    """Raise ParameterError if integers lose nothing by a bound, or are too large for the floats that prove it."""
+    if source.number_type is None or source.number_type.kind not in "iu":
+        return
+    if source.packing is None and pack.bound < 1:
+        raise ParameterError(
+            f"expected a bound of 1 or more for {source.type_text}, whose values are whole numbers, got {pack}: use"
+            " lossless filters, such as shuffle|deflate(4)"
+        )
+    if source.number_type.itemsize < 8 or extent.low > extent.high:
+        return
+    packing = source.packing or meaning.Packing()
+    largest = max(abs(end - packing.offset) for end in (extent.low, extent.high)) / abs(packing.scale)
+    if largest > _EXACT:
+        raise ParameterError(
+            f"expected integers up to 2^53 for packing, which are exact in float64, found {largest:.17g}: use lossless"
+            " filters, such as shuffle|deflate(4)"
+        )
+
+
+def _limits(source: StoredArray) -> tuple[Any, Any]:
+    """Return the smallest and largest valid stored value; None without a limit.
+
+    A store knows no limits of integers that are unsigned by ``_Unsigned``, because their order is another one.
+    """
+    if source.number_type is None or not meaning.is_unsigned(source.attributes):
+        return source.missing.low, source.missing.high
+    unsigned = np.dtype(f"u{source.number_type.itemsize}")
+    attributes = {
+        name: as_unsigned(source, value) if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in source.attributes.items()
+        if name != "_Unsigned"
+    }
+    return meaning.valid_range(attributes, unsigned)
 
 
 def packing_range_of(
@@ -181,7 +225,7 @@ def packing_range_of(
 
     def range_of(part: Region, values: NDArray[Any]) -> PackingRange:
         with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):
-            return PackingRange.of(in_units(source, values), marks)
+            return PackingRange.of(as_floats(source, values), marks)
 
     reader = source.open_reader()
     for extent in each_result(reader, parts, reader.dtype.newbyteorder("="), range_of, threads, progress):
@@ -213,14 +257,13 @@ class ArrayInUnits(ConvertedArray):
 
     def _unpacked(self, values: NDArray[Any]) -> NDArray[Any]:
         missing = self.source.missing.find(values)
-        units = in_units(self.source, values).astype(np.float64, copy=False)
+        units = as_floats(self.source, values).astype(np.float64, copy=False)
         return units if missing is None else np.where(missing, np.nan, units)
 
 
 def in_units_of(source: StoredArray) -> StoredArray:
     """Return an array with its values in units of the variable."""
-    dtype = unpacked_type(source) if source.packing is None else np.dtype(np.float64)
-    return cast("StoredArray", ConvertedArray(source, dtype, partial(in_units, source)))
+    return cast("StoredArray", ConvertedArray(source, float_type(source), partial(as_floats, source)))
 
 
 def unpacked(target: StoredArray, codes: Codes, dtype: np.dtype[Any]) -> StoredArray:
@@ -229,37 +272,73 @@ def unpacked(target: StoredArray, codes: Codes, dtype: np.dtype[Any]) -> StoredA
 
 
 def unpacked_type(array: StoredArray) -> np.dtype[Any]:
-    """Return the type of an array's values in units of the variable: float32 or float64, in native byte order.
+    """Return the type of an array's values in units of the variable, once they are packed: float32 or float64.
+
+    It is in native byte order. Integers that are not packed get the smaller one that holds all of their type.
 
     Raises
     ------
     ParameterError
-        If it has neither floats nor packed integers.
+        If it has no real numbers of a common size.
     """
     dtype = array.number_type
-    if dtype is not None and array.packing is not None:
-        dtype = meaning.unpacked_type(array.attributes, dtype)
+    if dtype is not None and dtype.kind in "iu":
+        factors = {name: value for name, value in array.attributes.items() if name != "_Unsigned"}
+        plain = np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
+        return meaning.unpacked_type(factors, dtype) or plain
     if dtype is None or dtype.kind != "f" or dtype.itemsize not in (4, 8):
         raise ParameterError(
-            f"expected float32, float64 or integers packed by CF's attributes, got {array.type_text}: use lossless"
-            " filters, such as shuffle|deflate(4)"
+            f"expected float32, float64 or integers, got {array.type_text}: use lossless filters, such as"
+            " shuffle|deflate(4)"
         )
     return dtype.newbyteorder("=")
 
 
+def float_type(array: StoredArray) -> np.dtype[Any]:
+    """Return the type of `as_floats`."""
+    is_float = array.packing is None and array.number_type is not None and array.number_type.kind == "f"
+    return unpacked_type(array) if is_float else np.dtype(np.float64)
+
+
+def as_floats(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+    """Return stored values in units of the variable: floats as they are, integers and packed ones as float64."""
+    units = in_units(array, values)
+    return units if units.dtype.kind == "f" else units.astype(np.float64)
+
+
 def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
-    """Return stored values in units of the variable: packed ones unpacked to float64."""
+    """Return stored values in units of the variable: packed ones unpacked to float64, others as they are."""
+    native = as_unsigned(array, values.astype(values.dtype.newbyteorder("="), copy=False))
     if array.packing is None:
-        return values.astype(values.dtype.newbyteorder("="), copy=False)
-    unpacked: NDArray[Any] = array.packing.unpacked(values.astype(np.float64))
+        return native
+    unpacked: NDArray[Any] = array.packing.unpacked(native.astype(np.float64))
     return unpacked
+
+
+def as_unsigned(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+    """Return integers that are unsigned by ``_Unsigned`` as such; others as they are."""
+    dtype = array.number_type
+    is_stored = dtype is not None and values.dtype.kind == "i" and values.dtype.itemsize == dtype.itemsize
+    if not is_stored or not meaning.is_unsigned(array.attributes):
+        return values
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def can_grow(array: StoredArray) -> bool:
+    """Return whether an array can get more elements."""
+    return any(most is None or most > extent for extent, most in zip(array.shape, array.maxshape, strict=True))
+
+
+def has_unwritten(array: StoredArray) -> bool:
+    """Return whether an array has elements that were never written, or can get some."""
+    return can_grow(array) or not array.parts(grid_of(array.shape, array.chunk_shape or array.shape)).are_all
 
 
 def marks_of(array: StoredArray) -> list[Any]:
     """Return the values that mark missing ones, in units of the variable."""
-    return [in_units(array, np.asarray(value))[()] for value in array.missing.values]
+    return [as_floats(array, np.asarray(value))[()] for value in array.missing.values]
 
 
 def fill_of(array: StoredArray) -> NDArray[Any]:
     """Return the value of elements that were never written, in units of the variable."""
-    return in_units(array, array.fill_value)
+    return as_floats(array, array.fill_value)

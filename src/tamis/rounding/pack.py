@@ -150,12 +150,15 @@ class Codes:
         code = high if value == math.inf else low if value == -math.inf else round(value / self.scale) + self.origin
         return min(max(code, low, int(limits.min)), high, int(limits.max))
 
-    def fill_code(self, value: float) -> int:
-        """Return the code of elements that are never written, whose value need not have one."""
+    def fill_code(self, value: float, *, is_read: bool = True) -> int:
+        """Return the code of elements that are never written, whose value need not have one.
+
+        If there are none to read, it is no code of a valid value.
+        """
         for mark, code in self.missing:
             if mark == value or (mark != mark and value != value):
                 return code
-        if self.value_of(self.low) <= value <= self.value_of(self.high):
+        if is_read and self.value_of(self.low) <= value <= self.value_of(self.high):
             return self.code_of(value, self.low, self.high)
         if self.missing:
             return self.missing[0][1]

@@ -27,7 +27,7 @@ from tamis.arrays.reader import put
 from tamis.errors import DataError, TamisError, located
 from tamis.jobs.repack.planning import ReadSurvey
 from tamis.jobs.workers import connected
-from tamis.rewrite.packed_array import PackedArray, in_units, marks_of
+from tamis.rewrite.packed_array import PackedArray, as_floats, marks_of
 from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order
 from tamis.rewrite.write import encode_parts
 from tamis.rounding.pack import PackingRange
@@ -83,7 +83,7 @@ def _range_of(array: VariableArray, origin: tuple[int, ...], block: NDArray[Any]
     source = cast("StoredArray", array)
     try:
         with located(f"{array.path}: chunk at {origin}", dataset=array.path):
-            return PackingRange.of(in_units(source, np.asarray(block)), marks_of(source))
+            return PackingRange.of(as_floats(source, np.asarray(block)), marks_of(source))
     except TamisError as error:
         return error
 

@@ -40,7 +40,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
-from tamis.rewrite.packed_array import fill_of, in_units, marks_of
+from tamis.rewrite.packed_array import as_floats, fill_of, marks_of, unpacked_type
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
 from tamis.stores.first_bytes import is_zarr
 from tamis.stores.readers import EVERY_PROGRAM
@@ -242,7 +242,7 @@ class _Sampled(NamedTuple):
         """See `Survey.packing_range`: range and missing values of the sample."""
         marks = marks_of(source)
         pieces = itertools.chain.from_iterable(self.pieces)
-        every = (PackingRange.of(in_units(source, piece.values), marks) for piece in pieces)
+        every = (PackingRange.of(as_floats(source, piece.values), marks) for piece in pieces)
         is_full = source.parts(grid_of(source.shape, chunk_shape)).are_all
         rest = PackingRange() if is_full else PackingRange.of(fill_of(source).reshape(1), marks)
         return reduce(PackingRange.plus, every, rest)
@@ -308,10 +308,15 @@ class Candidates:
                 yield best
                 if not self._errors[best]:  # zfp can keep no chunk, in any mode
                     break
-        if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
-            return
+        if self._dtype.kind == "f" and self._dtype.itemsize in SIGNIFICAND_BITS:
+            yield from self._rounded()
+        yield from self._packed()
+        yield from self._foreign()
+
+    def _rounded(self) -> Iterator[Pipeline]:
+        """Yield roundings of floats."""
         rounding = loosest(
-            [*self._roundings()][: rungs_to_try(want)],
+            [*self._roundings()][: rungs_to_try(self._variable.want)],
             lambda rounding: self._keeps(_after(rounding, _FALLBACK), rounds=True),
         )
         if rounding is not None:
@@ -319,22 +324,21 @@ class Candidates:
             for chain in self._chains:
                 self._errors[rounded := _after(rounding, chain)] = error
                 yield rounded
-        yield from self._packed()
-        yield from self._foreign()
 
     def _foreign(self) -> Iterator[Pipeline]:
-        """Yield filters of hdf5plugin, for absolute errors of floats."""
+        """Yield filters of hdf5plugin, for absolute errors."""
         want = self._variable.want
-        if self._packing is not None or rungs_to_try(want) is None:
+        if rungs_to_try(want) is None:
             return
         for error in itertools.islice(absolute_errors(want, self._facts), 1):
-            yield _after(Sperr(bound=error), _FALLBACK)
+            if self._dtype.kind == "f":  # sperr takes no integers
+                yield _after(Sperr(bound=error), _FALLBACK)
             yield _after(Sz3("absolute", error), _FALLBACK)
 
     def _packed(self) -> Iterator[Pipeline]:
-        """Yield packings to integers, for absolute errors of floats."""
+        """Yield packings to integers, with fewer bits than those of the source, for absolute errors."""
         want = self._variable.want
-        if self._packing is not None or any(name in want.limits for name in RELATIVE):
+        if any(name in want.limits for name in RELATIVE):
             return
         errors = [*absolute_errors(want, self._facts)][: rungs_to_try(want)]
         packing = loosest(
@@ -373,11 +377,15 @@ class Candidates:
         """Return whether filters meet the want on the sample."""
         if filters in self._refused or not self._can_plan(filters):
             return False
-        plans = self._plans(filters)
-        loss = loss_of(plans, self._sample, self._variable.want)
-        self._errors[filters] = float(loss.tally.error) * self._facts.scale
+        try:
+            loss = loss_of(self._plans(filters), self._sample, self._variable.want)
+        except DataError as error:  # a packing may have no code for a value
+            self._refused[filters] = str(error)
+            return False
+        facts = self._facts._replace(scale=1.0) if packs(filters) else self._facts  # they are measured in its units
+        self._errors[filters] = float(loss.tally.error) * facts.scale
         stored = rounds and self._packing is None
-        return not failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
+        return not failures(self._variable.want, loss, facts, stored_relative=stored, rounds=rounds)
 
     def _can_plan(self, filters: Pipeline) -> bool:
         """Return whether repack can store the variable with filters; record why not."""
@@ -483,6 +491,8 @@ class Candidates:
         """Return what else to know of a choice: that it packs, or when rounding keeps an absolute bound."""
         if packs(filters):
             text = "; readers unpack its integers by scale_factor and add_offset"
+            if self._dtype.kind in "iu" and self._packing is None:
+                text += f", and get {unpacked_type(self._variable.arrays[0])} instead of {self._dtype}"
             if (ends := self._common_range()) is None:
                 return text
             return (

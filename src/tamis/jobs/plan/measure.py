@@ -42,7 +42,7 @@ Change = Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]
 class Loss(NamedTuple):
     """The loss of the sampled values."""
 
-    tally: Tally  # Errors, in stored units
+    tally: Tally  # Errors, in stored units, or in units of the variable if it is packed anew
     moments: Moments  # Moments of the values and the result
     # The smallest DSSIM of the sampled fields, or the first one below the want; None if not requested,
     # or no field is large enough
@@ -83,7 +83,7 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
         first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
         lossy = plan if changed else replace(plan, pipeline=first)
         for piece in pieces:
-            values = piece.values.astype(model.dtype, copy=False)
+            values = _given(plan, piece.values, sample)
             after = change(lossy, piece, values)
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
@@ -139,7 +139,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
     read_nbytes = 0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
-            values = piece.values.astype(plan.unpacked.dtype, copy=False)
+            values = _given(plan, piece.values, sample)
             own, codes = _for_piece(plan, piece), plan.codes
             begin = time.perf_counter()
             chunk = make_chunk(own, piece.region, values if codes is None else codes.pack(values)[0])
@@ -150,12 +150,12 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
                 if codes is not None:
                     codes.unpack(decoded)
                 read_seconds += time.perf_counter() - middle
-                read_nbytes += values.nbytes
-            raw.append(values.nbytes)
+                read_nbytes += piece.values.nbytes
+            raw.append(piece.values.nbytes)
             stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
             fallbacks += own.pipeline.bounded is not None and bool(chunk.mask & 1)
             error = max(error, chunk.error or 0.0)
-            advance(values.nbytes)
+            advance(piece.values.nbytes)
     nbytes = sum(raw)
     return Cost(
         *ratio_and_range(raw, stored, sample),
@@ -171,6 +171,11 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     ratio = sum(raw) / sum(stored) / sample.written_share
     spread = _spread(raw, stored, sample.array_nbytes) / sample.written_share
     return ratio, max(ratio - spread, 0.0), ratio + spread
+
+
+def _given(plan: Rewrite, values: NDArray[Any], sample: Sample) -> NDArray[Any]:
+    """Return stored values as a plan gets them: in units of the variable, if it packs them."""
+    return values.astype(plan.dtype, copy=False) if plan.codes is None else sample.in_units(values)
 
 
 def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tamis.arrays.grid import Origin, Region, grid_of, origin_of, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import shape_text
+from tamis.rewrite.packed_array import as_floats
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ class Sample(NamedTuple):
     written_share: float  # Share of the values in chunks that were written; the others take no bytes
     nbytes: int  # Bytes of the sampled chunks
     is_all: bool = False  # Whether chunks and tiles have all values
+    array: StoredArray | None = None  # The array, or the first one of several that are packed alike
+
+    def in_units(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return stored values in units of the variable, as floats."""
+        return values if self.array is None else as_floats(self.array, values)
 
     @property
     def itemsize(self) -> int:
@@ -141,7 +147,8 @@ def sample_of(
     if nbytes >= ALL:
         unread = [UnreadPieces(array, own, are_chunks=True) for array, own in zip(arrays, parts, strict=True)]
         whole = [UnreadPieces(array, _all_fields(array), are_chunks=False) for array in arrays] if fields else unread
-        return Sample(unread, whole, written_nbytes, share, sum(part.nbytes for part in unread), is_all=True)
+        nbytes = sum(part.nbytes for part in unread)
+        return Sample(unread, whole, written_nbytes, share, nbytes, is_all=True, array=arrays[0])
     chunks = [_read(array, chunk_shape, nbytes // len(arrays)) for array in arrays]
     tile_nbytes = nbytes // _TILES_SHARE // len(arrays)
     tiles = [
@@ -150,7 +157,7 @@ def sample_of(
         else [_tile(piece, tile_nbytes // len(own)) for piece in own]
         for array, own in zip(arrays, chunks, strict=True)
     ]
-    return Sample(chunks, tiles, written_nbytes, share, _nbytes(chunks))
+    return Sample(chunks, tiles, written_nbytes, share, _nbytes(chunks), array=arrays[0])
 
 
 def _written_nbytes(array: StoredArray, parts: Parts) -> int:

@@ -36,7 +36,7 @@ from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
-from tamis.rewrite.packed_array import in_units_of, marks_of, unpacked, unpacked_type
+from tamis.rewrite.packed_array import float_type, in_units_of, marks_of, unpacked
 from tamis.rewrite.prove import Verified, reached_while_writing, verify, verify_copied, verify_kept
 from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.streams import carry, carry_flags
@@ -397,7 +397,7 @@ def _measures_of_packing(
     if plan.codes is None or plan.codes.asked is None or plan.required is None or not plan.required.measures:
         return {}
     before = in_units_of(source)
-    dtype = np.dtype(np.float64) if source.packing is not None else unpacked_type(source)
+    dtype = float_type(source)
     after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
     model = replace(
         Rewrite(plan.path, Pipeline(), dtype, plan.chunk_shape, missing=Missing(tuple(marks)), required=plan.required),

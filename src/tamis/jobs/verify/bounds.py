@@ -137,15 +137,13 @@ def packed_otherwise(source: StoredArray, target: StoredArray) -> bool:
     """Return whether two arrays of numbers can only be compared unpacked, because only one is packed, or otherwise."""
     if source.number_type is None or target.number_type is None or source.packing == target.packing:
         return False
-    if meaning.is_unsigned(source.attributes) or meaning.is_unsigned(target.attributes):
-        return False
     kinds = source.number_type.kind == "f", target.number_type.kind == "f"
     return kinds[0] != kinds[1] or (not any(kinds) and Pack.attribute in target.attributes)
 
 
 PACKED_ATTRIBUTES = (
     *(*PACKING_ATTRIBUTES, *meaning.FILL_ATTRIBUTES),
-    *("valid_range", "valid_min", "valid_max", "actual_range"),
+    *("valid_range", "valid_min", "valid_max", "actual_range", "_Unsigned"),
 )
 """Attributes in stored units, of the type of the stored values, or of their ends."""
 
