@@ -20,11 +20,13 @@ from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
+from tamis.pipeline import Pipeline
+from tamis.stores.protocols import ELSEWHERE
 from tamis.zfp import MAX_RANK, Rate, Reversible
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.pipeline import Pipeline
+    from tamis.stores.protocols import StoredArray
 
 _TINY_NBYTES = 4096
 _TINY_COUNT = 16
@@ -32,6 +34,8 @@ _NOTICEABLE_NBYTES = 64 << 10
 _WASTED = 0.25
 _NEARLY_ALL = 0.9
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
+_OVERSIZED_TIMES, _OVERSIZED_NBYTES = 16, 1 << 20
+"""A chunk with room for so many times the values of the array, and so many bytes more, was made for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,8 @@ class BetterChunks:
 
 def judge(chunking: Chunking) -> tuple[Note, ...]:
     """Return notes about chunks and their filters; none if all is well."""
-    if not chunking.pipeline.stages:
-        return ()
-    notes: list[Note] = []
-    for rule in (
+    about_size = (_oversized,) if is_oversized(chunking) else (_size, _edges)
+    rules = (
         _order,
         _byte_order,
         _unused,
@@ -110,11 +112,57 @@ def judge(chunking: Chunking) -> tuple[Note, ...]:
         _zfp_padding,
         _zfp_unit_axes,
         _unchecked,
-        _size,
-        _edges,
-    ):
-        notes.extend(rule(chunking))
-    return tuple(notes)
+        *about_size,
+    )
+    if not chunking.pipeline.stages:
+        rules = (_oversized,)
+    return tuple(note for rule in rules for note in rule(chunking))
+
+
+def is_oversized(chunking: Chunking) -> bool:
+    """Return whether a chunk is much larger than all of the array, also if it may grow."""
+    values, chunk = math.prod(chunking.shape), math.prod(chunking.chunk.shape)
+    lost = (chunk - values) * chunking.chunk.dtype.itemsize
+    return values > 0 and chunk >= _OVERSIZED_TIMES * values and lost >= _OVERSIZED_NBYTES
+
+
+def oversized(array: StoredArray) -> Chunking | None:
+    """Return the chunks of a stored array if they are much larger than all of it; None otherwise."""
+    if array.chunk_shape is None or not array.shape or array.dtype is None or array.layout in ELSEWHERE:
+        return None
+    growing = tuple(most != extent for most, extent in zip(array.maxshape, array.shape, strict=True))
+    chunking = Chunking(array.shape, growing, ChunkType(array.dtype, array.chunk_shape), Pipeline(), {})
+    if not is_oversized(chunking):
+        return None
+    return replace(chunking, pipeline=array.pipeline, stored_nbytes=array.stored_nbytes)
+
+
+def right_sized(chunking: Chunking) -> tuple[int, ...]:
+    """Return a chunk shape for an array whose chunks are oversized; an axis that may grow gets room for more."""
+    shape = list(_default(chunking))
+    if any(chunking.growing):
+        axis = chunking.growing.index(True)
+        others = math.prod(shape) // shape[axis] * max(chunking.chunk.dtype.itemsize, 1)
+        shape[axis] = max(shape[axis], min(LEAST_CHUNK_NBYTES // others, chunking.chunk.shape[axis]))
+    return tuple(shape)
+
+
+def oversized_note(name: str, chunking: Chunking) -> str:
+    """Return a note that chunks are much larger than the array, with better ones; empty if they are not."""
+    if not is_oversized(chunking):
+        return ""
+    return f"{chunking_text(chunking)}; -c '{name}:{shape_text(right_sized(chunking))}' makes smaller ones"
+
+
+def chunking_text(chunking: Chunking) -> str:
+    """Return in words how much larger chunks are than their array."""
+    itemsize = chunking.chunk.dtype.itemsize
+    stored = f"{size_text(chunking.stored_nbytes)} are stored, and " if chunking.stored_nbytes else ""
+    return (
+        f"chunks of {shape_text(chunking.chunk.shape)} are much larger than all of {shape_text(chunking.shape)}:"
+        f" {stored}{size_text(chunking.chunk.nbytes * chunking.count)} decoded, for"
+        f" {size_text(math.prod(chunking.shape) * itemsize)} of values"
+    )
 
 
 def better_for_zfp(chunking: Chunking) -> BetterChunks | None:
@@ -294,6 +342,12 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
             "zfp-unchecked",
             "no checksum: damaged ZFP bytes decode to wrong values without an error; add fletcher32 after zfp",
         )
+
+
+def _oversized(chunking: Chunking) -> Iterator[Note]:
+    if is_oversized(chunking):
+        text = f"{chunking_text(chunking)}; use chunks such as {shape_text(right_sized(chunking))}"
+        yield Note("oversized-chunks", text)
 
 
 def _size(chunking: Chunking) -> Iterator[Note]:

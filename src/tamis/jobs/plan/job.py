@@ -24,7 +24,16 @@ from tamis.formatting import size_text
 from tamis.jobs.plan.candidates import PREFERENCES, RISKS, Preference
 from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
 from tamis.jobs.plan.foreign_filters import foreign_names
-from tamis.jobs.plan.planner import LEAST_SAMPLE, USUAL_SAMPLE, Settings, Work, measured, planned, variables_of
+from tamis.jobs.plan.planner import (
+    LEAST_SAMPLE,
+    USUAL_SAMPLE,
+    Settings,
+    Work,
+    measured,
+    planned,
+    rechunked,
+    variables_of,
+)
 from tamis.jobs.plan.readers import READERS, Readers
 from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
 from tamis.jobs.plan.sample import ALL
@@ -340,12 +349,14 @@ def plan(
             "expected a ratio or size, which decides errors in the present chunks, or chunks='auto', got both: repack"
             " into other chunks first, or give access"
         )
+    keeps_chunks = chunks == "keep"
     chunks = "keep" if budget.is_given else chunks
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(path)) for path in paths]
-        variables, kept = variables_of(stores, {**asked, "*": FREE} if budget.is_given else asked, missing)
+        wanted = {**asked, "*": FREE} if budget.is_given else asked
+        variables, kept = variables_of(stores, wanted, missing, keeps_chunks=keeps_chunks)
         if wanted_access is not None and variables:
             wanted_access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
         fixed = [variable for variable in variables if variable.want is not FREE]
@@ -353,7 +364,9 @@ def plan(
         if budget.is_given:
             free = [variable for variable in variables if variable.want is FREE]
             results += _free(stores, free, results, budget, settings, progress)
-    plan = Plan(tuple(map(os.fsdecode, paths)), tuple(results), tuple(kept.items()), missing, 0.0, readers)
+        others = () if keeps_chunks else rechunked(stores, [result.path for result in results], kept)
+    files = tuple(map(os.fsdecode, paths))
+    plan = Plan(files, tuple(results), tuple(kept.items()), missing, 0.0, readers, others)
     if confirm:
         plan = confirmed(plan, {variable.path: variable.want for variable in variables}, progress)
     return replace(plan, seconds=time.perf_counter() - begin)

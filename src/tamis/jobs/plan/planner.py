@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tamis import meaning
 from tamis.accuracy.fields import FIELD_WORDS
+from tamis.advice.chunk_shapes import chunking_text, oversized, oversized_note, right_sized
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
@@ -38,7 +39,7 @@ from tamis.jobs.plan.chunk_shapes import (
 )
 from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.readers import READERS, Readers
-from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable
+from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable, Rechunked
 from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
 from tamis.jobs.recipes.names import Names, assigned, units_along
@@ -54,7 +55,7 @@ _LEAST_NBYTES = 1 << 16
 
 
 def variables_of(
-    stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy
+    stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy, *, keeps_chunks: bool = False
 ) -> tuple[list[Variable], dict[str, str]]:
     """Return the variables to plan, and for each other requested one the reason why it stays."""
     first = stores[0]
@@ -73,7 +74,7 @@ def variables_of(
             kept[path] = "not planned: not in all of the files"
         elif reason := _reason_to_keep(arrays, exact):
             kept[path] = reason
-        elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
+        elif any(not array.parts(grid_of(array.shape, _chunk_shape(path, arrays))) for array in arrays):
             kept[path] = "not planned: never written"
         else:
             note = ""
@@ -82,6 +83,10 @@ def variables_of(
             if reason := _reason_of_packing(arrays, want):
                 kept[path] = reason
                 continue
+            shape = _chunk_shape(path, arrays)
+            if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
+                shape = right_sized(chunking)
+                note = "; ".join(filter(None, (note, chunking_text(chunking))))
             variables.append(Variable(path, want, stores, arrays, shape, missing, note))
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
@@ -132,6 +137,18 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
     if array.chunk_shape is not None:
         return tuple(map(min, array.chunk_shape, least)) if len(arrays) > 1 else array.chunk_shape
     return default_chunks(least, np.dtype(array.dtype).itemsize, zfp=np.dtype(array.dtype).kind == "f")
+
+
+def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collection[str]) -> tuple[Rechunked, ...]:
+    """Return chunk shapes for variables without a plan whose chunks are much larger than all of their values.
+
+    Those that no want names are only noted: a recipe changes nothing that was not asked for.
+    """
+    found = []
+    for path, array in stores[0].arrays.items():
+        if path not in planned and (chunking := oversized(array)) is not None:
+            found.append(Rechunked(path, right_sized(chunking), oversized_note(path, chunking), path in kept))
+    return tuple(found)
 
 
 LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000

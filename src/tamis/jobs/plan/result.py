@@ -177,6 +177,28 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class Rechunked:
+    """A variable without a plan whose chunks are much larger than all of its values.
+
+    Parameters
+    ----------
+    path
+        Path of the variable.
+    chunks
+        Chunk shape that suits it.
+    reason
+        What its chunks take now, in words.
+    asked
+        Whether a want names it: then the recipe has the chunk shape.
+    """
+
+    path: str
+    chunks: tuple[int, ...]
+    reason: str
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedVariable(Fields):
     """The plan for a variable.
 
@@ -274,6 +296,8 @@ class Plan(DatasetsResult[PlannedVariable]):
         Duration of the planning.
     readers
         Who can read what is chosen.
+    rechunked
+        Other variables whose chunks are much larger than their values, with better ones.
     """
 
     files: tuple[str, ...]
@@ -282,6 +306,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     missing: str
     seconds: float
     readers: str
+    rechunked: tuple[Rechunked, ...] = ()
 
     @property
     def recipe(self) -> Recipe:
@@ -289,13 +314,10 @@ class Plan(DatasetsResult[PlannedVariable]):
         from tamis.jobs.recipes.saved_recipe import Recipe
 
         missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
-        chunks = {
-            variable.path: dict(zip(variable.dimensions, variable.chunks, strict=True))
-            if variable.dimensions
-            else variable.chunks
-            for variable in self.datasets
-            if variable.path in self.chunks and variable.chunks is not None
-        }
+        chunks: dict[str, Any] = dict(self.chunks)
+        for variable in self.datasets:
+            if variable.path in chunks and variable.dimensions:
+                chunks[variable.path] = dict(zip(variable.dimensions, chunks[variable.path], strict=True))
         return Recipe(self.filters, chunks=chunks, require=self.require, missing=missing)
 
     @property
@@ -305,12 +327,13 @@ class Plan(DatasetsResult[PlannedVariable]):
 
     @property
     def chunks(self) -> dict[str, tuple[int, ...]]:
-        """Chunk shapes by path, of variables that have no chunks yet."""
-        return {
+        """Chunk shapes by path, of variables that have no chunks yet, or get better ones."""
+        planned = {
             variable.path: variable.chunks
             for variable in self.datasets
             if variable.filters is not None and variable.chunks
         }
+        return planned | {other.path: other.chunks for other in self.rechunked if other.asked}
 
     @property
     def require(self) -> dict[str, str]:
@@ -396,15 +419,17 @@ class Plan(DatasetsResult[PlannedVariable]):
                 yield "note", printable(f"{variable.path}: {_UNSTABLE_NOTE}")
         for path, reason in shared(self.kept):
             yield "note", printable(f"{path}: {reason}")
+        for other in self.rechunked:
+            yield "note", printable(f"{other.path}: {other.reason}")
         yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
         files = printable(title(self.files))
-        if not self.filters:
+        if not (self.filters or self.chunks):
             yield "name", f"{files}: nothing to change; planned in {self.seconds:.1f} s"
             return
         sampled, nbytes = (
             sum(getattr(variable, name) for variable in self.datasets) for name in ("sampled_nbytes", "nbytes")
         )
-        planned = f"{plural(len(self.filters), 'dataset')} planned in {self.seconds:.1f} s"
+        planned = f"{plural(len({**self.filters, **self.chunks}), 'dataset')} planned in {self.seconds:.1f} s"
         read = f"from {size_text(sampled)} of {size_text(nbytes)}"
         yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
         yield "code", f"tamis repack {_source(self)} OUT {self.options}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+from tamis.advice.chunk_shapes import oversized, oversized_note
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import open_store, target_form
 from tamis.formatting import printable
@@ -339,7 +340,14 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
 def _notes_of(planning: Planning, options: RepackOptions) -> list[str]:
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
-    return [*notes, *[_NOTHING_ASKED] * options.is_empty]
+    return [*notes, *[_NOTHING_ASKED] * options.is_empty, *_oversized_notes(planning)]
+
+
+def _oversized_notes(planning: Planning) -> Iterator[str]:
+    """Yield notes about chunks that are copied, although they are much larger than their array."""
+    for path, array in planning.datasets.items():
+        if path not in planning.plans and path not in planning.dropped and (chunking := oversized(array)) is not None:
+            yield printable(f"{path}: {oversized_note(path, chunking)}")
 
 
 class _Done(NamedTuple):

@@ -15,7 +15,7 @@ from tamis import meaning
 from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
 from tamis.accuracy.measured import Measured
 from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
-from tamis.advice.chunk_shapes import Chunking, padding_note
+from tamis.advice.chunk_shapes import Chunking, oversized_note, padding_note
 from tamis.arrays.grid import chunks_for_objects, default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
@@ -529,7 +529,8 @@ def _plan_dataset(
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
         return Rewrite(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
-    if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
+    chunking = Chunking(dataset.shape, growing, chunk, guarded, {})
+    if note := oversized_note(path, chunking) or padding_note(path, chunking):
         notes.append(note)
     before = dataset.pipeline
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
