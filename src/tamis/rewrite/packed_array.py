@@ -209,7 +209,7 @@ def _limits(source: StoredArray) -> tuple[Any, Any]:
         return source.missing.low, source.missing.high
     unsigned = np.dtype(f"u{source.number_type.itemsize}")
     attributes = {
-        name: as_unsigned(source, value) if isinstance(value, np.ndarray | np.generic) else value
+        name: as_unsigned(source, np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
         for name, value in source.attributes.items()
         if name != "_Unsigned"
     }

@@ -109,7 +109,7 @@ def test_compared_rows_of_the_command(tmp_path: Path) -> None:
     path = make(tmp_path / "a.h5", field())
     arguments = ["plan", str(path), "-w", "v:abs=0.05", "--compare", "sz3"]
     text = CliRunner().invoke(main, arguments).output
-    assert "compared  sz3(mode=absolute,bound=0.05)" in text
+    assert re.search(r"compared +sz3\(mode=absolute,bound=0.05\)", text)
     assert "sz3" not in text.splitlines()[-1]
     (dataset,) = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)["datasets"]
     assert dataset["compared"][0]["filters"] == "sz3(mode=absolute,bound=0.05)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -19,9 +20,12 @@ from tamis.formatting import ratio, ratio_text
 from tamis.jobs.plan.costs import cost_class
 from tamis.jobs.plan.measure import (
     Cost,
+    Differences,
     absolute_bound,
     absolute_errors,
     cost_of,
+    differences_of,
+    expected_effects,
     facts_of,
     failures,
     finite,
@@ -183,6 +187,8 @@ class Variable(NamedTuple):
     missing: MissingPolicy
     note: str = ""
     """A remark about the want."""
+    has_noise: bool = False
+    """Whether its values are measurements or the like, floats or packed, which can do without their last bits."""
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -278,6 +284,7 @@ class Candidates:
         self._cached_plans = cache(partial(variable.plans, surveys=surveys))
         self._errors: dict[Pipeline, float] = {}
         self._slow: dict[Pipeline, Candidate] = {}
+        self._differences: dict[Rounding | Pipeline, Differences] = {}
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
@@ -470,6 +477,25 @@ class Candidates:
             fallbacks=cost.fallbacks,
             needs="" if self.is_readable(filters) else needs_of(filters.filters, self._readers),
         )
+
+    def judged(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with warnings where its error is large for the values."""
+        filters = candidate.pipeline
+        if not candidate.largest_error:
+            return candidate
+        relative = any(name in self._variable.want.limits for name in RELATIVE)
+        asked = absolute_bound(self._variable.want, self._facts)
+        bound = None if relative else candidate.largest_error if asked is None else asked
+        packing, first = self._packing, Pipeline(filters.stages[:1], bound=filters.bound)
+        if _is_foreign(filters):  # they are slow, and need whole chunks
+            allowed = candidate.largest_error / self._facts.scale
+            effects = expected_effects(self._plans(self._chains[0]), self._sample, allowed, packing)
+            return replace(candidate, warnings=effects.warnings(bound, self._facts.scale, may=True))
+        key = filters.rounding or first
+        if key not in self._differences:
+            self._differences[key] = differences_of(self._plans(filters), self._sample, packing)
+        found = self._differences[key]
+        return replace(candidate, warnings=found.effects.warnings(bound, found.scale))
 
     @property
     def roughness(self) -> float:

@@ -353,6 +353,7 @@ def plan(
     chunks = "keep" if budget.is_given else chunks
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare), chunks, risks)
+    settings = settings._replace(ladders=not asked and not budget.is_given)
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(path)) for path in paths]
         wanted = {**asked, "*": FREE} if budget.is_given else asked

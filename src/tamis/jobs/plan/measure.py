@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.distribution import Changes, ks_probability
 from tamis.accuracy.fields import SIGNIFICAND_BITS, BitPairs, Spectra, bit_pairs, dssim, keepbits
 from tamis.accuracy.measured import Measured
+from tamis.accuracy.reasonable import Effects
 from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchanged
 from tamis.filters import Zfp
 from tamis.jobs.plan.sample import Piece, Sample
@@ -49,6 +50,33 @@ class Loss(NamedTuple):
     similarity: float | None
     distance: float | None  # Kolmogorov-Smirnov statistic, or more; None if not requested
     spectra: Spectra  # Power spectra of the rows, if requested
+
+
+class Differences(NamedTuple):
+    """What filters do to the sampled values, as their users see it."""
+
+    effects: Effects = Effects()
+    scale: float = 1.0  # Size of a step of the measured values in units of the variable
+    # Ranges before and after
+    ends: tuple[tuple[float, float], tuple[float, float]] = ((math.inf, -math.inf), (math.inf, -math.inf))
+    # Sums of the squares of differences between neighbours along the last axis, and of the changes of these differences
+    gradients: tuple[float, float] = (0.0, 0.0)
+
+    def plus(self, other: Differences) -> Differences:
+        """Return the changes of these values and of others."""
+        ends = tuple((min(one[0], two[0]), max(one[1], two[1])) for one, two in zip(self.ends, other.ends, strict=True))
+        gradients = (self.gradients[0] + other.gradients[0], self.gradients[1] + other.gradients[1])
+        return Differences(self.effects.plus(other.effects), other.scale, (ends[0], ends[1]), gradients)
+
+    @property
+    def in_units(self) -> tuple[float, float, float, float]:
+        """The change of the mean, of the smallest and the largest value, in units; of gradients, relative to them."""
+        moments, (before, after) = self.effects.moments, self.ends
+        low, high = (after[at] - before[at] if moments.count else 0.0 for at in (0, 1))
+        if self.scale < 0:
+            low, high = high, low
+        gradient = math.sqrt(self.gradients[1] / self.gradients[0]) if self.gradients[0] else 0.0
+        return (moments.mean_2 - moments.mean_1) * self.scale, low * self.scale, high * self.scale, gradient
 
 
 class Cost(NamedTuple):
@@ -104,6 +132,50 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
     worst = max(rows, key=lambda spectrum: spectrum.difference or 0.0)  # rows may differ in length between files
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
+
+
+def differences_of(plans: Sequence[Rewrite], sample: Sample, packing: meaning.Packing | None) -> Differences:
+    """Return what the plans of all files do to a sample's tiles."""
+    total = Differences()
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        packing = None if plan.codes is not None else packing  # then values are measured in units
+        scale, zero = (1.0, 0.0) if packing is None else (packing.scale, packing.stored_zero)
+        missing = plan.unpacked.missing
+        for piece in pieces:
+            before = _given(plan, piece.values, sample)
+            after = _after(plan, piece, before)
+            effects = Effects.of(before, after, missing, zero)
+            if effects.moments.count:
+                total = total.plus(Differences(effects, scale, *_ends_and_gradients(before, after, missing)))
+    return total
+
+
+def expected_effects(
+    plans: Sequence[Rewrite], sample: Sample, bound: float, packing: meaning.Packing | None
+) -> Effects:
+    """Return the effects that a bound of stored values allows on a sample's tiles, by plans without loss."""
+    zero, total = 0.0 if packing is None else packing.stored_zero, Effects()
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        for piece in pieces:
+            total = total.plus(Effects.expected(piece.values, bound, plan.missing, zero))
+    return total
+
+
+def _ends_and_gradients(
+    before: NDArray[Any], after: NDArray[Any], missing: Missing
+) -> tuple[tuple[tuple[float, float], tuple[float, float]], tuple[float, float]]:
+    """Return the fields of `Differences` for some values, not all of them missing."""
+    values = [part.astype(np.float64) for part in (before, after)]
+    if (absent := missing.find(before)) is not None:
+        values = [np.where(absent, np.nan, part) for part in values]
+    one, other = values
+    axis = max((axis for axis, extent in enumerate(one.shape) if extent > 1), default=0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps, changed = np.diff(one, axis=axis), np.diff(other - one, axis=axis)
+        valid = np.isfinite(steps) & np.isfinite(changed)
+        gradients = float(np.square(steps[valid]).sum()), float(np.square(changed[valid]).sum())
+    ends = tuple((float(np.nanmin(part)), float(np.nanmax(part))) for part in values)
+    return (ends[0], ends[1]), gradients
 
 
 def losses_of_modes(
@@ -266,12 +338,12 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packin
     low, high = sorted(ends if packing is None else map(packing.unpacked, ends))
     deviation = math.sqrt(moments.square_1 / moments.count) * scale if moments.count else 0.0
     share = want.limits.get("information")
-    bits = None if share is None else _informative(sample, missing, share)
+    bits = None if share is None else informative_bits(sample, missing, share)
     largest = max(map(abs, ends)) * (_UNSEEN if sample.nbytes < sample.array_nbytes else 1)
     return Facts(low, high, deviation, largest, scale, bits, sample.array_nbytes // sample.itemsize)
 
 
-def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> int | None:
+def informative_bits(sample: Sample, missing: Sequence[Missing], share: float) -> int | None:
     """Return the number of significand bits that hold a share of the information; None if values are not floats."""
     itemsize = sample.tiles[0][0].values.itemsize
     if sample.tiles[0][0].values.dtype.kind != "f" or itemsize not in SIGNIFICAND_BITS:

@@ -38,10 +38,13 @@ from tamis.jobs.plan.chunk_shapes import (
     with_best_shape,
 )
 from tamis.jobs.plan.foreign_filters import compared_with
-from tamis.jobs.plan.readers import READERS, Readers
-from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable, Rechunked
+from tamis.jobs.plan.ladder import SHARES, ladder_of, rounded_bound
+from tamis.jobs.plan.noise import noise_of
+from tamis.jobs.plan.readers import READERS, Readers, read_by
+from tamis.jobs.plan.recommended import recommended_want
+from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable, Rechunked, Stored
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
+from tamis.jobs.plan.wants import FROM_NOISE, RECOMMENDED, Want
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
@@ -79,7 +82,8 @@ def variables_of(
         else:
             note = ""
             if want is RECOMMENDED:
-                want, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
+                recommended, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
+                want = FROM_NOISE if recommended is None else recommended
             if reason := _reason_of_packing(arrays, want):
                 kept[path] = reason
                 continue
@@ -87,7 +91,10 @@ def variables_of(
             if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
                 shape = right_sized(chunking)
                 note = "; ".join(filter(None, (note, chunking_text(chunking))))
-            variables.append(Variable(path, want, stores, arrays, shape, missing, note))
+            number = arrays[0].number_type
+            is_float = number is not None and (number.kind == "f" or arrays[0].packing is not None)
+            has_noise = is_float and not role.is_exact
+            variables.append(Variable(path, want, stores, arrays, shape, missing, note, has_noise))
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 
@@ -178,6 +185,8 @@ class Settings(NamedTuple):
     compare: tuple[str, ...] = ()
     chunks: ChunkChoice | None = None
     allow: tuple[Risk, ...] = ()
+    offers: bool = True  # Whether filters for other readers are measured, too
+    ladders: bool = False  # Whether variables get bounds by their noise
 
     def shapes(self, variable: Variable) -> bool:
         """Return whether several chunk shapes are tried for the best ratio."""
@@ -224,6 +233,8 @@ class Work:
 
 def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable, and choose; if reads are given, in several chunk shapes."""
+    if variable.want is FROM_NOISE:
+        variable = _with_own_bound(variable, settings)
 
     def measure(variable: Variable, little: bool) -> PlannedVariable:
         return measured(variable, settings, settings.little if little else settings.sample, work)
@@ -236,6 +247,8 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
         result = measure(variable, False)
     if settings.compare and not variable.want.is_lossless:
         result = replace(result, compared=tuple(_compared(variable, settings, result.chunks, work)))
+    if settings.ladders and variable.has_noise:
+        result = _with_ladder(result, variable, settings, work)
     work.finish()
     return result.with_note(f"; {variable.note}") if variable.note else result
 
@@ -314,12 +327,17 @@ def _measured(
     arrays = variable.arrays
     sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample, settings.prefer, settings.readers)
-    pipelines = [filters for filters in candidates.pipelines() if candidates.allowed(filters)]
+    pipelines = [
+        filters
+        for filters in candidates.pipelines()
+        if candidates.allowed(filters) and (settings.offers or candidates.is_readable(filters))
+    ]
     front, every = _front(candidates, pipelines, sample, nbytes, settings, work)
     source_ratio = variable.source_ratio
     chosen, reason = _choice(front, settings, source_ratio, candidates)
     ratio = next((each.ratio for each in front if each.pipeline == chosen), source_ratio or 1.0)
     front = [candidate for candidate in front if not candidate.needs or candidate.ratio > ratio]
+    front = [candidates.judged(candidate) for candidate in front]
     if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the want on the sample"
     own_chunks, dimensions = all(array.chunk_shape == variable.chunk_shape for array in arrays), variable.dimensions
@@ -337,8 +355,41 @@ def _measured(
         tuple(candidates.refused.items()),
         dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None,
         offers=tuple(_offers([each for each in front if each.needs and settings.allows(each)], candidates, ratio)),
+        stored=_stored(variable, settings),
     )
     return result, every
+
+
+def _stored(variable: Variable, settings: Settings) -> Stored:
+    """Return what a variable is stored as now."""
+    pipeline = variable.arrays[0].pipeline
+    nbytes = sum(array.stored_nbytes for array in variable.arrays)
+    return Stored(str(pipeline), variable.source_ratio, nbytes, read_by(pipeline.filters, settings.readers))
+
+
+def _with_own_bound(variable: Variable, settings: Settings) -> Variable:
+    """Return a variable with the smallest bound of its ladder as the want; lossless if it has no noise."""
+    level = noise_of(variable, _sample(variable, settings.little)).level if variable.has_noise else 0.0
+    if not level > 0:
+        return variable._replace(want=Want(), note=f"{variable.note}, and its values show no noise: it stays lossless")
+    bound = rounded_bound(SHARES[0] * level)
+    note = f"{variable.note}, so the bound is at most a tenth of its own noise level, {level:.2g}, found on the sample"
+    return variable._replace(want=Want({"abs": bound}), note=note)
+
+
+def _with_ladder(result: PlannedVariable, variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+    """Return the plan of a variable with bounds by its noise."""
+    variable = variable._replace(chunk_shape=result.chunks or variable.chunk_shape)
+    settings = settings._replace(offers=False)
+    sample = _sample(variable, settings.little)
+    noise = noise_of(variable, sample)
+
+    def plan(step: Variable) -> PlannedVariable:
+        return measured(step, settings, settings.little, work)
+
+    rungs = ladder_of(variable, sample, noise, plan)
+    result = replace(result, noise=noise.level, ladder=rungs)
+    return result.with_note(f"; its noise level is about {noise.level:.2g}, judged by neighbours") if rungs else result
 
 
 def _offers(others: Sequence[Candidate], candidates: Candidates, ratio: float) -> Iterator[Offer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,9 @@ class Candidate:
     needs
         What readers must have besides those that were asked for; empty if these can read it. Only candidates without
         needs are chosen.
+    warnings
+        Why the error is large for these values: beyond a tenth of the standard deviation, or more than 1 % of the
+        values that are not zero become zero.
     """
 
     filters: str
@@ -62,6 +65,7 @@ class Candidate:
     read_by: str
     fallbacks: float
     needs: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def pipeline(self) -> Pipeline:
@@ -94,6 +98,63 @@ class Candidate:
     def is_uncertain(self) -> bool:
         """True if the ratio may be larger by 10 % or more."""
         return self.ratio_high > _SURE * self.ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a variable is stored as now, in the first of several files.
+
+    Parameters
+    ----------
+    filters
+        The filters; ``none`` without any.
+    ratio
+        Bytes of values per stored byte, in all files; None if no bytes are stored.
+    nbytes
+        Stored bytes, in all files.
+    read_by
+        Which readers can read them.
+    """
+
+    filters: str
+    ratio: float | None
+    nbytes: int
+    read_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A bound for a variable by its own noise, with filters that keep it, and what they change on the sample.
+
+    Parameters
+    ----------
+    want
+        The bound, as `tamis.plan` takes it.
+    about
+        What it is in terms of the noise, or of the information in the bits.
+    filters, ratio, largest_error
+        The filters that plan chooses for it: see `Candidate`.
+    mean, low, high
+        Changes of the mean, of the smallest and of the largest value, in units of the variable.
+    gradient
+        Root of the mean square change of differences between neighbours, relative to that of the differences.
+    warnings
+        Why the bound is large for these values: see `tamis.accuracy.reasonable`.
+    options
+        Options of ``tamis repack`` that apply it.
+    """
+
+    want: str
+    about: str
+    filters: str
+    ratio: float
+    largest_error: float
+    mean: float
+    low: float
+    high: float
+    gradient: float
+    warnings: tuple[str, ...]
+    options: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +295,13 @@ class PlannedVariable(Fields):
         Foreign filters, if requested.
     offers
         The best of the candidates for other readers, by what these need; none of them is chosen.
+    stored
+        What it is stored as now.
+    noise
+        Its noise level, judging by differences between neighbours in time and space, in units of the variable; None if
+        a want is given.
+    ladder
+        Bounds from its noise level, where no want is given at all.
     """
 
     path: str
@@ -251,6 +319,9 @@ class PlannedVariable(Fields):
     confirmed: Confirmed | None = None
     compared: tuple[Compared, ...] = ()
     offers: tuple[Offer, ...] = ()
+    stored: Stored | None = None
+    noise: float | None = None
+    ladder: tuple[Rung, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:
@@ -388,9 +459,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     @property
     def options(self) -> str:
         """The recipe as options of the command ``tamis repack``, ready to paste; empty without a recipe."""
-        words = [word for path, filters in self.filters.items() for word in ("-f", f"{path}:{filters}")]
-        words += [word for path, shape in self.chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
-        words += [word for path, text in self.require.items() for word in ("--require", f"{path}:{text}")]
+        words = _words(self.filters, self.chunks, self.require)
         if words and self.missing != "exact":
             words += ["--missing", self.missing]
         return shell_line(words)
@@ -403,13 +472,17 @@ class Plan(DatasetsResult[PlannedVariable]):
     def _parts(self) -> Iterator[Part]:
         rows: list[tuple[str, ...]] = []
         for variable in self.datasets:
+            rows += [] if variable.stored is None else [_stored_row(variable, variable.stored)]
             rows += [_row(variable, candidate) for candidate in variable.candidates]
             rows += [_row(variable, other) for other in variable.compared]
         yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
+        yield from _ladders(self)
         for variable in self.datasets:
             yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
             if variable.confirmed is not None:
                 yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
+            for text in _warnings(variable):
+                yield "note", printable(f"{variable.path}: marked !: {text}")
             for offer in variable.offers:
                 yield "note", printable(f"{variable.path}: offer: {offer}")
             for other in variable.compared:
@@ -419,8 +492,8 @@ class Plan(DatasetsResult[PlannedVariable]):
                 yield "note", printable(f"{variable.path}: {_UNSTABLE_NOTE}")
         for path, reason in shared(self.kept):
             yield "note", printable(f"{path}: {reason}")
-        for other in self.rechunked:
-            yield "note", printable(f"{other.path}: {other.reason}")
+        for large in self.rechunked:
+            yield "note", printable(f"{large.path}: {large.reason}")
         yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
         files = printable(title(self.files))
         if not (self.filters or self.chunks):
@@ -454,6 +527,69 @@ _HEADER = (
     "read by",
 )
 _FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
+
+
+_LADDER = ("dataset", "want", "bound", "ratio", "largest error", "mean", "smallest", "largest", "gradients", "filters")
+
+
+def _ladders(plan: Plan) -> Iterator[Part]:
+    """Yield the bounds by the noise of each variable, with lines to paste."""
+    rungs = [(variable, rung) for variable in plan.datasets for rung in variable.ladder]
+    if not rungs:
+        return
+    yield "", ""
+    yield (
+        "name",
+        "Bounds from the noise of each variable, and what they change; paste the line of one you can afford",
+    )
+    rows = [_rung_row(variable, rung) for variable, rung in rungs]
+    yield Table([_LADDER, *rows], folded=(9,), right=range(3, 9), code=(9,), name="Ladder")
+    for variable, rung in rungs:
+        yield "code", f"tamis repack {_source(plan)} OUT {rung.options}"
+        for text in rung.warnings:
+            yield "note", printable(f"{variable.path} ({rung.want}): marked !: {text}")
+    yield "", ""
+
+
+def _rung_row(variable: PlannedVariable, rung: Rung) -> tuple[str, ...]:
+    changes = (f"{value:+.2g}" if value else "0" for value in (rung.mean, rung.low, rung.high))
+    error = f"{rung.largest_error:.3g}{' !' * bool(rung.warnings)}"
+    return (
+        *(printable(variable.path), rung.want, rung.about, ratio_text(rung.ratio), error),
+        *changes,
+        percent_text(rung.gradient),
+        rung.filters.replace("|", "\n"),
+    )
+
+
+def _warnings(variable: PlannedVariable) -> Iterator[str]:
+    """Yield what is said of the errors of candidates, once each; that of the chosen one alone if there is one."""
+    marked = [variable.chosen] if variable.chosen is not None else [*variable.candidates]
+    yield from dict.fromkeys(text for candidate in marked for text in candidate.warnings)
+
+
+def _words(filters: Mapping[str, str], chunks: Mapping[str, Sequence[int]], require: Mapping[str, str]) -> list[str]:
+    """Return options of ``tamis repack``."""
+    words = [word for path, text in filters.items() for word in ("-f", f"{path}:{text}")]
+    words += [word for path, shape in chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
+    return words + [word for path, text in require.items() for word in ("--require", f"{path}:{text}")]
+
+
+def repack_options(variable: PlannedVariable) -> str:
+    """Return the options of ``tamis repack`` for a variable, ready to paste."""
+    if variable.filters is None:
+        return ""
+    path = variable.path
+    chunks = {path: variable.chunks} if variable.chunks else {}
+    require = {path: variable.require} if variable.require else {}
+    return shell_line(_words({path: variable.filters}, chunks, require))
+
+
+def _stored_row(variable: PlannedVariable, stored: Stored) -> tuple[str, ...]:
+    """Return the row of what is there now, first of its variable's."""
+    mark = "as stored" if variable.filters is not None else "* as stored"
+    filters = stored.filters.replace("|", "\n")
+    return (printable(variable.path), mark, filters, ratio_text(stored.ratio), "", "0", "", "", "", stored.read_by)
 
 
 def _bounds(plan: Plan) -> str | None:
@@ -496,6 +632,7 @@ def _source(plan: Plan) -> str:
 def _row(variable: PlannedVariable, item: Candidate | Compared) -> tuple[str, ...]:
     numbers = ((item.largest_error, ".3g"), (item.write_mbs, ".0f"), (item.read_mbs, ".0f"))
     error, write, read = ("" if value is None else format(value, form) for value, form in numbers)
+    error += " !" if isinstance(item, Candidate) and item.warnings else ""
     sizes = ratio_text(item.ratio), "" if item.ratio is None else _range(item), error
     name, filters = printable(variable.path), item.filters.replace("|", "\n")
     if isinstance(item, Compared):

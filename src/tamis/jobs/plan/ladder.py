@@ -1,0 +1,79 @@
+"""Bounds for a variable from its own noise, with what each saves and changes: where to begin without a want."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from tamis.accuracy.fields import SIGNIFICAND_BITS
+from tamis.accuracy.reasonable import ZEROED_SHARE
+from tamis.jobs.plan.measure import differences_of
+from tamis.jobs.plan.noise import INFORMATION, Noise
+from tamis.jobs.plan.result import PlannedVariable, Rung, repack_options
+from tamis.jobs.plan.wants import Want
+
+if TYPE_CHECKING:
+    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.sample import Sample
+
+SHARES = (0.1, 0.3, 1.0)
+"""Bounds as shares of the noise level: the errors of the first are lost in it."""
+
+
+class Step(NamedTuple):
+    """A want for a rung, and what it is in terms of the noise."""
+
+    want: Want
+    about: str
+
+
+def steps_of(noise: Noise, itemsize: int) -> Iterator[Step]:
+    """Yield wants from tight to loose: bounds by the noise level, then the bits that carry information."""
+    for share in SHARES:
+        if noise.level > 0:
+            bound = rounded_bound(share * noise.level)
+            yield Step(Want({"abs": bound}), f"{bound / noise.level:.2g} of the noise")
+    if noise.keepbits is not None and noise.keepbits < SIGNIFICAND_BITS[itemsize]:
+        yield Step(Want({"bits": noise.keepbits}), f"{INFORMATION:.0%} of the information")
+
+
+_RELATIVE = Step(Want({"digits": 3}), "three digits of each value")
+
+
+def rounded_bound(bound: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above a bound."""
+    power = math.floor(math.log10(bound))
+    numbers = (float(f"{digit}e{power + shift}") for shift in (-1, 0) for digit in (1, 2, 5))
+    return max(number for number in numbers if number <= bound)
+
+
+def ladder_of(
+    variable: Variable, sample: Sample, noise: Noise, plan: Callable[[Variable], PlannedVariable]
+) -> tuple[Rung, ...]:
+    """Return the rungs of a variable that save bytes; a sample shows what each found."""
+    rungs: list[Rung] = []
+    steps = [*steps_of(noise, variable.itemsize)]
+    while steps:
+        step = steps.pop(0)
+        planned = plan(variable._replace(want=step.want, note=""))
+        chosen = planned.chosen
+        if chosen is None or not chosen.largest_error:
+            continue
+        found = differences_of(variable.plans(chosen.pipeline), sample, variable.arrays[0].packing)
+        bound = step.want.limits.get("abs")
+        if not rungs and found.effects.zeroed_share > ZEROED_SHARE:
+            steps.append(_RELATIVE)  # values of many magnitudes, such as precipitation
+        rungs.append(
+            Rung(
+                str(step.want),
+                step.about,
+                chosen.filters,
+                chosen.ratio,
+                chosen.largest_error,
+                *found.in_units[:4],
+                found.effects.warnings(None if bound is None else float(bound), found.scale),
+                repack_options(planned),
+            )
+        )
+    return tuple(rungs)
