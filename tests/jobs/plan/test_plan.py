@@ -182,6 +182,29 @@ def test_values_that_lost_something_before_stay_as_they_are(filters: str, tmp_pa
     assert "nothing to change" in str(plan)
 
 
+def test_candidate_that_cannot_keep_a_value_leaves_the_others(tmp_path: Path) -> None:
+    """Packing has no code for values nearer to 0 than half a step, where zeros matter."""
+    values = np.cumsum(np.random.default_rng(0).normal(0, 1, (12, 60, 80)), -1).astype("f4")
+    values[:, :5] = 0
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=values, chunks=(1, 60, 80))
+    plan = tamis.plan(tmp_path / "a.h5", {"v": "abs=0.1,zeros"})
+    assert any("and zeros apart from others" in reason for _, reason in plan["v"].refused)
+    assert plan["v"].chosen is not None
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
+    assert result["v"].largest_error <= 0.1  # type: ignore[operator]
+    with tamis.open(tmp_path / "b.h5", unpack=True) as file:
+        assert np.array_equal(file["v"][:] == 0, values == 0)
+
+
+def test_values_beyond_any_packing_are_planned_without_it(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["huge"] = np.random.default_rng(0).normal(0, 1, (200, 200)) * 1e300
+    plan = tamis.plan(tmp_path / "a.h5")
+    assert "huge" not in dict(plan.kept)
+    assert plan["huge"].noise == pytest.approx(1e300, rel=0.1)
+
+
 def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset(

@@ -348,6 +348,7 @@ class Candidates:
         if any(name in want.limits for name in RELATIVE):
             return
         errors = [*absolute_errors(want, self._facts)][: rungs_to_try(want)]
+        errors = [error for error in errors if error <= Pack.most[8]]
         packing = loosest(
             [Pack(bound=error, range=self._common_range()) for error in errors],
             lambda packing: self._keeps(_after(packing, _FALLBACK), rounds=False),
@@ -443,6 +444,22 @@ class Candidates:
         readers = least_readers(filters, self._readers, from_zarr=self._from_zarr)
         return Offer(candidate.filters, candidate.ratio, 1 - ratio / candidate.ratio, candidate.needs, readers)
 
+    def is_refused(self, filters: Pipeline) -> bool:
+        """Return whether filters are no candidates."""
+        return filters in self._refused
+
+    def refuse_as(self, filters: Pipeline, other: Pipeline) -> None:
+        """Record that filters are no candidates for the reason that others are none."""
+        self._refused[filters] = self._refused[other]
+
+    def tried(self, filters: Pipeline, sample: Sample, advance: Callable[[int], None]) -> Candidate | None:
+        """Return a candidate with its costs on a sample; None, with the reason recorded, if it cannot keep a value."""
+        try:
+            return self.measured(filters, sample, advance)
+        except DataError as error:  # such as a packing that would make a value zero, where zeros matter
+            self._refused[filters] = str(error)
+            return None
+
     def measured(self, filters: Pipeline, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
         plans = self._plans(filters, self._required)
@@ -505,8 +522,11 @@ class Candidates:
         return self._sample.roughness(missing, bound / self._facts.scale) if bound > 0 else 0.0
 
     def ratio(self, filters: Pipeline) -> float:
-        """Return the ratio of the sample, in whole chunks."""
-        return cost_of(self._plans(filters, self._required), self._sample, lambda _: None).ratio
+        """Return the ratio of the sample, in whole chunks; 0 if filters cannot keep a value."""
+        try:
+            return cost_of(self._plans(filters, self._required), self._sample, lambda _: None).ratio
+        except DataError:
+            return 0.0
 
     def required(self, filters: Pipeline | None) -> str | None:
         """Return what repack must prove for each value with the chosen filters; None for lossless ones."""

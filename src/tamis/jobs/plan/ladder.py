@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.accuracy.fields import SIGNIFICAND_BITS
 from tamis.accuracy.reasonable import ZEROED_SHARE
+from tamis.errors import TamisError
 from tamis.jobs.plan.measure import differences_of
 from tamis.jobs.plan.noise import INFORMATION, Noise
 from tamis.jobs.plan.result import PlannedVariable, Rung, repack_options
@@ -56,7 +57,10 @@ def ladder_of(
     steps = [*steps_of(noise, variable.itemsize)]
     while steps:
         step = steps.pop(0)
-        planned = plan(variable._replace(want=step.want, note=""))
+        try:
+            planned = plan(variable._replace(want=step.want, note=""))
+        except TamisError:
+            continue  # values that no filter here takes with such a bound
         chosen = planned.chosen
         if chosen is None or not chosen.largest_error:
             continue

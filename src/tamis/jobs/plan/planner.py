@@ -417,7 +417,8 @@ def _front(
     few = sample.thinned(usual // _SCREENED_SHARE)
     more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
     work.add(few.nbytes * len(pipelines))
-    screened = {filters: candidates.measured(filters, few, work.advance) for filters in pipelines}
+    tried = {filters: candidates.tried(filters, few, work.advance) for filters in pipelines}
+    screened = {filters: candidate for filters, candidate in tried.items() if candidate is not None}
     front = front_of([*screened.values()])
     for enough in (more,) if more is sample else (more, sample):
         stable = settings.eligible(front)
@@ -435,7 +436,8 @@ def _front(
                 if candidate.pipeline not in better
             ]:
                 better |= _better(candidates, near, enough, screened, work)
-                front = [better.get(candidate.pipeline, candidate) for candidate in front]
+                left = [each for each in front if not candidates.is_refused(each.pipeline)]
+                front = [better.get(candidate.pipeline, candidate) for candidate in left]
             few = enough
     return front_of(front), [*screened.values()]
 
@@ -456,8 +458,14 @@ def _better(
     fast = {filters: quick for filters in slow if (quick := _faster(filters)) != filters and quick in screened}
     whole = dict.fromkeys((*(filters for filters in near if filters not in fast), *fast.values()))
     work.add(enough.nbytes * len(whole))
-    better = {filters: candidates.measured(filters, enough, work.advance) for filters in whole}
-    return better | {slow: screened[slow].scaled(screened[quick], better[quick]) for slow, quick in fast.items()}
+    tried = {filters: candidates.tried(filters, enough, work.advance) for filters in whole}
+    better = {filters: candidate for filters, candidate in tried.items() if candidate is not None}
+    for slow_filters, quick in fast.items():
+        if quick in better:
+            better[slow_filters] = screened[slow_filters].scaled(screened[quick], better[quick])
+        else:
+            candidates.refuse_as(slow_filters, quick)
+    return better
 
 
 def _faster(filters: Pipeline) -> Pipeline:
