@@ -35,6 +35,7 @@ from tamis.formats.zarr.stored.chunk_files import (
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
 from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
 from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
+from tamis.formats.zarr.stored.raw_or_zfp_chunks import RawOrZfpChunks
 from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import waiting
@@ -341,7 +342,7 @@ class ZarrArray(PartByPart, DescribedArray):
             return None
         if self.varying is not None:
             return None
-        if getattr(self.array, "order", "C") != "C":
+        if self.zarr_format == 2 and self.array.order == "F":
             return None
         if self.number_type is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
@@ -366,7 +367,10 @@ class ZarrArray(PartByPart, DescribedArray):
         """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
         if self.filters is not None:
             return self.filters.pipeline
-        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in self.codecs if codec.get("name") != "bytes")
+        codecs = [codec for codec in self.codecs if codec.get("name") != "bytes"] or self.codecs
+        if self.zarr_format == 2 and self.array.order == "F":  # an order of axes, for which Zarr 3 has a codec
+            codecs = [{"id": "transpose", "order": "F"}, *codecs]
+        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in codecs)
 
     @lazy_property
     def chunk(self) -> ChunkType:
@@ -474,8 +478,8 @@ class ZarrArray(PartByPart, DescribedArray):
                     starts[i] += _MARK_NBYTES
                     sizes[i] -= _MARK_NBYTES
                     masks[i] = mask
-        if filters is not None and filters.raw_nbytes is not None:
-            masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
+        if filters is not None and filters.raw_nbytes is not None and len(filters.pipeline.stages) == 1:
+            masks[sizes == filters.raw_nbytes] = 1
         known = range(len(starts)) if len(starts) == self.grid.chunk_count else numbers
         return ChunkIndex(self.grid, known, starts, sizes, masks)
 
@@ -582,7 +586,11 @@ class ZarrArray(PartByPart, DescribedArray):
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
         arguments = str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill, self._source
-        return ZfpyChunks(self.filters.header, *arguments) if self.filters.header else ChunkReader(*arguments)
+        if self.filters.header:
+            return ZfpyChunks(self.filters.header, *arguments)
+        if self.filters.raw_nbytes is not None and len(self.pipeline.stages) > 1:
+            return RawOrZfpChunks(self.filters.raw_nbytes, *arguments)
+        return ChunkReader(*arguments)
 
     @property
     def can_look_up(self) -> bool:

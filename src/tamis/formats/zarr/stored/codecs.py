@@ -109,7 +109,7 @@ class ChunkFilters:
     pipeline: Pipeline  # Filters with stored parameters
     # The usual mask of ``tamis.pipeline``, whose other chunks are marked; None for other codecs
     marked: MaskedPipeline | None = None
-    # Size of chunks that are raw values, whatever the codecs; None if there are none
+    # Size, after the codecs behind zfp are undone, of chunks that skip zfp; None if no chunk does
     raw_nbytes: int | None = None
     # The header of each zfp stream, as numcodecs' zfpy has it; empty for streams without a header
     header: bytes = b""
@@ -214,8 +214,8 @@ def _squeezes(codec: Json, chunk_shape: tuple[int, ...]) -> bool:
 
 
 def _raw_nbytes(codecs: Sequence[Json], chunk: ChunkType) -> int | None:
-    """Return the size of chunks that ``h5z_zfp`` stores raw, if it is the only codec."""
-    if len(codecs) != 1 or _name(codecs[0]) != "h5z_zfp":
+    """Return the size of chunks that ``h5z_zfp`` stores raw; None for other codecs."""
+    if not codecs or _name(codecs[0]) != "h5z_zfp":
         return None
     from tamis.formats.zarr.zarr2_codecs import H5zZfp
 

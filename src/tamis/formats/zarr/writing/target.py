@@ -80,7 +80,7 @@ def kept_plan(array: StoredArray) -> Rewrite:
         )
     chunk_shape = array.chunk_shape or default_chunks(array.shape, array.dtype.itemsize, zfp=False)
     filters: list[Filter] = []
-    if compresses(array.pipeline):
+    if compresses(array.pipeline) and array.shape:  # one value is smaller without filters
         filters = [*([Shuffle()] if array.dtype.itemsize > 1 else ()), Deflate(_LEVEL)]
     return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
 
