@@ -195,6 +195,8 @@ class NamedGroup:
     # As those of a variable; a form without an attribute belongs to one that has no meaning in other formats
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
+    # Dimensions whose names, in the format, have several lengths in the group: their names there
+    renamed_axes: Mapping[str, str] = field(default_factory=dict)
 
     def lost(self) -> Iterator[tuple[str, str]]:
         """Yield items that a file of another format does not support: place and description."""

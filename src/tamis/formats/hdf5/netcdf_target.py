@@ -33,7 +33,7 @@ from tamis.formats.hdf5.model.attributes import write_attribute
 from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
-from tamis.formatting import plural
+from tamis.formatting import plural, printable
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.streams import as_stored, carry
 from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
@@ -162,6 +162,10 @@ class NetcdfTarget:
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes."""
         path = group.path.rstrip("/")
+        self.notes += [
+            printable(f"{group.path}: axes {old!r} of another length have the dimension {new!r}")
+            for new, old in group.renamed_axes.items()
+        ]
         self._names[group.path] = {*group.variables, *group.dimensions}
         if path:
             plist = h5p.create(h5p.GROUP_CREATE)

@@ -221,6 +221,13 @@ class ZarrArray(PartByPart, DescribedArray):
         self.arrays: Mapping[str, ZarrArray] = {}
         self.is_consolidated = False  # Whether the root of the store also has the array's metadata
         self.group_types: object = None
+        self.renamed: Mapping[str, str] = {}  # names of axes in the store, by their unique ones
+
+    def rename_axes(self, others: Mapping[str, Mapping[int, str]]) -> None:
+        """Give axes other names, by their name and length."""
+        names = [others[name].get(extent, name) for name, extent in zip(self.dimensions, self.shape, strict=True)]
+        self.renamed = {new: old for new, old in zip(names, self.dimensions, strict=True) if new != old}
+        self.dimensions = tuple(names)
 
     @lazy_property
     def number_type(self) -> np.dtype[Any] | None:

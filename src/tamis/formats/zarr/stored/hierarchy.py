@@ -9,9 +9,9 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tamis.errors import FileError
 from tamis.library_lock import waiting
@@ -36,6 +36,9 @@ class Document:
     content: Any  # Of ``zarr.json``, ``.zarray`` or ``.zgroup``
     attributes: Any
     problem: str = ""  # Why nothing can be made of it; empty otherwise
+    # The bytes of its files by name; none if it is known from consolidated metadata alone
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    is_implicit: bool = False  # Whether it is a group without metadata of its own
 
     @property
     def file(self) -> str:
@@ -67,12 +70,18 @@ class Files(Protocol):
         """Return whether there is a folder; True if that is not known."""
         ...
 
+    @property
+    def tells_folders(self) -> bool:
+        """Whether `folders` has no files among them, so that folders without metadata can be entered."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
     """The files of a local folder."""
 
     root: Path
+    tells_folders: ClassVar[bool] = True
 
     def read(self, paths: Sequence[str]) -> list[bytes | None]:
         """See `Files.read`."""
@@ -102,6 +111,7 @@ class StoreFiles:
     """The files of a store of zarr-python, which are elsewhere; several are asked for at once."""
 
     place: Any  # A ``StorePath``
+    tells_folders: ClassVar[bool] = False
 
     def read(self, paths: Sequence[str]) -> list[bytes | None]:
         """See `Files.read`."""
@@ -176,14 +186,21 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     if prefer_consolidated and listed:
         return Hierarchy(dict(sorted((found | listed).items())), consolidated)
     found |= _below(files, root.zarr_format)
-    found |= {path: item for path, item in listed.items() if path not in found and files.has_folder(path)}
+    for path, item in listed.items():
+        known = found.get(path)
+        if known.is_implicit if known is not None else files.has_folder(path):
+            found[path] = item
     return Hierarchy(dict(sorted(found.items())), consolidated)
 
 
 def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:
-    """Yield path and metadata of all groups and arrays in the root, level by level."""
+    """Yield path and metadata of all groups and arrays in the root, level by level.
+
+    A folder without metadata is a group if there are groups or arrays in it: programs need not write those of groups.
+    """
     names = NAMES[zarr_format]
     groups = [""]
+    bare: dict[str, Any] = {}  # attributes of folders without other metadata
     while groups:
         paths = [
             f"{group}/{name}".lstrip("/")
@@ -194,23 +211,38 @@ def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:
         data = iter(files.read([f"{path}/{name}" for path in paths for name in names]))
         groups = []
         for path in paths:
-            document = _document(path, {name: next(data) for name in names})
+            contents = {name: next(data) for name in names}
+            document = _document(path, contents)
+            if document is None and files.tells_folders:
+                bare[path] = _parsed(contents.get(".zattrs") or b"{}")
+                groups.append(path)
             if document is None:
                 continue
+            around = path.rpartition("/")[0]
+            while around in bare:
+                yield around, _implicit_group(around, zarr_format, bare.pop(around))
+                around = around.rpartition("/")[0]
             yield path, document
             if not document.is_array:
                 groups.append(path)
 
 
+def _implicit_group(path: str, zarr_format: int, attributes: Any = None) -> Document:
+    """Return the metadata of a group without any, except perhaps attributes."""
+    content = {"zarr_format": zarr_format} | ({"node_type": "group"} if zarr_format == 3 else {})
+    return Document(path, zarr_format, False, content, {} if attributes is None else attributes, is_implicit=True)
+
+
 def _document(path: str, contents: Mapping[str, bytes | None]) -> Document | None:
     """Return the metadata at a path, by the files there; None if there are none."""
     if (data := contents.get("zarr.json")) is not None:
-        return _document_3(path, _parsed(data))
+        return replace(_document_3(path, _parsed(data)), files={"zarr.json": data})
     name = ".zarray" if contents.get(".zarray") is not None else ".zgroup"
     if (data := contents.get(name)) is None:
         return None
     attributes = contents[".zattrs"]
-    return _document_2(path, name, _parsed(data), {} if attributes is None else _parsed(attributes))
+    document = _document_2(path, name, _parsed(data), {} if attributes is None else _parsed(attributes))
+    return replace(document, files={name: data} | ({} if attributes is None else {".zattrs": attributes}))
 
 
 class _Damaged(str):

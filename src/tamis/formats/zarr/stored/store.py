@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,12 @@ class ZarrStore(ListedStore[Stored]):
                         raise self._refusal(error) from error
                     known[path] = error
         names = _named_axes(documents, known)
-        return {
+        stored = {
             path: self._stored(place, path, number, names[path], documents[path], known[path])
             for number, path in enumerate(documents)
         }
+        _rename_axes([array for array in stored.values() if isinstance(array, ZarrArray)])
+        return stored
 
     def _stored(
         self, place: Any, path: str, number: int, dimensions: tuple[str, ...], document: Document, known: Any
@@ -171,29 +173,28 @@ class ZarrStore(ListedStore[Stored]):
         dimensions: dict[str, Dimension] = {}
         variables: dict[str, NamedArray] = {}
         left_out: dict[str, str] = {}
+        renamed: dict[str, str] = {}
         for array_path, array in own.items():
             name = array_path.rpartition("/")[2]
             if isinstance(array, RefusedArray):
                 left_out[name] = array.problem
                 continue
             self._add_dimensions(path, array, dimensions)
+            renamed |= array.renamed
             if array.varies and not array.is_text:
                 left_out[name] = "expected numbers, characters or text, got objects"
             elif array_path not in self._hidden:
                 variables[name] = array.named()
         forms = known_forms(self._attribute_types(path))
-        return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
+        return NamedGroup(
+            path, dimensions, variables, self.group_attributes(path), left_out, forms, renamed_axes=renamed
+        )
 
     def _add_dimensions(self, path: str, array: ZarrArray, dimensions: dict[str, Dimension]) -> None:
-        """Add the dimensions of an array to those of its group, unless an enclosing group has them."""
+        """Add the dimensions of an array to those of its group, unless an enclosing group has them in their size."""
         for name, extent in zip(array.dimensions, array.shape, strict=True):
             known = self._dimension_around(path, name)
-            size = dimensions.get(name, known)
-            if size is not None and size.size != extent:
-                raise FileError(
-                    f"{array.label}: expected {size.size} values along {name!r}, as others have, found {extent}"
-                )
-            if known is None:
+            if known is None or known.size != extent:
                 dimensions[name] = Dimension(extent, is_unlimited=None)
 
     @lazy_property
@@ -254,3 +255,51 @@ def _named_axes(documents: Mapping[str, Document], known: Mapping[str, Any]) -> 
             axes.append(phony.setdefault((group, extent, counts[extent]), f"phony_dim_{len(phony)}"))
         names[path] = tuple(axes)
     return names
+
+
+def _rename_axes(arrays: Sequence[ZarrArray]) -> None:
+    """Give axes of one name and several lengths in a group names of their own: in netCDF, a name has one length.
+
+    The axis of the variable with that name keeps it, or that of an enclosing group's, or else the first one. The
+    others get their length behind the name, such as ``y_32``.
+    """
+    scales = {array.path: array.shape[0] for array in arrays if array.dimensions == (array.path.rpartition("/")[2],)}
+    groups: dict[str, list[ZarrArray]] = {}
+    for array in arrays:
+        groups.setdefault(array.path.rpartition("/")[0], []).append(array)
+    for group, own in groups.items():
+        lengths: dict[str, dict[int, None]] = {}
+        for array in own:
+            for name, extent in zip(array.dimensions, array.shape, strict=True):
+                lengths.setdefault(name, {})[extent] = None
+        taken = {*lengths, *(array.path.rpartition("/")[2] for array in own)}
+        others = {name: _other_names(group, name, [*known], scales, taken) for name, known in lengths.items()}
+        for array in own:
+            array.rename_axes(others)
+
+
+def _other_names(
+    group: str, name: str, lengths: list[int], scales: Mapping[str, int], taken: set[str]
+) -> dict[int, str]:
+    """Return the names of the axes of a name in a group that must get another one, by length."""
+    kept = _length_around(group, name, lengths, scales)
+    names = {}
+    for length in lengths:
+        if length == kept:
+            continue
+        other = f"{name}_{length}"
+        while other in taken:
+            other += "_"
+        taken.add(other)
+        names[length] = other
+    return names
+
+
+def _length_around(group: str, name: str, lengths: list[int], scales: Mapping[str, int]) -> int:
+    """Return that length of an axis, of several in a group, which the nearest variable of its name has."""
+    while True:
+        if (known := scales.get(f"{group}/{name}")) in lengths:
+            return known
+        if not group:
+            return lengths[0]
+        group = group.rpartition("/")[0]
