@@ -34,6 +34,10 @@ class TypedArray(StoredArray, Protocol):
     def numpy_type(self) -> np.dtype[Any]:
         """Type of the values in native byte order."""
 
+    @property
+    def public_attributes(self) -> Mapping[str, Any]:
+        """Attributes as readers of the format have them."""
+
 
 class GroupedStore(Store, Protocol):
     """A store of these arrays."""
@@ -41,8 +45,8 @@ class GroupedStore(Store, Protocol):
     def array(self, path: str) -> TypedArray:
         """Return the array at a path."""
 
-    def group_attributes(self, path: str) -> Mapping[str, Any]:
-        """Return the attributes of a group."""
+    def public_group_attributes(self, path: str) -> Mapping[str, Any]:
+        """Return the attributes of a group as readers of the format have them."""
 
 
 class ListedReader:
@@ -72,7 +76,7 @@ class ListedReader:
 
     def group_attributes(self, path: str) -> dict[str, Any]:
         """Return the attributes of a group."""
-        return dict(self._store.group_attributes(path))
+        return dict(self._store.public_group_attributes(path))
 
     def data_model(self, phony_dims: str, *, restore: bool) -> DataModel:
         """Return the store in netCDF's data model."""
@@ -109,7 +113,7 @@ class ListedArray(Array):
     def attrs(self) -> dict[str, Any]:
         """Attributes of the array."""
         self._file.check_open()
-        return dict(self._array.attributes)
+        return dict(self._array.public_attributes)
 
     def prepare(self) -> bool:
         """Read the chunk index and return True: selections need no lock."""

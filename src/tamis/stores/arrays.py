@@ -54,6 +54,11 @@ class DescribedArray:
         return None
 
     @property
+    def public_attributes(self) -> Mapping[str, Any]:
+        """Attributes as readers of the format have them."""
+        return self.attributes
+
+    @property
     def can_look_up(self) -> bool:
         """See `StoredArray.can_look_up`."""
         return False

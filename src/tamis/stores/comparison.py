@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,18 @@ def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[st
 def companion_note(path: str, variable: str) -> Change:
     """Return the note that a companion is not compared itself: its missing values are restored to their array."""
     return Change(path, "companion", f"the companion of {variable}: compared as its missing values")
+
+
+class Named(Protocol):
+    """A variable or a group of the data model."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """See `NamedArray.attributes`."""
+
+    @property
+    def json(self) -> Mapping[str, Any]:
+        """See `NamedArray.json`."""
 
 
 _BLOCK_NBYTES = 1 << 20
@@ -120,11 +133,19 @@ class ModelComparison:
         before, after = self._variables[0].get(source.path), self._other(path)
         if before is None or after is None:
             return
-        if before.dimensions != after.dimensions:
-            names = (f"({', '.join(variable.dimensions)})" for variable in (before, after))
+        axes = self._axes(before, self._before), self._axes(after, self._after)
+        if axes[0] != axes[1]:
+            names = (f"({', '.join(own)})" for own in axes)
             yield Change(path, "dimensions", f"dimensions {' became '.join(names)}", harmless=False)
         ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
-        yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
+        yield from self._attribute_changes(path, before, after, ignored)
+
+    def _axes(self, variable: NamedArray, store: Store) -> tuple[str, ...]:
+        """Return the names of the axes of a variable in its format, if another one also has names of one length."""
+        if not (self._before.model.is_loose and self._after.model.is_loose):
+            return variable.dimensions
+        renamed = store.model.group(posixpath.dirname(variable.path)).renamed_axes
+        return tuple(renamed.get(name, name) for name in variable.dimensions)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return nothing: types in other formats have no names."""
@@ -202,7 +223,7 @@ class ModelComparison:
         if after is None:
             yield Change(path, "missing-group", "no such group in the target", harmless=False)
             return
-        yield from self._attribute_changes(path, before.attributes, after.attributes)
+        yield from self._attribute_changes(path, before, after)
         for place, text in before.lost():
             yield Change(place, "left-out", f"{text} is left out")
         for name, dimension in before.dimensions.items():
@@ -218,21 +239,28 @@ class ModelComparison:
             yield Change(path, "dimensions", f"dimension {name!r} is new")
 
     def _attribute_changes(
-        self, path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
+        self, path: str, one: Named, other: Named, harmless: tuple[str, ...] = ()
     ) -> Iterator[Change]:
+        before, after = one.attributes, other.attributes
         is_loose = self._before.model.is_loose or self._after.model.is_loose
         same = _same_values if is_loose else _same
         for name, stored in before.items():
+            if name in after and name in one.json and name in other.json:
+                if not same_json(one.json[name], other.json[name]):
+                    texts = (shortened(json.dumps(owner.json[name])) for owner in (one, other))
+                    text = f"attribute {name!r}: {' became '.join(texts)}"
+                    yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
+                continue
             if name not in after:
                 text = f"attribute {name!r} is lost"
                 yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
                 continue
             values = [stored, after[name]]
-            other = [value for value in values if is_loose and is_latin_1(value)]
-            value, now = map(_unicode, values) if other else values
+            recoded = [value for value in values if is_loose and is_latin_1(value)]
+            value, now = map(_unicode, values) if recoded else values
             if same(value, now):
-                if len(other) == 1:
-                    yield Change(path, "attribute", recoded_text(name, other[0]), attribute=name)
+                if len(recoded) == 1:
+                    yield Change(path, "attribute", recoded_text(name, recoded[0]), attribute=name)
             elif note := history_change(path, name, *(meaning.text({name: text}, name) for text in (value, now))):
                 yield note
             else:
@@ -252,6 +280,15 @@ class ModelComparison:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Return whether values of JSON are the same, each of its kind: true is not 1, 1.0 is not 1, NaN is NaN."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_json(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return type(one) is type(other) and bool(one == other or (one != one and other != other))
 
 
 def _elements(values: NDArray[Any]) -> NDArray[Any]:

@@ -40,6 +40,14 @@ class AttributeForm(NamedTuple):
     shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
 
 
+JSON_TEXT, LIST_OF_ONE = "json", "list"
+"""Types of attributes that JSON alone has: a value that is text elsewhere, and a list of one item."""
+
+JSON_FORMS = (JSON_TEXT, LIST_OF_ONE)
+
+JSON_MARK = "_json_attributes"
+"""The attribute of HDF5 that names such attributes of its object: an object of JSON with their types by name."""
+
 LATIN_1 = "latin-1"
 """The character set as which texts are read that are not UTF-8: all bytes are characters of it."""
 
@@ -149,6 +157,11 @@ def compound_words(dtype: np.dtype[Any]) -> str:
     return f"compound {{{', '.join(members)}}}"
 
 
+def shown(attributes: Mapping[str, Any], json: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes, those of JSON as they are there."""
+    return {name: json.get(name, value) for name, value in attributes.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group."""
@@ -167,6 +180,13 @@ class NamedArray:
     enum: EnumType | None = None  # The enumeration of the values, if it has a name
     # Forms of the attributes that do not follow from their values, by name
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+    # Attributes that readers of the format have otherwise than those of netCDF: values of JSON
+    json: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The attributes as readers of the format have them."""
+        return shown(self.attributes, self.json)
 
     @property
     def is_text(self) -> bool:
@@ -179,7 +199,10 @@ class NamedArray:
         """Return the variable with other attributes, whose forms follow from their values; without those of None."""
         attributes = {name: value for name, value in {**self.attributes, **new}.items() if value is not None}
         return replace(
-            self, attributes=attributes, forms={name: form for name, form in self.forms.items() if name not in new}
+            self,
+            attributes=attributes,
+            forms={name: form for name, form in self.forms.items() if name not in new},
+            json={name: value for name, value in self.json.items() if name not in new},
         )
 
 
@@ -197,6 +220,14 @@ class NamedGroup:
     links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
     # Dimensions whose names, in the format, have several lengths in the group: their names there
     renamed_axes: Mapping[str, str] = field(default_factory=dict)
+    json: Mapping[str, Any] = field(default_factory=dict)  # As those of a variable
+    # The metadata of the group in the format, for a target of the same format; None if it has none to copy
+    document: object = None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The attributes as readers of the format have them."""
+        return shown(self.attributes, self.json)
 
     def lost(self) -> Iterator[tuple[str, str]]:
         """Yield items that a file of another format does not support: place and description."""

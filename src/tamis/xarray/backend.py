@@ -196,7 +196,7 @@ class FileStore(AbstractDataStore):
             data.prepare()
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
-        attributes = dict(item.attributes)
+        attributes = item.shown
         # xarray compares values with these one by one, which opaque values and records do not support.
         if self._masked and item.dtype.kind == "V":
             encoding |= {name: attributes.pop(name) for name in meaning.FILL_ATTRIBUTES if name in attributes}
@@ -208,11 +208,11 @@ class FileStore(AbstractDataStore):
         if chunks is not None:
             encoding["chunksizes"] = chunks[:-1]
             encoding["preferred_chunks"] = dict(zip(dimensions, chunks[:-1], strict=True))
-        return Variable(dimensions, indexing.LazilyIndexedArray(data), dict(item.attributes), encoding)
+        return Variable(dimensions, indexing.LazilyIndexedArray(data), item.shown, encoding)
 
     def get_attrs(self) -> dict[str, Any]:
         """Return the attributes of the group."""
-        return dict(self._group.attributes)
+        return self._group.shown
 
     def get_dimensions(self) -> dict[str, int]:
         """Return the sizes of the group's own dimensions."""

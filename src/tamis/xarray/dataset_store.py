@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import posixpath
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,16 @@ from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
 from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
-from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
+from tamis.stores.data_model import (
+    JSON_TEXT,
+    LIST_OF_ONE,
+    AttributeForm,
+    Dimension,
+    EnumType,
+    NamedArray,
+    NamedGroup,
+    is_compound,
+)
 from tamis.stores.header import Header, header_of
 from tamis.stores.protocols import PartByPart
 
@@ -46,6 +56,8 @@ class EncodedGroup:
     variables: Mapping[str, Variable]  # Encoded variables by name; those of dask arrays are lazy
     attributes: Mapping[str, Any]  # Attributes of the group
     unlimited: frozenset[str]  # Names of unlimited dimensions
+    # Forms of the attributes that are values of JSON: of the group by the name "", of variables by theirs
+    forms: Mapping[str, Mapping[str, AttributeForm]] = field(default_factory=dict)
 
 
 def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> EncodedGroup:
@@ -74,7 +86,8 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
         str(name): _stored(str(name), variable, dataset.variables[name].encoding.get("dtype"))
         for name, variable in encoded.items()
     }
-    return EncodedGroup(dataset, stored, attribute_values(attributes), names)
+    forms = {str(name): attribute_forms(variable.attrs) for name, variable in encoded.items()}
+    return EncodedGroup(dataset, stored, attribute_values(attributes), names, forms | {"": attribute_forms(attributes)})
 
 
 class _Conventions(H5NetCDFStore):
@@ -146,6 +159,9 @@ def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     for name, value in attributes.items():
         if not isinstance(name, str) or not name:
             raise ParameterError(f"expected names of attributes as text, got {name!r}")
+        if (text := _text_of_json(value)) is not None:
+            values[name] = text
+            continue
         array = np.asarray(value)
         if isinstance(value, (str, bytes)):
             values[name] = value
@@ -159,6 +175,40 @@ def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
                 f"expected the attribute {name!r} to be text, numbers or a list of them, got {value!r}"
             )
     return values
+
+
+def attribute_forms(attributes: Mapping[Any, Any]) -> dict[str, AttributeForm]:
+    """Return the forms of attributes that Zarr's JSON has, and netCDF has not: values in JSON, and lists of one."""
+    forms = {}
+    for name, value in attributes.items():
+        if _text_of_json(value) is not None:
+            forms[str(name)] = AttributeForm(JSON_TEXT, ())
+        elif isinstance(value, (list, tuple)) and len(value) == 1:
+            forms[str(name)] = AttributeForm(LIST_OF_ONE, ())
+    return forms
+
+
+def _text_of_json(value: Any) -> str | None:
+    """Return a value in JSON if netCDF has none like it, such as an object or a boolean; None for any other."""
+    if isinstance(value, (list, tuple)):
+        is_plain = all(isinstance(item, str) for item in value) or all(_is_number(item) for item in value)
+    else:
+        is_plain = not (isinstance(value, (bool, dict)) or value is None) and (
+            not isinstance(value, int) or _is_number(value)
+        )
+    if is_plain:
+        return None
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number of netCDF."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(1 << 63) <= value < 1 << 64
+    return isinstance(value, (float, np.integer, np.floating))
 
 
 _CHARACTER = np.dtype("S1")
@@ -178,10 +228,16 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     """Of an array without own values."""
 
     def __init__(
-        self, path: str, variable: Variable, number: int, unlimited: frozenset[str], pipeline: Pipeline
+        self,
+        path: str,
+        variable: Variable,
+        number: int,
+        unlimited: frozenset[str],
+        pipeline: Pipeline,
+        forms: Mapping[str, AttributeForm] | None = None,
     ) -> None:
         self.path, self.label, self.address = path, f"dataset: {path}", number
-        self.variable, self.pipeline = variable, pipeline
+        self.variable, self.pipeline, self._forms = variable, pipeline, forms or {}
         self.shape: tuple[int, ...] = variable.shape
         self.maxshape = tuple(
             None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
@@ -303,6 +359,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
             chunk_shape=None,
             pipeline=Pipeline(),
             enum=self._enum,
+            forms=self._forms,
         )
 
 
@@ -380,7 +437,8 @@ class DatasetStore(ListedStore[VariableArray]):
             for name, variable in encoded.variables.items():
                 path = posixpath.join(group, name)
                 pipeline = pipelines.get(path, Pipeline())
-                self._arrays[path] = VariableArray(path, variable, len(self._arrays), self._unlimited(group), pipeline)
+                unlimited, forms = self._unlimited(group), encoded.forms.get(name)
+                self._arrays[path] = VariableArray(path, variable, len(self._arrays), unlimited, pipeline, forms)
 
     @property
     def nbytes(self) -> int:
@@ -425,7 +483,7 @@ class DatasetStore(ListedStore[VariableArray]):
             name: Dimension(size, name in group.unlimited) for name, size in sizes.items() if around.get(name) != size
         }
         variables = {name: self._arrays[posixpath.join(path, name)].named() for name in group.variables}
-        return NamedGroup(path, dimensions, variables, group.attributes, {})
+        return NamedGroup(path, dimensions, variables, group.attributes, {}, group.forms.get("", {}))
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of all groups, each after its enclosing ones."""

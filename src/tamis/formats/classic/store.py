@@ -222,7 +222,7 @@ class ClassicStore(ListedStore[ClassicArray]):
         variables = {array.variable.name: array.named() for array in self._arrays.values()}
         return NamedGroup("/", dimensions, variables, self.classic_header.attributes, {})
 
-    def group_attributes(self, path: str) -> Mapping[str, Any]:
+    def public_group_attributes(self, path: str) -> Mapping[str, Any]:
         """Return the attributes of the file, whose only group is the root."""
         return self.classic_header.attributes
 

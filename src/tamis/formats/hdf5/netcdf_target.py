@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,7 +37,16 @@ from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
 from tamis.formatting import plural, printable
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.streams import as_stored, carry
-from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
+from tamis.stores.data_model import (
+    JSON_FORMS,
+    JSON_MARK,
+    AttributeForm,
+    Dimension,
+    EnumType,
+    NamedArray,
+    NamedGroup,
+    is_compound,
+)
 
 if TYPE_CHECKING:
     from tamis.rewrite.rewrite import Rewrite
@@ -326,8 +336,12 @@ class NetcdfTarget:
     ) -> None:
         _check_attributes(str(owner.name), attributes)
         for name, value in attributes.items():
-            if name not in forms or not write_attribute(owner, name, value, forms[name]):
+            form = forms.get(name)
+            if form is None or form.type in JSON_FORMS or not write_attribute(owner, name, value, form):
                 set_attribute(owner, name, value)
+        of_json = {name: form.type for name, form in forms.items() if form.type in JSON_FORMS}
+        if marked := {name: kind for name, kind in of_json.items() if name in attributes or name in owner.attrs}:
+            set_text(owner, JSON_MARK, json.dumps(marked))
 
     def _variable_path(self, variable: NamedArray) -> str:
         """Return the path of a variable in the file."""

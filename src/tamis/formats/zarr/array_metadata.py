@@ -7,21 +7,23 @@ import json
 import math
 import struct
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tamis.errors import FileError
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR
 from tamis.rewrite.transfer import UnstorableError
-from tamis.stores.data_model import json_attribute, json_value
+from tamis.stores.data_model import JSON_FORMS, LIST_OF_ONE, json_attribute, json_value
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import Codecs
+    from tamis.stores.data_model import AttributeForm
 
 Json = dict[str, Any]
 
@@ -57,20 +59,19 @@ def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
 def metadata_2(array: Described, absent: int) -> Json:
     """Return the content of ``.zarray``.
 
-    xarray masks values that equal the fill value. So it is null if unwritten values are zero anyway, and no attribute
-    marks zero as missing. For times, null is not a time.
+    xarray masks values that equal the fill value. So it is null if all chunks are stored, and no attribute marks it as
+    missing. Where chunks are absent, null would leave their values undefined: zarr-python 2 returns what was in memory.
     """
     configs = array.codecs.version_2
     is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
-    is_other = array.dtype.kind in "mM" or np.asarray(array.fill_value).tobytes().strip(b"\0")
-    needed = is_missing or (is_other and absent)
+    needed = is_missing or absent
     return {
         "zarr_format": 2,
         "shape": [*array.shape],
         "chunks": [*array.chunk_shape],
         "dtype": _type_2(array.dtype),
         "order": "C",
-        "fill_value": _json_fill(array.fill_value, array.dtype) if needed else None,
+        "fill_value": json_fill(array.fill_value, array.dtype) if needed else None,
         "filters": [*configs[:-1]] or None,
         "compressor": configs[-1] if configs else None,
     }
@@ -93,7 +94,7 @@ def metadata_3(array: Described) -> Json:
         ).at(dataset=array.path)
     attributes = json_attributes(array.path, array.attributes)
     if "_FillValue" in attributes:
-        attributes["_FillValue"] = _encoded_fill(array.attributes["_FillValue"])
+        attributes["_FillValue"] = encoded_fill(array.attributes["_FillValue"])
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -101,7 +102,7 @@ def metadata_3(array: Described) -> Json:
         "data_type": _data_type(array.dtype),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*array.chunk_shape]}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": _json_fill(array.fill_value, array.dtype),
+        "fill_value": json_fill(array.fill_value, array.dtype),
         "codecs": [*codecs],
         "attributes": attributes,
         "dimension_names": [*array.dimensions],
@@ -120,12 +121,14 @@ def _data_type(dtype: np.dtype[Any]) -> Any:
     return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
 
-def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
+def json_attributes(
+    path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm] = MappingProxyType({})
+) -> Json:
     """Return attributes in types of JSON, bytes as text, without those whose names belong to NCZarr."""
     converted = {}
     for name, value in attributes.items():
         try:
-            converted[json_value(name)] = json_attribute(value)
+            converted[json_value(name)] = _in_json(value, forms.get(name))
         except ValueError as error:
             raise UnstorableError(
                 f"{path}: expected the attribute {name!r} to be numbers or text, which Zarr's JSON has, found"
@@ -134,11 +137,25 @@ def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
     return {name: value for name, value in converted.items() if not name.startswith(OF_NCZARR)}
 
 
+def _in_json(value: Any, form: AttributeForm | None) -> Any:
+    """Return an attribute in types of JSON, by its form, if that is one of JSON."""
+    if form is None or form.type not in JSON_FORMS:
+        return json_attribute(value)
+    if form.type == LIST_OF_ONE:
+        items = json_attribute(value)
+        return items if isinstance(items, list) else [items]
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):  # changed since
+        return json_attribute(value)
+
+
 def _same(ours: Any, theirs: Any) -> bool:
     return np.asarray(ours).reshape(-1)[:1].tobytes() == np.asarray(theirs).reshape(-1)[:1].tobytes()
 
 
-def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+def json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a fill value as metadata have it."""
     scalar = np.asarray(value, dtype).reshape(())
     if dtype.kind in "SV":
         return base64.standard_b64encode(scalar.tobytes()).decode()
@@ -147,16 +164,33 @@ def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "f" and not np.isfinite(scalar):
         return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
     if dtype.kind == "c":
-        return [_json_fill(part, part.dtype) for part in (scalar.real, scalar.imag)]
+        return [json_fill(part, part.dtype) for part in (scalar.real, scalar.imag)]
     return scalar.item()
 
 
-def _encoded_fill(value: Any) -> Any:
+def encoded_fill(value: Any) -> Any:
     """Return the attribute ``_FillValue`` as xarray writes it for Zarr 3."""
     scalar = np.asarray(value).reshape(-1)[0]
     if scalar.dtype.kind == "f":
         return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
     return json_attribute(scalar)
+
+
+class WrittenNumber(float):
+    """A number of a JSON document with its text: 1e5 and 100000.0 are the same number, but not the same document."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Return the number of a text."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def exact_json(data: bytes) -> Any:
+    """Return the content of a document of JSON, from which `json_text` makes the same numbers, names and order."""
+    return json.loads(data, parse_float=WrittenNumber, parse_constant=WrittenNumber)
 
 
 _ORDER = (
@@ -176,6 +210,8 @@ def json_text(value: Any, quoted: Callable[[str], str] = encode_basestring, star
         return f"{{{inner}{f',{inner}'.join(members)}{start}}}"
     if isinstance(value, (list, tuple)) and value:
         return f"[{inner}{f',{inner}'.join([json_text(item, quoted, inner) for item in value])}{start}]"
+    if isinstance(value, WrittenNumber):
+        return value.text
     is_plain = type(value) in (int, list, dict) or (type(value) is float and math.isfinite(value))
     return str(value) if is_plain else json.dumps(value)
 
@@ -186,17 +222,27 @@ def write_json(path: Path, content: Json) -> Json:
     return content
 
 
-def consolidate(root: Path, documents: Mapping[str, Json]) -> None:
-    """Write documents, by path, into the root's document, as zarr-python does."""
+def consolidate(root: Path, documents: Mapping[str, Json], own: Collection[str]) -> None:
+    """Write documents of Zarr 3, by path, into the root's document, as zarr-python does.
+
+    Members of the documents at the paths `own` get the order that they have there; others keep theirs.
+    """
     places = sorted(documents, key=lambda path: (path.count("/"), unicodedata.normalize("NFKC", path).casefold()))
-    inner = {path.strip("/"): _ordered(documents[path], {}) for path in places if path != "/"}
-    (root / "zarr.json").write_bytes(json_text(_ordered(documents["/"], inner), encode_basestring_ascii).encode())
+    inner = {path.strip("/"): _with_inner(documents[path], {}, path in own) for path in places if path != "/"}
+    document = _with_inner(documents["/"], inner, "/" in own)
+    (root / "zarr.json").write_bytes(json_text(document, encode_basestring_ascii).encode())
 
 
-def _ordered(document: Json, inner: Json) -> Json:
-    """Return a document with its members in order; a group's includes the documents inside it."""
+def _with_inner(document: Json, inner: Json, ordered: bool) -> Json:
+    """Return a document with its members in order, if asked for; a group's includes the documents inside it."""
     if document["node_type"] == "group":
         consolidated = {"kind": "inline", "must_understand": False, "metadata": inner}
         document = {**document, "consolidated_metadata": consolidated}
-    known = {name: document[name] for name in _ORDER if name in document}
+    known = {name: document[name] for name in _ORDER if ordered and name in document}
     return known | document
+
+
+def consolidate_2(root: Path, documents: Mapping[str, Json]) -> None:
+    """Write documents of Zarr 2, by the path of their file, into the file with all of them."""
+    content = {"metadata": {key: documents[key] for key in sorted(documents)}, "zarr_consolidated_format": 1}
+    write_json(root / ".zmetadata", content)

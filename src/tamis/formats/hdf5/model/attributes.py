@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.quick_facts import Attributes, Content, quick_attributes
 from tamis.formats.hdf5.lib.references import attribute_names, write_values
 from tamis.meaning import FILL_ATTRIBUTES
-from tamis.stores.data_model import LATIN_1, NUMBERS, AttributeForm, decoded
+from tamis.stores.data_model import JSON_FORMS, JSON_MARK, LATIN_1, NUMBERS, AttributeForm, decoded
 
 INTERNAL = frozenset(
     (
@@ -94,7 +94,22 @@ def read_attributes(
             values[name] = value
         if form is not None and name not in INTERNAL:
             forms[name] = form
+    if (marked := _marked(values)) is not None:
+        del values[JSON_MARK]
+        forms = {name: form for name, form in forms.items() if name != JSON_MARK} | marked
     return values, forms
+
+
+def _marked(values: Mapping[str, Any]) -> dict[str, AttributeForm] | None:
+    """Return the forms of attributes that are marked as values of JSON; None if there is no such mark."""
+    try:
+        marks = json.loads(values[JSON_MARK])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not isinstance(marks, dict):
+        return None
+    known = {name: kind for name, kind in marks.items() if name in values and kind in JSON_FORMS}
+    return {name: AttributeForm(kind, ()) for name, kind in known.items()}
 
 
 def _decoded_content(name: str, content: Content) -> tuple[Any, AttributeForm | None] | None:

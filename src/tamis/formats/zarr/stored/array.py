@@ -20,7 +20,14 @@ from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
-from tamis.formats.zarr.stored.attributes import Types, known_forms, known_types, netcdf_attributes
+from tamis.formats.zarr.stored.attributes import (
+    Types,
+    json_forms,
+    json_values,
+    known_forms,
+    known_types,
+    netcdf_attributes,
+)
 from tamis.formats.zarr.stored.chunk_files import (
     MOST_ASKED,
     ChunkFiles,
@@ -34,8 +41,8 @@ from tamis.formats.zarr.stored.chunk_files import (
 )
 from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
 from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
-from tamis.formats.zarr.stored.readers import package_for, unknown_to_zarr_python
 from tamis.formats.zarr.stored.raw_or_zfp_chunks import RawOrZfpChunks
+from tamis.formats.zarr.stored.readers import has_wrong_shuffle, package_for, unknown_to_zarr_python
 from tamis.formats.zarr.stored.zfpy_chunks import ZfpyChunks, header_in
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import waiting
@@ -53,7 +60,7 @@ from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.stores.arrays import DescribedArray
-from tamis.stores.data_model import NamedArray, compound_words, is_compound
+from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
 from tamis.stores.protocols import PartByPart, StoredArray
 
 if TYPE_CHECKING:
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
     from tamis.arrays.selection import Selection
     from tamis.remote.file import RemoteObjects
     from tamis.remote.objects import Part
+    from tamis.stores.data_model import AttributeForm
 
 
 class ZarrReader:
@@ -176,6 +184,8 @@ _MOST_ENDS_NBYTES = 64 << 20
 """Limit of the files that are fetched without knowing their sizes."""
 
 
+_ODD = "metadata in its own spelling"
+
 _RECTILINEAR = "the setting array.rectilinear_chunks of zarr 3.2"
 
 
@@ -221,6 +231,8 @@ class ZarrArray(PartByPart, DescribedArray):
         self.arrays: Mapping[str, ZarrArray] = {}
         self.is_consolidated = False  # Whether the root of the store also has the array's metadata
         self.group_types: object = None
+        # Its metadata, from which those of a copy are made; None if there is nothing to copy
+        self.document: Document | None = None
         self.renamed: Mapping[str, str] = {}  # names of axes in the store, by their unique ones
 
     def rename_axes(self, others: Mapping[str, Mapping[int, str]]) -> None:
@@ -264,8 +276,13 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @property
     def can_read_independently(self) -> bool:
-        """True if zarr-python has all codecs."""
-        return self._stock is not None
+        """True if zarr-python has all codecs, and reads them correctly."""
+        return self._stock is not None and not self.has_wrong_shuffle
+
+    @property
+    def has_wrong_shuffle(self) -> bool:
+        """True if netCDF-C wrote a shuffle that zarr-python reads incorrectly; `tamis repair` corrects it."""
+        return self.zarr_format == 2 and has_wrong_shuffle(self._chunk_codecs)
 
     def open_witness(self) -> ArrayReader:
         """Open the values as zarr-python has them."""
@@ -329,7 +346,9 @@ class ZarrArray(PartByPart, DescribedArray):
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`; also in a shard."""
         package = package_for(self._chunk_codecs, self.zarr_format)
-        return " and ".join(filter(None, (package, _RECTILINEAR if self.varying is not None else "")))
+        is_odd = self.document is not None and self.document.is_odd
+        others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
+        return " and ".join(filter(None, (package, *others)))
 
     @property
     def bars_store(self) -> bool:
@@ -394,15 +413,30 @@ class ZarrArray(PartByPart, DescribedArray):
             self.stored_attributes,
             self.numpy_type,
             self.zarr_format,
-            self._attribute_types,
+            self.attribute_types,
             names_axes=getattr(self.array.metadata, "dimension_names", None) is None,
         )
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
             known.setdefault("_FillValue", self.fill_value[()])
         return known
 
+    @property
+    def public_attributes(self) -> dict[str, Any]:
+        """Attributes as readers of Zarr have them."""
+        return shown(self.attributes, self._json)
+
     @lazy_property
-    def _attribute_types(self) -> Types:
+    def _json(self) -> Mapping[str, Any]:
+        return json_values(self.stored_attributes, self.attributes, self.attribute_types)
+
+    @lazy_property
+    def _forms(self) -> Mapping[str, AttributeForm]:
+        forms = json_forms(self.stored_attributes, self.attributes, self.attribute_types)
+        return known_forms(self.attribute_types) | forms
+
+    @lazy_property
+    def attribute_types(self) -> Types:
+        """Recorded types of the attributes."""
         return known_types(self.stored_attributes.get(TYPES), self.group_types, self.path.rpartition("/")[2])
 
     @lazy_property
@@ -651,5 +685,6 @@ class ZarrArray(PartByPart, DescribedArray):
             attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
             chunk_shape=self.chunk_shape,
             pipeline=self.pipeline,
-            forms=known_forms(self._attribute_types),
+            forms=self._forms,
+            json=self._json,
         )

@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from tamis import meaning
-from tamis.stores.data_model import LATIN_1, AttributeForm, is_latin_1, json_attribute
+from tamis.stores.data_model import (
+    JSON_FORMS,
+    JSON_TEXT,
+    LATIN_1,
+    LIST_OF_ONE,
+    AttributeForm,
+    is_latin_1,
+    json_attribute,
+)
 
 NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
@@ -51,10 +59,10 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     }
     types: Types = {name: kind.replace("|", "<") for name, kind in numbers.items() if kind in _KNOWN}
     for name, form in forms.items():
-        if name in attributes:
+        if name in attributes and form.type not in JSON_FORMS:
             types[name] = [form.type, None if form.shape is None else [*form.shape]]
     if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
-        kind = forms[_FILL].type if _FILL in forms else values.dtype.str
+        kind = forms[_FILL].type if _FILL in forms and forms[_FILL].type not in JSON_FORMS else values.dtype.str
         types[_FILL] = [kind, [*values.shape], values.tolist()]
     types |= {name: _in_latin_1(value, types.get(name)) for name, value in attributes.items() if is_latin_1(value)}
     types |= {name: _with_value(value, types.get(name)) for name, value in attributes.items() if _is_reserved(name)}
@@ -184,7 +192,9 @@ def _flat(value: Any) -> Iterator[Any]:
     return itertools.chain.from_iterable(map(_flat, value)) if isinstance(value, list) else iter((value,))
 
 
-_HIDDEN = (*OF_NCZARR, "_NCProperties", "_Netcdf4")
+HIDDEN = (*OF_NCZARR, "_NCProperties", "_Netcdf4")
+"""Beginnings of the names of attributes that readers of netCDF do not see."""
+
 _OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks")
 """Attributes that have the type of the values, unless their own is known."""
 
@@ -201,7 +211,7 @@ def netcdf_attributes(
 
     `names_axes` tells that the names of axes are an attribute.
     """
-    hidden = (*_HIDDEN, *((DIMENSIONS,) if names_axes else ()))
+    hidden = (*HIDDEN, *((DIMENSIONS,) if names_axes else ()))
     known = {name: value for name, value in attributes.items() if not name.startswith(hidden)}
     reserved = {name: kind for name, kind in types.items() if name.startswith(hidden) and form_of(kind)}
     known |= {name: kind[2] for name, kind in reserved.items() if len(kind) == 3}
@@ -221,21 +231,78 @@ def netcdf_attributes(
     return result
 
 
+def _untyped(attributes: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes other than texts whose types are not recorded."""
+    return {
+        name: value
+        for name, value in attributes.items()
+        if not isinstance(value, str)
+        and (name not in types or (form_of(types[name]) is None and in_type(value, types[name]) is None))
+    }
+
+
+def json_forms(
+    attributes: Mapping[str, Any], known: Mapping[str, Any], types: Mapping[str, Any]
+) -> dict[str, AttributeForm]:
+    """Return the forms of attributes that are otherwise in JSON than `known` has them, unless their type is recorded.
+
+    Parameters
+    ----------
+    attributes
+        As in JSON.
+    known
+        The result of `netcdf_attributes`.
+    types
+        Recorded types.
+    """
+    forms = {}
+    untyped = _untyped(attributes, types)
+    for name in known.keys() & untyped.keys():
+        value = untyped[name]
+        if isinstance(value, list) and len(value) == 1 and not isinstance(known[name], str):
+            forms[name] = AttributeForm(LIST_OF_ONE, ())
+        elif isinstance(known[name], str) and not isinstance(value, str):
+            forms[name] = AttributeForm(JSON_TEXT, ())
+    return forms
+
+
+def json_values(attributes: Mapping[str, Any], known: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that readers of Zarr have otherwise than `known`, except those whose type is recorded.
+
+    Those about the values themselves, such as ``_FillValue``, have the type of the values.
+    """
+    untyped = _untyped(attributes, types)
+    return {name: untyped[name] for name in known if name in untyped and name not in _OF_VALUES}
+
+
 def _value(value: Any) -> Any:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or value is None or isinstance(value, dict):
         return json.dumps(value)
     if isinstance(value, int):
-        return np.int64(value) if -(1 << 63) <= value < 1 << 63 else np.float64(value)
+        if -(1 << 63) <= value < 1 << 63:
+            return np.int64(value)
+        return np.uint64(value) if 0 <= value < 1 << 64 else json.dumps(value)
     if isinstance(value, float):
         return np.float64(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value  # an empty list of unknown type has texts
     if isinstance(value, list) and all(type(item) in (int, float) for item in value):
         array = np.array(value)
-        return array if array.dtype.kind in "if" else array.astype("f8")
+        if array.dtype.kind in "iuf" and array.tolist() == value:
+            return array
+        if any(isinstance(item, float) for item in value) and all(_is_float(item) for item in value):
+            return np.array(value, "f8")
     return json.dumps(value)
+
+
+def _is_float(item: float) -> bool:
+    """Return whether a number of JSON is one of float64."""
+    try:
+        return float(item) == item or item != item
+    except OverflowError:
+        return False
 
 
 def _decoded_fill(text: str) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +41,11 @@ class Document:
     # The bytes of its files by name; none if it is known from consolidated metadata alone
     files: Mapping[str, bytes] = field(default_factory=dict)
     is_implicit: bool = False  # Whether it is a group without metadata of its own
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is an array whose types or codecs netCDF-C spells otherwise than zarr-python."""
+        return self.is_array and in_usual_spelling(self.content) != self.content
 
     @property
     def file(self) -> str:
@@ -319,10 +326,57 @@ def opened(place: Any, document: Document, *, stock: bool = False) -> Any:
         raise FileError(f"expected the attributes to be an object, found {document.attributes!r:.80}")
     metadata: Any
     if document.zarr_format == 2:
-        metadata = {**document.content, "attributes": document.attributes}
+        metadata = {**in_usual_spelling(document.content), "attributes": document.attributes}
     else:
-        metadata = _metadata_3(document.content, stock=stock)
+        metadata = _metadata_3(in_usual_spelling(document.content), stock=stock)
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place / document.path))
+
+
+_ONE_BYTE = re.compile(r"[<>=]([biu]1|S\d+)")
+"""Types of Zarr 2 with a byte order that they do not have, as netCDF-C writes them."""
+
+_CHARACTER = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 1}}
+
+
+def in_usual_spelling(content: Any) -> Any:
+    """Return the metadata of an array in the spelling of zarr-python, if they are in that of netCDF-C or a draft.
+
+    netCDF-C gives single bytes a byte order, and characters a fill value that is not in base64; the draft of Zarr 3
+    had the codec ``endian``, now ``bytes``.
+    """
+    if not isinstance(content, dict):
+        return content
+    if content.get("zarr_format") == 3:
+        return _in_usual_spelling_3(content)
+    dtype, fill = content.get("dtype"), content.get("fill_value")
+    if not isinstance(dtype, str):
+        return content
+    if _ONE_BYTE.fullmatch(dtype):
+        dtype = f"|{dtype[1:]}"
+    changed = {"dtype": dtype}
+    if dtype[:2] == "|S" and dtype[2:].isdecimal() and isinstance(fill, str) and len(fill) <= int(dtype[2:]):
+        changed["fill_value"] = _in_base64(fill, int(dtype[2:]))
+    if dtype[:2] in ("|i", "|u") and isinstance(fill, list) and len(fill) == 1:
+        changed["fill_value"] = fill[0]
+    return content | changed
+
+
+def _in_usual_spelling_3(content: Json) -> Json:
+    changed: Json = {}
+    codecs = content.get("codecs")
+    if isinstance(codecs, list) and any(isinstance(codec, dict) and codec.get("name") == "endian" for codec in codecs):
+        changed["codecs"] = [
+            codec | {"name": "bytes"} if isinstance(codec, dict) and codec.get("name") == "endian" else codec
+            for codec in codecs
+        ]
+    fill = content.get("fill_value")
+    if content.get("data_type") == "char" and isinstance(fill, str) and len(fill) <= 1:
+        changed = changed | {"data_type": _CHARACTER, "fill_value": _in_base64(fill, 1)}
+    return content | changed
+
+
+def _in_base64(text: str, nbytes: int) -> str:
+    return base64.standard_b64encode(text.encode("latin-1", "replace").ljust(nbytes, b"\0")).decode()
 
 
 def _metadata_3(content: Json, *, stock: bool) -> Any:

@@ -51,7 +51,7 @@ def package_for(codecs: Iterable[dict[str, Any]], zarr_format: int) -> str:
     )
     if _TAMIS in needed:
         needed.pop(_ZFPY, None)
-    if zarr_format == 2 and any(_name(codec) == "shuffle" and not shuffle_size(codec) for codec in codecs):
+    if zarr_format == 2 and has_wrong_shuffle(codecs):
         needed[_REPAIR] = None
     return " and ".join(needed)
 
@@ -63,6 +63,11 @@ def unknown_to_zarr_python(codecs: Iterable[dict[str, Any]], zarr_format: int) -
 
 def _name(codec: dict[str, Any]) -> str:
     return str(codec.get("id", codec.get("name")))
+
+
+def has_wrong_shuffle(codecs: Iterable[dict[str, Any]]) -> bool:
+    """Return whether a shuffle of Zarr 2 does not say the size of its elements."""
+    return any(_name(codec) == "shuffle" and not shuffle_size(codec) for codec in codecs)
 
 
 def shuffle_size(codec: dict[str, Any]) -> int:

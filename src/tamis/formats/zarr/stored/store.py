@@ -16,6 +16,8 @@ from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.attributes import (
     Types,
     dimension_names,
+    json_forms,
+    json_values,
     known_forms,
     known_types,
     netcdf_attributes,
@@ -37,7 +39,7 @@ from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.arrays import ListedStore
-from tamis.stores.data_model import Dimension, NamedArray, NamedGroup
+from tamis.stores.data_model import Dimension, NamedArray, NamedGroup, shown
 from tamis.stores.header import Header, header_of
 
 
@@ -118,7 +120,9 @@ class ZarrStore(ListedStore[Stored]):
         folder: Path | Address = self.path if isinstance(self.path, Address) else Path(self.path)
         folder = folder / document.path if document.path else folder
         open_stock = partial(opened, place, document, stock=True) if has_own_codecs(document) else None
-        return ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
+        array = ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
+        array.document = document
+        return array
 
     def _refusal(self, error: Exception) -> FileError:
         reason = f"{error.filename}: {disk_text(error)}" if isinstance(error, OSError) and error.filename else error
@@ -145,6 +149,16 @@ class ZarrStore(ListedStore[Stored]):
         if group is None:
             return {}
         return netcdf_attributes(group.attributes, None, group.zarr_format, self._attribute_types(path))
+
+    def public_group_attributes(self, path: str) -> dict[str, Any]:
+        """Return the attributes of a group as readers of Zarr have them."""
+        return shown(self.group_attributes(path), self._json_values(path))
+
+    def _json_values(self, path: str) -> dict[str, Any]:
+        group = self._groups[path]
+        if group is None:
+            return {}
+        return json_values(group.attributes, self.group_attributes(path), self._attribute_types(path))
 
     def _attribute_types(self, path: str) -> Types:
         group = self._groups[path]
@@ -185,9 +199,18 @@ class ZarrStore(ListedStore[Stored]):
                 left_out[name] = "expected numbers, characters or text, got objects"
             elif array_path not in self._hidden:
                 variables[name] = array.named()
-        forms = known_forms(self._attribute_types(path))
+        attributes, types, document = self.group_attributes(path), self._attribute_types(path), self._groups[path]
+        stored = {} if document is None else document.attributes
         return NamedGroup(
-            path, dimensions, variables, self.group_attributes(path), left_out, forms, renamed_axes=renamed
+            path,
+            dimensions,
+            variables,
+            attributes,
+            left_out,
+            known_forms(types) | json_forms(stored, attributes, types),
+            renamed_axes=renamed,
+            json=self._json_values(path),
+            document=document,
         )
 
     def _add_dimensions(self, path: str, array: ZarrArray, dimensions: dict[str, Dimension]) -> None:

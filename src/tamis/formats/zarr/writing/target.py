@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import posixpath
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -23,8 +23,9 @@ from tamis.filters import ChunkType, Deflate, Filter, Shuffle
 from tamis.formats.zarr.array_metadata import (
     Described,
     Json,
-    attributes_2,
     consolidate,
+    consolidate_2,
+    exact_json,
     has_type,
     json_attributes,
     metadata_2,
@@ -33,8 +34,10 @@ from tamis.formats.zarr.array_metadata import (
 )
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
-from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR, Types, types_of, with_types_of
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, Types, known_types
+from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import quietly
+from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
@@ -89,39 +92,34 @@ def kept_plan(array: StoredArray) -> Rewrite:
 class CopiedArray:
     """A new array with the files of another one; see `tamis.formats.zarr.writing.target.NewArray`."""
 
-    source: Path  # The folder of the other array
     path: str  # Path in the new hierarchy
-    dimensions: tuple[str, ...]  # Name of each axis
-    attributes: Mapping[str, Any]
-    types: Types  # Types of the attributes
+    files: Mapping[str, bytes]  # The metadata of the other array, by the names of their files
+    attributes: Mapping[str, Any]  # As readers of netCDF have them
+    is_odd: bool  # Whether zarr-python cannot read the metadata
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
-        """Write the metadata of the other array, with names for all axes, into the folder of the array."""
+    def types(self, zarr_format: int) -> Types:
+        """Return the types of attributes that are not among the metadata: none."""
+        return {}
+
+    def write_metadata(self, root: Path, form: ZarrForm) -> dict[str, Json]:
+        """Write the metadata of the other array into the folder of the array, and return them by the names of files."""
         folder = root / self.path.strip("/")
         folder.mkdir(parents=True, exist_ok=True)
-        if form.zarr_format == 2:
-            (folder / ".zarray").write_bytes((self.source / ".zarray").read_bytes())
-            return write_json(
-                folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions], **with_types_of(self.types)}
-            )
-        metadata = json.loads((self.source / "zarr.json").read_text(encoding="utf-8"))
-        metadata |= {"attributes": {**self.attributes}, "dimension_names": [*self.dimensions]}
-        return write_json(folder / "zarr.json", metadata)
+        for name, data in self.files.items():
+            (folder / name).write_bytes(data)
+        return {name: exact_json(data) for name, data in self.files.items()}
 
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
     """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
-    if (
-        not isinstance(array, ZarrArray)
-        or not isinstance(folder := array.folder, Path)
-        or not stays(variable, array, form)
-    ):
+    if not isinstance(array, ZarrArray) or not stays(array, form) or array.document is None:
         return None
+    folder = array.folder
     target = root / variable.path.strip("/")
 
     def copy(file: Path | Address) -> None:
         assert isinstance(file, Path)
-        place = target / file.relative_to(folder)
+        place = target / file.relative_to(str(folder))
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             data = file.read_bytes()
@@ -135,25 +133,19 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
             pass
-    attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(OF_NCZARR)}
-    if DIMENSIONS not in variable.attributes:
-        attributes.pop(DIMENSIONS, None)
-    types = types_of(variable.attributes, variable.forms)
-    return CopiedArray(folder, variable.path, variable.dimensions, attributes, types)
+    return CopiedArray(variable.path, array.document.files, variable.attributes, array.document.is_odd)
 
 
-def stays(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
-    """Return whether the new hierarchy keeps the same chunk files, and no HDF5 filters replace them."""
-    if not isinstance(array, ZarrArray) or isinstance(array.folder, Address):
+def stays(array: StoredArray, form: ZarrForm) -> bool:
+    """Return whether the new hierarchy has the same files of an array: its metadata and its chunks, or shards."""
+    if not isinstance(array, ZarrArray) or isinstance(array.folder, Address) or array.document is None:
         return False
-    metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
     return (
-        (array.filters is None or array.has_zfp_of_version_2 or not _can_write(variable, array, form))
-        and array.zarr_format == form.zarr_format
+        array.zarr_format == form.zarr_format
+        and bool(array.document.files)
         and not array.has_companion
-        and not array.is_sharded
-        and form.shard_counts(array.grid) is None
-        and metadata.is_file()
+        and not array.has_wrong_shuffle
+        and (form.shards is None or not array.shape)
     )
 
 
@@ -172,7 +164,7 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
         raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
     _check_name(variable.path)
     json_attributes(variable.path, variable.attributes)
-    if _can_write(variable, array, form) or stays(variable, array, form):
+    if _can_write(variable, array, form) or stays(array, form):
         return
     if array.dtype is None:
         raise FileError(f"expected numbers, characters or text, got {array.type_text}")
@@ -191,7 +183,7 @@ def kept_as_stored(form: ZarrForm, source: Store) -> frozenset[str]:
     return frozenset(
         variable.path
         for variable in variables
-        if stays(variable, array := source.array(variable.path), form) and not _can_write(variable, array, form)
+        if stays(array := source.array(variable.path), form) and not _can_write(variable, array, form)
     )
 
 
@@ -219,26 +211,63 @@ class NewArray:
     writer: ZarrWriter  # Writer of the chunks
     # Forms of the attributes that do not follow from their values
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+    source: ZarrArray | None = None  # The array of which it is a copy, if that is one of Zarr
 
-    @property
-    def types(self) -> Types:
-        """Types of the attributes."""
-        return types_of(self.attributes, self.forms)
+    def _attributes(self) -> Attributes:
+        return attributes_of(self.path, self.attributes, self.forms, self.source)
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> Json:
-        """Write the metadata into the array's folder, which exists if it has chunks, and return them."""
+    def types(self, zarr_format: int) -> Types:
+        """Return the types of the attributes that are not among the metadata of its source."""
+        return self._attributes().types_of_others(zarr_format)
+
+    def write_metadata(self, root: Path, form: ZarrForm) -> dict[str, Json]:
+        """Write the metadata into the array's folder, and return them by the names of their files.
+
+        The folder exists if it has chunks.
+        """
         folder, grid = root / self.path.strip("/"), self.writer.grid
         if not self.writer.count:
             folder.mkdir(parents=True, exist_ok=True)
         place = self.path, grid.shape, grid.chunk_shape
         array = Described(*place, self.dtype, self.fill_value, self.dimensions, self.attributes, self.writer.codecs)
+        about = self._attributes()
+        attributes, source = about.in_json(form.zarr_format), about.source
         if form.zarr_format == 2:
-            write_json(folder / ".zattrs", attributes_2(array) | with_types_of(self.types))
-            return write_json(folder / ".zarray", metadata_2(array, grid.chunk_count - self.writer.count))
-        metadata = metadata_3(array)
-        if (counts := form.shard_counts(grid)) is not None:
-            metadata |= _sharded(metadata, counts)
-        return write_json(folder / "zarr.json", metadata)
+            if not about.keeps_document(2):
+                names = [*self.dimensions] if source is None else source.dimensions
+                attributes |= {DIMENSIONS: names} if source is None or any(names) else {}
+            attributes = with_types(attributes, about.types_of_others(2))
+            metadata = metadata_2(array, grid.chunk_count - self.writer.count)
+        else:
+            metadata = metadata_3(array)
+            if (counts := form.shard_counts(grid)) is not None:
+                metadata |= _sharded(metadata, counts)
+        if source is not None:
+            metadata = source.described(metadata, form.zarr_format, retyped=self._is_retyped())
+        if form.zarr_format == 3:
+            return {"zarr.json": write_json(folder / "zarr.json", metadata | {"attributes": attributes})}
+        return {
+            ".zattrs": write_json(folder / ".zattrs", attributes),
+            ".zarray": write_json(folder / ".zarray", metadata),
+        }
+
+    def _is_retyped(self) -> bool:
+        """Return whether type or fill value of the values are not those of the source."""
+        before = None if self.source is None else self.source
+        if before is None:
+            return True
+        same_type = before.numpy_type.newbyteorder("=") == self.dtype.newbyteorder("=")
+        own, known = (np.asarray(value).astype(self.dtype) for value in (self.fill_value, before.fill_value))
+        return not same_type or own.tobytes() != known.tobytes()
+
+
+def attributes_of(
+    path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm], array: ZarrArray | None
+) -> Attributes:
+    """Return the attributes of an array, with those of the array of Zarr of which it is a copy, if any."""
+    if array is None or (source := Source.of(array.document)) is None:
+        return Attributes(path, attributes, forms)
+    return Attributes(path, attributes, forms, source, array.attributes, array.attribute_types.keys())
 
 
 def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
@@ -264,10 +293,13 @@ _COUNT = 1 << 16
 def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
     """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs."""
     steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
-    attributes = json_attributes(variable.path, variable.attributes)
+    source = array if isinstance(array, ZarrArray) else None
+    about = attributes_of(variable.path, variable.attributes, variable.forms, source)
+    names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
+    attributes = about.in_json(form.zarr_format)
     if form.zarr_format == 2:
-        types = types_of(variable.attributes, variable.forms)
-        attributes |= {DIMENSIONS: [*variable.dimensions], **with_types_of(types)}
+        attributes |= {DIMENSIONS: names} if any(names) or not names else {}
+        attributes = with_types(attributes, about.types_of_others(2))
     with quietly():
         created = zarr.create_array(
             str(root / variable.path.strip("/")),
@@ -277,7 +309,8 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
             fill_value=None if form.zarr_format == 2 else "",  # xarray treats that of Zarr 2 as missing
             zarr_format=form.zarr_format,
             attributes=attributes,
-            dimension_names=variable.dimensions if form.zarr_format == 3 else None,
+            dimension_names=names if form.zarr_format == 3 and (any(names) or not names) else None,
+            config={"write_empty_chunks": True},  # values of absent chunks are undefined without a fill value
         )
     with closing(array.open_reader()) as reader:
         for part in Parts(Grid(array.shape, steps)) if array.size else ():
@@ -302,7 +335,8 @@ class ZarrTarget:
         self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
         self._groups: dict[str, NamedGroup] = {}
-        self._text_types: dict[str, Types] = {}
+        self._texts: dict[str, Types] = {}  # Types of the attributes of texts
+        self._before: dict[str, Mapping[str, Any]] = {}  # Attributes of groups in the source
         self._roundings: dict[str, Rounding] = {}
         self._unasked: set[str] = set()
         self.notes: list[str] = []
@@ -320,31 +354,50 @@ class ZarrTarget:
         (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
         self._groups[group.path] = group
+        self._before[group.path] = group.attributes
         self.notes += [printable(f"{place}: {text}") for place, text in group.recoded()]
-        json_attributes(group.path, group.attributes)  # refuse before chunks are encoded
+        json_attributes(group.path, group.attributes, group.forms)  # refuse before chunks are encoded
 
     def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:
         """Return the types of the attributes of all arrays: by path of a group, then by name in it."""
         groups: dict[str, dict[str, Types]] = {}
-        for path, types in (self._text_types | {array.path: array.types for array in self._arrays.values()}).items():
+        types_by_path = self._texts | {path: array.types(self.form.zarr_format) for path, array in self._arrays.items()}
+        for path, types in types_by_path.items():
             group, _, name = path.rpartition("/")
             groups.setdefault(group or "/", {})[name] = types
         return groups
 
-    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> Json:
-        """Write the metadata of a group; in Zarr 3 they also have the types of its arrays' attributes."""
-        folder = self.folder / group.path.strip("/")
-        attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
-        if self.form.zarr_format == 2:
-            attributes |= with_types_of(types)
-            if attributes:
-                write_json(folder / ".zattrs", attributes)
-            return write_json(folder / ".zgroup", {"zarr_format": 2})
-        attributes |= with_types_of(types, inner)
-        return write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
+    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> dict[str, Json]:
+        """Write the metadata of a group, and return them by the names of their files.
+
+        In Zarr 3 they also have the types of its arrays' attributes.
+        """
+        folder, zarr_format = self.folder / group.path.strip("/"), self.form.zarr_format
+        source, before = Source.of(group.document), self._before[group.path]
+        known = known_types({} if source is None else source.attributes.get(TYPES)).keys()
+        about = Attributes(group.path, group.attributes, group.forms, source, before, known)
+        types = about.types_of_others(zarr_format)
+        attributes = with_types(about.in_json(zarr_format), types, inner if zarr_format == 3 else None)
+        content: Json = {"zarr_format": zarr_format}
+        if about.keeps_document(zarr_format) and source is not None:
+            content = source.content
+            attributes = with_arrays(attributes, self._names_in(group.path))
+        if zarr_format == 3:
+            content = content | {"node_type": "group", "attributes": attributes}
+            return {"zarr.json": write_json(folder / "zarr.json", content)}
+        documents = {".zgroup": write_json(folder / ".zgroup", content)}
+        if attributes:
+            documents[".zattrs"] = write_json(folder / ".zattrs", attributes)
+        return documents
+
+    def _names_in(self, path: str) -> set[str]:
+        """Return the names of the arrays in a group of the target."""
+        places = [posixpath.split(array) for array in (*self._arrays, *self._texts)]
+        return {name for group, name in places if group == path}
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
+        source = array if isinstance(array, ZarrArray) else None
         if plan.codes is not None:
             variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
         dtype = _value_type(array, plan)
@@ -352,7 +405,9 @@ class ZarrTarget:
         fill = array.fill_as(plan.dtype)
         raw = np.asarray(fill, plan.dtype).tobytes()
         chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
-        is_full = self.form.zarr_format == 2 and any(raw) and "_FillValue" not in variable.attributes
+        is_full = self.form.zarr_format == 2 and "_FillValue" not in variable.attributes
+        if source is not None and source.zarr_format == 2 and plan.codes is None:
+            is_full = False  # the fill value of the source is kept, even none
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
         attributes = {**_flags(variable), **variable.attributes}
         if plan.rounding is not None:
@@ -360,7 +415,14 @@ class ZarrTarget:
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
         self._arrays[variable.path] = NewArray(
-            variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer, variable.forms
+            variable.path,
+            variable.dimensions,
+            attributes,
+            dtype,
+            np.frombuffer(raw, dtype)[0],
+            writer,
+            variable.forms,
+            source,
         )
         return writer
 
@@ -373,7 +435,9 @@ class ZarrTarget:
             return
         if variable.is_text:
             write_texts(self.folder, self.form, variable, array)
-            self._text_types[variable.path] = types_of(variable.attributes, variable.forms)
+            source = array if isinstance(array, ZarrArray) else None
+            about = attributes_of(variable.path, variable.attributes, variable.forms, source)
+            self._texts[variable.path] = about.types_of_others(self.form.zarr_format)
             return
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
@@ -391,7 +455,7 @@ class ZarrTarget:
         path = next(path for path in companion_names(writer.path) if path not in self._names)
         self._names.add(path)
         chunk = ChunkType(np.dtype(np.uint8), writer.grid.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
-        is_full = self.form.zarr_format == 2 and flags.fill != 0
+        is_full = self.form.zarr_format == 2
         created = ZarrWriter(self, NewChunks(path, writer.grid, chunk, pipeline, is_full))
         attributes = {
             **description(writer.path.rpartition("/")[2], flags),
@@ -418,26 +482,48 @@ class ZarrTarget:
                 if path in self._unasked and (package := array.writer.reader_package):
                     text = package_text(package, bars_store=self.form.consolidated)
                     self.notes.append(printable(f"{path}: {text}"))
+                if array.writer.absent_count and array.writer.is_full:
+                    self.notes.append(
+                        printable(
+                            f"{path}: its fill value is {array.fill_value}, because {array.writer.absent_count} chunks"
+                            " are not stored: xarray takes values that equal it for missing; Zarr 3 has no such rule"
+                        )
+                    )
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
         documents |= {path: array.write_metadata(self.folder, self.form) for path, array in self._arrays.items()}
-        if self.form.consolidated and (rectilinear := _rectilinear(documents)):
+        for path in self._texts:
+            files = [self.folder / path.strip("/") / name for name in METADATA[self.form.zarr_format]]
+            documents[path] = {file.name: exact_json(file.read_bytes()) for file in files if file.is_file()}
+        if self.form.consolidated:
+            self._consolidate(documents)
+
+    def _consolidate(self, documents: Mapping[str, Mapping[str, Json]]) -> None:
+        """Write the metadata of all groups and arrays, by path and name of the file, into the root's."""
+        odd = [path for path, array in self._arrays.items() if isinstance(array, CopiedArray) and array.is_odd]
+        if odd:
+            self.notes.append(
+                f"no consolidated metadata, because zarr-python cannot read those of {printable(odd[0])}: with them, it"
+                " would open nothing of the store"
+            )
+        elif self.form.zarr_format == 2:
+            consolidate_2(
+                self.folder,
+                {
+                    f"{path}/{name}".strip("/"): document
+                    for path, files in documents.items()
+                    for name, document in files.items()
+                },
+            )
+        elif rectilinear := _rectilinear({path: files["zarr.json"] for path, files in documents.items()}):
             self.notes.append(
                 f"no consolidated metadata, because chunks of {rectilinear} have several shapes: with them, zarr-python"
                 " would open nothing of the store unless its setting array.rectilinear_chunks is on"
             )
-        elif self.form.consolidated and self.form.zarr_format == 3:
-            for path in self._text_types:
-                documents[path] = json.loads((self.folder / path.strip("/") / "zarr.json").read_bytes())
-            consolidate(self.folder, documents)
-        elif self.form.consolidated:
-            try:
-                with quietly():
-                    zarr.consolidate_metadata(str(self.folder), zarr_format=2)
-            except Exception as error:  # zarr-python raises many kinds for metadata that were copied and are damaged
-                raise FileError(f"{self.folder}: its Zarr metadata cannot be read: {error}").at(
-                    path=self.folder
-                ) from error
+        else:
+            own = [path for path, array in self._arrays.items() if isinstance(array, NewArray) and not array.source]
+            own += [path for path, group in self._groups.items() if group.document is None]
+            consolidate(self.folder, {path: files["zarr.json"] for path, files in documents.items()}, own)
 
     def close(self) -> None:
         """Do nothing: no file is open."""

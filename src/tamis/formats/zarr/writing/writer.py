@@ -152,6 +152,10 @@ _ABSENT = (1 << 64) - 1
 """Offset and size of a chunk that a shard does not have."""
 
 
+_MOST_FILLED, _MOST_FILLED_NBYTES = 1 << 16, 64 << 20
+"""Limits of the chunks, and their bytes, that are written although the source does not store them."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewChunks:
     """The chunks of a new array."""
@@ -206,6 +210,16 @@ class ZarrWriter:
         return self._new.path
 
     @property
+    def is_full(self) -> bool:
+        """Whether all chunks should be stored."""
+        return self._new.is_full
+
+    @property
+    def absent_count(self) -> int:
+        """Number of chunks that were not written."""
+        return self.grid.chunk_count - self.count
+
+    @property
     def count(self) -> int:
         """Number of chunks that were written."""
         return len(self._numbers)
@@ -254,7 +268,7 @@ class ZarrWriter:
 
     def finish(self) -> None:
         """Complete the files with several chunks: an index with a checksum follows the chunks."""
-        if self._new.is_full and self.count < self.grid.chunk_count:
+        if self._new.is_full and self.absent_count:
             self._fill()
         for name, places in self._shards.items():
             self._write(name, self._form.ending_of(self.grid, places))
@@ -286,10 +300,13 @@ class ZarrWriter:
                 pass
 
     def _fill(self) -> None:
-        """Write the fill value into all unwritten chunks, without zfp, which might change it."""
+        """Write the fill value into all unwritten chunks, without zfp, which might change it, unless there are many."""
         chunk = self._new.chunk
         values = np.full(chunk.shape, np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype))
         data, mask = self.recorded.encode(values, skip=(Zfp,))
+        nbytes = len(data) * self.absent_count
+        if self.absent_count > _MOST_FILLED or nbytes > max(_MOST_FILLED_NBYTES, self.stored_nbytes):
+            return
         for number in set(range(self.grid.chunk_count)) - self._numbers:
             self._put(number, data, mask)
 
