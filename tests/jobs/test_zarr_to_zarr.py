@@ -10,7 +10,6 @@ from typing import Any
 import numcodecs
 import numpy as np
 import pytest
-import xarray
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, TransposeCodec
 
@@ -55,17 +54,11 @@ def test_chunks_and_codecs_move_as_they_are(name: str, tmp_path: Path) -> None:
     for metadata in ("zarr.json", ".zarray"):
         if metadata in before:
             old, new = (json.loads(found.pop(metadata)) for found in (before, after))
-            for key in old.keys() - {"dimension_names", "attributes"}:
-                assert new[key] == old[key]
-    assert before.pop(".zattrs", None) == b'{\n  "units": "K"\n}' or name.startswith("3")
-    after.pop(".zattrs", None)
+            assert new == old
     assert after == before
-    assert len(after) == 3
     assert tamis.verify(source, target).ok
-    with xarray.open_zarr(target) as opened:
-        expected = np.where(np.arange(8)[:, None, None] < 4, VALUES, 3)
-        np.testing.assert_array_equal(opened["v"].fillna(3), expected)
-        assert opened["v"].units == "K"
+    expected = np.where(np.arange(8)[:, None, None] < 4, VALUES, 3)
+    np.testing.assert_array_equal(zarr.open_array(target / "v", mode="r")[:], expected)
 
 
 def test_other_format_or_shards_store_the_values_anew(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="MultiIndex"):
         ds.stack(point=("lat", "lon")).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match="attribute 'nested' to be text"):
-        ds.assign_attrs(nested={"a": 1}).tamis.to_netcdf(path)
+        ds.assign_attrs(nested={"a": {1, 2}}).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match=r"names of variables .* without slashes, got 'a/b'"):
         ds.assign({"a/b": 1}).tamis.to_netcdf(path)
     with pytest.raises(FileError, match="expected an existing folder"):

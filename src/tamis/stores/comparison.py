@@ -226,10 +226,12 @@ class ModelComparison:
         yield from self._attribute_changes(path, before, after)
         for place, text in before.lost():
             yield Change(place, "left-out", f"{text} is left out")
+        if self._before.model.is_loose and self._after.model.is_loose:
+            return  # the arrays that have dimensions are compared
         for name, dimension in before.dimensions.items():
             other = after.dimensions.get(name)
             if other is None and self._after.model.is_loose:
-                continue  # the arrays that have it are compared
+                continue  # as above
             # Where a format does not know, it is None.
             unlimited = {known.is_unlimited for known in (dimension, other) if known is not None}
             if other is None or other.size != dimension.size or unlimited == {True, False}:
@@ -243,11 +245,12 @@ class ModelComparison:
     ) -> Iterator[Change]:
         before, after = one.attributes, other.attributes
         is_loose = self._before.model.is_loose or self._after.model.is_loose
+        both_json = self._before.model.is_loose and self._after.model.is_loose
         same = _same_values if is_loose else _same
         for name, stored in before.items():
-            if name in after and name in one.json and name in other.json:
-                if not same_json(one.json[name], other.json[name]):
-                    texts = (shortened(json.dumps(owner.json[name])) for owner in (one, other))
+            if both_json and name in after and (pair := _json_pair(one, other, name)) is not None:
+                if not same_json(*pair):
+                    texts = (shortened(json.dumps(value)) for value in pair)
                     text = f"attribute {name!r}: {' became '.join(texts)}"
                     yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
                 continue
@@ -280,6 +283,15 @@ class ModelComparison:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
+
+
+def _json_pair(one: Named, other: Named, name: str) -> tuple[Any, Any] | None:
+    """Return the values that two attributes have in JSON; None if a type is recorded for one, or both are texts."""
+    if name not in one.json and name not in other.json:
+        return None
+    values = [owner.json.get(name, owner.attributes[name]) for owner in (one, other)]
+    known = [name in owner.json or isinstance(value, str) for owner, value in zip((one, other), values, strict=True)]
+    return (values[0], values[1]) if all(known) else None
 
 
 def same_json(one: Any, other: Any) -> bool:

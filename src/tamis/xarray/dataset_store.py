@@ -430,14 +430,16 @@ class DatasetStore(ListedStore[VariableArray]):
     is_loose = False
     reader_words = "xarray"
 
-    def __init__(self, groups: Mapping[str, EncodedGroup], pipelines: Mapping[str, Pipeline]) -> None:
-        self._groups = groups
+    def __init__(
+        self, groups: Mapping[str, EncodedGroup], pipelines: Mapping[str, Pipeline], *, keeps_lists: bool = False
+    ) -> None:
+        self._groups, self._keeps_lists = groups, keeps_lists
         self._arrays: dict[str, VariableArray] = {}
         for group, encoded in groups.items():
             for name, variable in encoded.variables.items():
                 path = posixpath.join(group, name)
                 pipeline = pipelines.get(path, Pipeline())
-                unlimited, forms = self._unlimited(group), encoded.forms.get(name)
+                unlimited, forms = self._unlimited(group), self._forms(encoded, name)
                 self._arrays[path] = VariableArray(path, variable, len(self._arrays), unlimited, pipeline, forms)
 
     @property
@@ -483,7 +485,12 @@ class DatasetStore(ListedStore[VariableArray]):
             name: Dimension(size, name in group.unlimited) for name, size in sizes.items() if around.get(name) != size
         }
         variables = {name: self._arrays[posixpath.join(path, name)].named() for name in group.variables}
-        return NamedGroup(path, dimensions, variables, group.attributes, {}, group.forms.get("", {}))
+        return NamedGroup(path, dimensions, variables, group.attributes, {}, self._forms(group, ""))
+
+    def _forms(self, group: EncodedGroup, name: str) -> dict[str, AttributeForm]:
+        """Return the forms of the attributes of a variable, or of a group; in netCDF, one number is not in a list."""
+        forms = group.forms.get(name, {})
+        return {key: form for key, form in forms.items() if self._keeps_lists or form.type != LIST_OF_ONE}
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of all groups, each after its enclosing ones."""

@@ -47,8 +47,12 @@ def group_path(group: str) -> str:
 @checked(path=PATH)
 def check_zarr(path: str | os.PathLike[str]) -> None:
     """Raise ParameterError unless a path has the ending of Zarr hierarchies."""
-    if not os.fsdecode(path).rstrip("/").endswith(".zarr"):
+    if not _is_zarr(path):
         raise ParameterError(f"expected the path of a new folder that ends with .zarr, got {os.fsdecode(path)!r}")
+
+
+def _is_zarr(path: str | os.PathLike[str]) -> bool:
+    return os.fsdecode(path).rstrip("/").endswith(".zarr")
 
 
 @checked(
@@ -77,7 +81,7 @@ def save(
     _refuse_unused(groups, encodings)
     own = _own_pipelines(groups)
     _warn_of_unfiltered(groups, encodings, own)
-    store = DatasetStore(groups, own)
+    store = DatasetStore(groups, own, keeps_lists=_is_zarr(target))
     shapes = _chunk_shapes(groups, store, recipe, own, encodings)
     stored = Recipe(recipe.filters, chunks=shapes, require=recipe.require, missing=recipe.missing)
     report = progress or (lambda *_: None)

@@ -445,7 +445,10 @@ class ZarrArray(PartByPart, DescribedArray):
         value = self.array.metadata.fill_value
         if self.varies:
             return np.asarray("" if value is None else str(value), object)
-        return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
+        if value is not None:
+            return np.asarray(value).astype(self.numpy_type)
+        # What zarr-python gives for chunks that are not stored
+        return np.array("NaT", self.numpy_type) if self.numpy_type.kind in "mM" else np.zeros((), self.numpy_type)
 
     @property
     def has_fill(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from tamis.formats.zarr.array_metadata import Json, encoded_fill, exact_json, json_attributes
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, HIDDEN, Types, dimension_names, types_of, with_types_of
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
-from tamis.formats.zarr.stored.hierarchy import Document
+from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling
 from tamis.stores.data_model import AttributeForm
 
 _FILL = "_FillValue"
@@ -19,6 +19,9 @@ _OF_CHUNKS = {
     3: ("chunk_grid", "chunk_key_encoding", "codecs"),
 }
 """Members of the metadata of an array that say how its chunks are stored, by version of the format."""
+
+_SEPARATOR: dict[int, Json] = {2: {"dimension_separator": "."}, 3: {}}
+"""What stands between the numbers in the names of new chunks, where documents say it beside them."""
 
 _OF_VALUES = {2: ("dtype", "fill_value"), 3: ("data_type", "fill_value")}
 """Members about the values, which stay as they are unless the values get another type."""
@@ -67,10 +70,12 @@ class Source:
             Whether the values got another type or fill value.
         """
         if zarr_format == self.zarr_format:
-            changed = (*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ()))
-            content = {name: new.get(name) if name in changed else value for name, value in self.content.items()}
-            content |= {name: new[name] for name in changed if name in new and name not in content}
-            return {name: value for name, value in content.items() if name in new or name not in changed}
+            new = _SEPARATOR[zarr_format] | new
+            changed = {*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ())}
+            if in_usual_spelling(self.content).get("dtype") == new.get("dtype"):
+                changed.discard("dtype")  # netCDF-C reads characters by its own spelling alone
+            content = {name: new[name] if name in changed else value for name, value in self.content.items()}
+            return content | {name: new[name] for name in changed if name not in content and name not in _SEPARATOR[2]}
         if zarr_format == 2:
             return new
         without = {name: value for name, value in new.items() if name != "dimension_names"}

@@ -36,7 +36,7 @@ from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, Types, known_types
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
-from tamis.formats.zarr.stored.hierarchy import quietly
+from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
 from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.formatting import printable
@@ -95,7 +95,6 @@ class CopiedArray:
     path: str  # Path in the new hierarchy
     files: Mapping[str, bytes]  # The metadata of the other array, by the names of their files
     attributes: Mapping[str, Any]  # As readers of netCDF have them
-    is_odd: bool  # Whether zarr-python cannot read the metadata
 
     def types(self, zarr_format: int) -> Types:
         """Return the types of attributes that are not among the metadata: none."""
@@ -133,7 +132,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
             pass
-    return CopiedArray(variable.path, array.document.files, variable.attributes, array.document.is_odd)
+    return CopiedArray(variable.path, array.document.files, variable.attributes)
 
 
 def stays(array: StoredArray, form: ZarrForm) -> bool:
@@ -386,7 +385,7 @@ class ZarrTarget:
             content = content | {"node_type": "group", "attributes": attributes}
             return {"zarr.json": write_json(folder / "zarr.json", content)}
         documents = {".zgroup": write_json(folder / ".zgroup", content)}
-        if attributes:
+        if attributes or (isinstance(group.document, Document) and ".zattrs" in group.document.files):
             documents[".zattrs"] = write_json(folder / ".zattrs", attributes)
         return documents
 
@@ -500,7 +499,11 @@ class ZarrTarget:
 
     def _consolidate(self, documents: Mapping[str, Mapping[str, Json]]) -> None:
         """Write the metadata of all groups and arrays, by path and name of the file, into the root's."""
-        odd = [path for path, array in self._arrays.items() if isinstance(array, CopiedArray) and array.is_odd]
+        odd = [
+            path
+            for path, files in documents.items()
+            if any(in_usual_spelling(files.get(name)) != files.get(name) for name in (".zarray", "zarr.json"))
+        ]
         if odd:
             self.notes.append(
                 f"no consolidated metadata, because zarr-python cannot read those of {printable(odd[0])}: with them, it"
