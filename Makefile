@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test check check-native check-faults check-programs check-starts check-fresh lint bench wheel clean
+.PHONY: demo test check check-native check-faults check-programs check-properties check-starts check-fresh lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -34,6 +34,12 @@ check: $(VENV)/.test $(VENV)/.package
 
 check-native check-faults check-programs: check-%: $(VENV)/.test $(VENV)/.package
 	$(RUN) -m pytest -m check tests/$*
+
+# The properties that hold for every input, on many more inputs than in `make test`, and on others in each run;
+# `make check-properties EXAMPLES=100000 SEED=1` is one run that can be repeated.
+EXAMPLES := 1000
+check-properties: $(VENV)/.test $(VENV)/.package
+	PROPERTY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest -n 4 -m properties $(if $(SEED),--hypothesis-seed=$(SEED)) $(shell grep -rl --include='test_*.py' 'mark\.properties' tests)
 
 # The first use of each text, name, command and page, in a fresh process each: two minutes.
 check-starts: $(VENV)/.test $(VENV)/.package

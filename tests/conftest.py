@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 import pytest
 import skip_report
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tamis import _native
 from tamis.formats.hdf5.stored_array import Hdf5Array
@@ -30,7 +30,16 @@ SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 
 # The same examples on every run and every machine, and no deadline: a loaded machine is no fault of the code.
 settings.register_profile("tamis", derandomize=True, deadline=None, max_examples=60)
-settings.load_profile("tamis")
+# `make check-properties` takes others, and more of them.
+settings.register_profile(
+    "properties",
+    deadline=None,
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "60")),
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("properties" if "PROPERTY_EXAMPLES" in os.environ else "tamis")
 
 # So that netCDF4, when a test imports it, does not put its own folder there: h5py would load filters from it.
 os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
