@@ -22,7 +22,7 @@ from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
-from tamis.stores.data_model import is_latin_1, json_attribute, recoded_text, text_of_json
+from tamis.stores.data_model import is_latin_1, is_own_name, json_attribute, recoded_text, text_of_json
 from tamis.stores.protocols import Change, Unequal
 
 if TYPE_CHECKING:
@@ -133,19 +133,13 @@ class ModelComparison:
         before, after = self._variables[0].get(source.path), self._other(path)
         if before is None or after is None:
             return
-        axes = self._axes(before, self._before), self._axes(after, self._after)
-        if axes[0] != axes[1]:
-            names = (f"({', '.join(own)})" for own in axes)
-            yield Change(path, "dimensions", f"dimensions {' became '.join(names)}", harmless=False)
+        if before.dimensions != after.dimensions:
+            names = (f"({', '.join(variable.dimensions)})" for variable in (before, after))
+            yield Change(
+                path, "dimensions", f"dimensions {' became '.join(names)}", harmless=_has_own_names(before, after)
+            )
         ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
         yield from self._attribute_changes(path, before, after, ignored)
-
-    def _axes(self, variable: NamedArray, store: Store) -> tuple[str, ...]:
-        """Return the names of the axes of a variable in its format, if another one also has names of one length."""
-        if not (self._before.model.is_loose and self._after.model.is_loose):
-            return variable.dimensions
-        renamed = store.model.group(posixpath.dirname(variable.path)).renamed_axes
-        return tuple(renamed.get(name, name) for name in variable.dimensions)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return nothing: types in other formats have no names."""
@@ -301,6 +295,17 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return type(one) is type(other) and bool(one == other or (one != one and other != other))
+
+
+def _has_own_names(before: NamedArray, after: NamedArray) -> bool:
+    """Return whether dimensions differ only because others of their name have other lengths, in either variable."""
+    if len(before.dimensions) != len(after.dimensions):
+        return False
+    axes = zip(before.dimensions, after.dimensions, before.shape, strict=True)
+    return all(
+        name == other or is_own_name(other, name, extent) or is_own_name(name, other, extent)
+        for name, other, extent in axes
+    )
 
 
 def _elements(values: NDArray[Any]) -> NDArray[Any]:

@@ -218,8 +218,6 @@ class NamedGroup:
     # As those of a variable; a form without an attribute belongs to one that has no meaning in other formats
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
-    # Dimensions whose names, in the format, have several lengths in the group: their names there
-    renamed_axes: Mapping[str, str] = field(default_factory=dict)
     json: Mapping[str, Any] = field(default_factory=dict)  # As those of a variable
     # The metadata of the group in the format, for a target of the same format; None if it has none to copy
     document: object = None
@@ -246,6 +244,16 @@ class NamedGroup:
             for name, value in owner.attributes.items():
                 if is_latin_1(value):
                     yield owner.path, recoded_text(name, value)
+
+
+def own_name(name: str, extent: int) -> str:
+    """Return the name of a dimension of its own for an axis of Zarr, where others with its name have other lengths."""
+    return f"{name}_{extent}"
+
+
+def is_own_name(other: str, name: str, extent: int) -> bool:
+    """Return whether a dimension has that name, or one that differs because it was taken."""
+    return other.rstrip("_") == own_name(name, extent)
 
 
 class DataModel(Protocol):

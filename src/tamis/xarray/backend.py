@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from tamis.errors import ParameterError
 from tamis.forks import free_in_each_process
 from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
 from tamis.remote.address import Address, located_path
+from tamis.stores.data_model import own_name
 from tamis.xarray.filter_encoding import filter_encoding
 
 if TYPE_CHECKING:
@@ -188,7 +190,7 @@ class FileStore(AbstractDataStore):
         """Return the variables by name."""
         for name, reason in self._group.left_out.items():
             warnings.warn(f"{self._path}: {self._group.path}: {name} is left out: {reason}", UserWarning, stacklevel=5)
-        return {name: self._variable(item) for name, item in self._group.variables.items()}
+        return {name: self._variable(item) for name, item in _with_one_length(self._group).items()}
 
     def _variable(self, item: NamedArray) -> Variable:
         data, encoding = LazyArray(self._manager, item), self._encoding(item)
@@ -236,6 +238,21 @@ class FileStore(AbstractDataStore):
         if chunks is not None:
             encoding["preferred_chunks"] = dict(zip(item.dimensions, chunks, strict=True))
         return encoding if chunks is None else encoding | filter_encoding(item.pipeline)
+
+
+def _with_one_length(group: NamedGroup) -> dict[str, NamedArray]:
+    """Return the variables of a group, with other names for axes whose name has another length there: xarray has one.
+
+    Arrays of Zarr may have any, such as the levels of a pyramid.
+    """
+    sizes = {name: dimension.size for name, dimension in group.dimensions.items()}
+    variables = {}
+    for key, item in group.variables.items():
+        names = []
+        for name, extent in zip(item.dimensions, item.shape, strict=True):
+            names.append(name if sizes.setdefault(name, extent) == extent else own_name(name, extent))
+        variables[key] = item if tuple(names) == item.dimensions else replace(item, dimensions=tuple(names))
+    return variables
 
 
 def _has_parts(item: NamedArray) -> bool:

@@ -46,6 +46,7 @@ from tamis.stores.data_model import (
     NamedArray,
     NamedGroup,
     is_compound,
+    own_name,
 )
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ class NetcdfTarget:
         self._growing = GrowingFile(str(path))
         self._ids = itertools.count()
         self._dimensions: dict[str, _Scale] = {}
+        # Paths of the dimensions for axes whose name has other lengths: by group, name and length.
+        self._own: dict[tuple[str, str, int], str] = {}
         # By path of a group: names of its variables and dimensions.
         self._names: dict[str, set[str]] = {}
         # By path in the file: datasets of variables, and the paths of their dimensions.
@@ -172,10 +175,6 @@ class NetcdfTarget:
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes."""
         path = group.path.rstrip("/")
-        self.notes += [
-            printable(f"{group.path}: axes {old!r} of another length have the dimension {new!r}")
-            for new, old in group.renamed_axes.items()
-        ]
         self._names[group.path] = {*group.variables, *group.dimensions}
         if path:
             plist = h5p.create(h5p.GROUP_CREATE)
@@ -189,6 +188,25 @@ class NetcdfTarget:
             bare = variable is None or variable.dimensions[:1] != (name,)
             dataset = self._create_bare(f"{path}/{name}", dimension) if bare else None
             self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
+        for variable in group.variables.values():
+            for name, extent in zip(variable.dimensions, variable.shape, strict=True):
+                self._add_own(path, variable, name, extent)
+
+    def _add_own(self, group: str, variable: NamedArray, name: str, extent: int) -> None:
+        """Create a dimension for an axis of a variable of a group if none of its name has as many values."""
+        if self._dimension_path(group, name, extent):
+            return
+        own, taken = own_name(name, extent), self._names[group or "/"]
+        while own in taken:
+            own += "_"
+        taken.add(own)
+        dimension = Dimension(extent, is_unlimited=False)
+        dataset = self._create_bare(f"{group}/{own}", dimension)
+        self._dimensions[f"{group}/{own}"] = _Scale(next(self._ids), dimension, dataset)
+        self._own[group, name, extent] = f"{group}/{own}"
+        self.notes.append(
+            printable(f"{variable.path}: dimension {name!r} became {own!r}: others of its name have other lengths")
+        )
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
@@ -351,13 +369,21 @@ class NetcdfTarget:
 
     def _dimension_paths(self, variable: NamedArray) -> tuple[str, ...]:
         """Return the paths of the dimensions of a variable, each from its own group or the nearest enclosing one."""
-        paths = []
-        for name in variable.dimensions:
-            group = variable.path.rpartition("/")[0]
-            while f"{group}/{name}" not in self._dimensions and group:
-                group = group.rpartition("/")[0]
-            paths.append(f"{group}/{name}")
-        return tuple(paths)
+        group = variable.path.rpartition("/")[0]
+        axes = zip(variable.dimensions, variable.shape, strict=True)
+        return tuple(self._dimension_path(group, name, extent) for name, extent in axes)
+
+    def _dimension_path(self, group: str, name: str, extent: int) -> str:
+        """Return the path of the nearest dimension with a name and a length, for a group; empty if there is none."""
+        if (group, name, extent) in self._own:
+            return self._own[group, name, extent]
+        while True:
+            known = self._dimensions.get(path := f"{group}/{name}")
+            if known is not None and known.dimension.size == extent:
+                return path
+            if not group:
+                return ""
+            group = group.rpartition("/")[0]
 
     def _chunks(self, variable: NamedArray, array: StoredArray) -> tuple[int, ...] | None:
         """Return the chunk shape of a variable without filters; None if no axis can grow, which needs no chunks."""

@@ -233,13 +233,6 @@ class ZarrArray(PartByPart, DescribedArray):
         self.group_types: object = None
         # Its metadata, from which those of a copy are made; None if there is nothing to copy
         self.document: Document | None = None
-        self.renamed: Mapping[str, str] = {}  # names of axes in the store, by their unique ones
-
-    def rename_axes(self, others: Mapping[str, Mapping[int, str]]) -> None:
-        """Give axes other names, by their name and length."""
-        names = [others[name].get(extent, name) for name, extent in zip(self.dimensions, self.shape, strict=True)]
-        self.renamed = {new: old for new, old in zip(names, self.dimensions, strict=True) if new != old}
-        self.dimensions = tuple(names)
 
     @lazy_property
     def number_type(self) -> np.dtype[Any] | None:

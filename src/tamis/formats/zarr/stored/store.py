@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,9 @@ class ZarrStore(ListedStore[Stored]):
             f"/{path or Path(self.path).stem}": document for path, document in documents.items() if document.is_array
         }
         self._arrays = self._opened(arrays)
+        # By path of a group: its dimensions, and those of the groups around it.
+        self._dimensions: dict[str, dict[str, Dimension]] = {}
+        self._around: dict[str, ChainMap[str, Dimension]] = {}
         readable = {path: array for path, array in self._arrays.items() if isinstance(array, ZarrArray)}
         for path, array in readable.items():
             array.arrays, array.is_consolidated = readable, path.strip("/") in consolidated
@@ -104,12 +108,10 @@ class ZarrStore(ListedStore[Stored]):
                         raise self._refusal(error) from error
                     known[path] = error
         names = _named_axes(documents, known)
-        stored = {
+        return {
             path: self._stored(place, path, number, names[path], documents[path], known[path])
             for number, path in enumerate(documents)
         }
-        _rename_axes([array for array in stored.values() if isinstance(array, ZarrArray)])
-        return stored
 
     def _stored(
         self, place: Any, path: str, number: int, dimensions: tuple[str, ...], document: Document, known: Any
@@ -183,18 +185,14 @@ class ZarrStore(ListedStore[Stored]):
         path = f"/{path.strip('/')}"
         if path not in self._groups:
             raise FileError(f"{self.path}: expected a group at {path!r}, found none")
-        own = self._arrays_by_group.get(path, {})
-        dimensions: dict[str, Dimension] = {}
+        own, dimensions = self._arrays_by_group.get(path, {}), self._dimensions_of(path)
         variables: dict[str, NamedArray] = {}
         left_out: dict[str, str] = {}
-        renamed: dict[str, str] = {}
         for array_path, array in own.items():
             name = array_path.rpartition("/")[2]
             if isinstance(array, RefusedArray):
                 left_out[name] = array.problem
                 continue
-            self._add_dimensions(path, array, dimensions)
-            renamed |= array.renamed
             if array.varies and not array.is_text:
                 left_out[name] = "expected numbers, characters or text, got objects"
             elif array_path not in self._hidden:
@@ -208,17 +206,33 @@ class ZarrStore(ListedStore[Stored]):
             attributes,
             left_out,
             known_forms(types) | json_forms(stored, attributes, types),
-            renamed_axes=renamed,
             json=self._json_values(path),
             document=document,
         )
 
-    def _add_dimensions(self, path: str, array: ZarrArray, dimensions: dict[str, Dimension]) -> None:
-        """Add the dimensions of an array to those of its group, unless an enclosing group has them in their size."""
-        for name, extent in zip(array.dimensions, array.shape, strict=True):
-            known = self._dimension_around(path, name)
-            if known is None or known.size != extent:
-                dimensions[name] = Dimension(extent, is_unlimited=None)
+    def _dimensions_of(self, path: str) -> dict[str, Dimension]:
+        """Return the dimensions of a group, without those that enclosing groups have.
+
+        In Zarr, the name of an axis means nothing for other arrays, which may have other lengths along it. A group gets
+        the length of its coordinate, or else of its first array; see `tamis.stores.data_model.own_name`.
+        """
+        if path in self._dimensions:
+            return self._dimensions[path]
+        around = ChainMap[str, Dimension]()
+        if path != "/":
+            parent = path.rpartition("/")[0] or "/"
+            around = ChainMap(self._dimensions_of(parent), *self._around[parent].maps)
+        own: dict[str, Dimension] = {}
+        arrays = [array for array in self._arrays_by_group.get(path, {}).values() if isinstance(array, ZarrArray)]
+        for array in arrays:
+            if array.dimensions == (name := array.path.rpartition("/")[2],):
+                own[name] = Dimension(array.shape[0], is_unlimited=None)
+        for array in arrays:
+            for name, extent in zip(array.dimensions, array.shape, strict=True):
+                if name not in own and (name not in around or around[name].size != extent):
+                    own[name] = Dimension(extent, is_unlimited=None)
+        self._dimensions[path], self._around[path] = own, around
+        return own
 
     @lazy_property
     def _arrays_by_group(self) -> Mapping[str, Mapping[str, Stored]]:
@@ -232,15 +246,6 @@ class ZarrStore(ListedStore[Stored]):
     def _hidden(self) -> frozenset[str]:
         """The paths of companions."""
         return frozenset(companion.path for companion, _ in self.arrays.companions())
-
-    def _dimension_around(self, path: str, name: str) -> Dimension | None:
-        """Return the dimension of that name in the enclosing groups: that of the variable with this name."""
-        while path != "/":
-            path = path.rpartition("/")[0] or "/"
-            scale = self._arrays.get(f"{path.rstrip('/')}/{name}")
-            if isinstance(scale, ZarrArray) and scale.dimensions == (name,):
-                return Dimension(scale.shape[0], is_unlimited=None)
-        return None
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it."""
@@ -278,51 +283,3 @@ def _named_axes(documents: Mapping[str, Document], known: Mapping[str, Any]) -> 
             axes.append(phony.setdefault((group, extent, counts[extent]), f"phony_dim_{len(phony)}"))
         names[path] = tuple(axes)
     return names
-
-
-def _rename_axes(arrays: Sequence[ZarrArray]) -> None:
-    """Give axes of one name and several lengths in a group names of their own: in netCDF, a name has one length.
-
-    The axis of the variable with that name keeps it, or that of an enclosing group's, or else the first one. The
-    others get their length behind the name, such as ``y_32``.
-    """
-    scales = {array.path: array.shape[0] for array in arrays if array.dimensions == (array.path.rpartition("/")[2],)}
-    groups: dict[str, list[ZarrArray]] = {}
-    for array in arrays:
-        groups.setdefault(array.path.rpartition("/")[0], []).append(array)
-    for group, own in groups.items():
-        lengths: dict[str, dict[int, None]] = {}
-        for array in own:
-            for name, extent in zip(array.dimensions, array.shape, strict=True):
-                lengths.setdefault(name, {})[extent] = None
-        taken = {*lengths, *(array.path.rpartition("/")[2] for array in own)}
-        others = {name: _other_names(group, name, [*known], scales, taken) for name, known in lengths.items()}
-        for array in own:
-            array.rename_axes(others)
-
-
-def _other_names(
-    group: str, name: str, lengths: list[int], scales: Mapping[str, int], taken: set[str]
-) -> dict[int, str]:
-    """Return the names of the axes of a name in a group that must get another one, by length."""
-    kept = _length_around(group, name, lengths, scales)
-    names = {}
-    for length in lengths:
-        if length == kept:
-            continue
-        other = f"{name}_{length}"
-        while other in taken:
-            other += "_"
-        taken.add(other)
-        names[length] = other
-    return names
-
-
-def _length_around(group: str, name: str, lengths: list[int], scales: Mapping[str, int]) -> int:
-    """Return that length of an axis, of several in a group, which the nearest variable of its name has."""
-    while True:
-        if (known := scales.get(f"{group}/{name}")) in lengths:
-            return known
-        if not group:
-            return lengths[0]
-        group = group.rpartition("/")[0]
