@@ -451,6 +451,7 @@ class ZarrTarget:
     def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of an array, named after it."""
         variable = self._arrays[writer.path]
+        assert isinstance(variable, NewArray)  # it has a writer
         path = next(path for path in companion_names(writer.path) if path not in self._names)
         self._names.add(path)
         chunk = ChunkType(np.dtype(np.uint8), writer.grid.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
