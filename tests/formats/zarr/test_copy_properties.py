@@ -20,10 +20,11 @@ from zarr.testing.strategies import arrays
 
 import tamis
 
-MANY = int(os.environ.get("EXAMPLES", "300"))
-"""Examples of each property in ``make check``."""
-FEW = settings(max_examples=15, suppress_health_check=[*HealthCheck])
-ALL = settings(max_examples=MANY, suppress_health_check=[*HealthCheck])
+pytestmark = pytest.mark.properties
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "15")), suppress_health_check=[*HealthCheck]
+)  # each takes a tenth of a second or more
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 NUMBERS = st.one_of(
@@ -103,18 +104,9 @@ def check_copy(data: st.DataObject, zarr_format: Literal[2, 3]) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-@FEW
+@EXAMPLES
 @given(data=st.data())
 def test_copy_of_a_store_has_its_documents_and_files(zarr_format: Literal[2, 3], data: st.DataObject) -> None:
-    check_copy(data, zarr_format)
-
-
-@pytest.mark.check
-@pytest.mark.slow
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@ALL
-@given(data=st.data())
-def test_copies_of_many_stores_have_their_documents_and_files(zarr_format: Literal[2, 3], data: st.DataObject) -> None:
     check_copy(data, zarr_format)
 
 
@@ -152,20 +144,9 @@ def check_rewritten(attributes: dict[str, Any], literal: str, zarr_format: Liter
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-@FEW
+@EXAMPLES
 @given(attributes=ATTRIBUTES, literal=LITERALS)
 def test_rewritten_array_keeps_the_rest_of_its_document(
-    zarr_format: Literal[2, 3], attributes: dict[str, Any], literal: str
-) -> None:
-    check_rewritten(attributes, literal, zarr_format)
-
-
-@pytest.mark.check
-@pytest.mark.slow
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@ALL
-@given(attributes=ATTRIBUTES, literal=LITERALS)
-def test_many_rewritten_arrays_keep_the_rest_of_their_documents(
     zarr_format: Literal[2, 3], attributes: dict[str, Any], literal: str
 ) -> None:
     check_rewritten(attributes, literal, zarr_format)
@@ -204,21 +185,9 @@ def check_ways(attributes: dict[str, Any], first: Literal[2, 3], second: Literal
 
 @pytest.mark.parametrize("first", [2, 3])
 @pytest.mark.parametrize("second", [2, 3])
-@FEW
+@EXAMPLES
 @given(attributes=ATTRIBUTES)
 def test_attributes_of_all_kinds_survive_the_other_version_and_hdf5(
-    first: Literal[2, 3], second: Literal[2, 3], attributes: dict[str, Any]
-) -> None:
-    check_ways(attributes, first, second)
-
-
-@pytest.mark.check
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [2, 3])
-@pytest.mark.parametrize("second", [2, 3])
-@ALL
-@given(attributes=ATTRIBUTES)
-def test_many_attributes_survive_the_other_version_and_hdf5(
     first: Literal[2, 3], second: Literal[2, 3], attributes: dict[str, Any]
 ) -> None:
     check_ways(attributes, first, second)
