@@ -124,6 +124,9 @@ class Target(Protocol):
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy an array, with its filters if the target has them, replacing one that `create_like` may have begun."""
 
+    def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
+        """Store an array again, as that at a path is stored: the source has several links to one array."""
+
     def set_history(self, text: str) -> None:
         """Set the history of the root group, in its old place among the attributes if there was one."""
 
@@ -137,11 +140,16 @@ class Target(Protocol):
 def transfer(source: Store, target: Target, changes: Changes) -> None:
     """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""
     functions = {source.first_path(path): function for path, function in changes.recreate.items()}
-    for path in source.model.group_paths():
-        group = _without(source, path, changes.dropped)
+    groups = [_without(source, path, changes.dropped) for path in source.model.group_paths()]
+    own = {variable.path for group in groups for variable in group.variables.values()}
+    for group in groups:
         target.create_group(group)
         for variable in group.variables.values():
             array = source.array(variable.path).as_values()
+            first = source.first_path(variable.path)
+            if first != variable.path and first in own:
+                target.repeat(variable, array, first)
+                continue
             if (function := functions.get(variable.path)) is not None and _recreate(target, variable, array, function):
                 continue
             target.copy(variable, array)

@@ -115,12 +115,18 @@ class ModelComparison:
 
     def _other(self, path: str) -> NamedArray | None:
         """Return the variable of the second store for a path of the first."""
-        group, name = self._variables[1].get(self._before.first_path(path), ("", ""))
+        places = self._variables[1]
+        group, name = places.get(path) or places.get(self._before.first_path(path), ("", ""))
         return self._groups[group].variables.get(name) if group in self._groups else None
+
+    def repeated(self) -> Mapping[str, str]:
+        """Return the first path of the array of each variable, if several variables are one array; empty otherwise."""
+        first = {path: self._before.first_path(path) for path in self._variables[1]}
+        return first if any(path != own for path, own in first.items()) else {}
 
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the second store for a path of the first; None if there is none."""
-        if self._before.first_path(path) not in self._variables[1]:
+        if not {path, self._before.first_path(path)} & self._variables[1].keys():
             return self._after.arrays.get(path)  # it is no variable, and neither is its copy
         variable = self._other(path)
         if variable is not None:
@@ -130,7 +136,7 @@ class ModelComparison:
 
     def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the dimensions and attributes of a variable."""
-        before, after = self._variables[0].get(source.path), self._other(path)
+        before, after = self._variables[0].get(path) or self._variables[0].get(source.path), self._other(path)
         if before is None or after is None:
             return
         if before.dimensions != after.dimensions:

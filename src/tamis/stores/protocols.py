@@ -93,6 +93,10 @@ class StoreComparison(Protocol):
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the target for a path of the source; None if there is none."""
 
+    def repeated(self) -> Mapping[str, str]:
+        """Return the first path of each array by all its paths, if the target has a copy at each; empty otherwise."""
+        ...
+
     def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
         """Yield changes of the attributes of an array."""
 

@@ -287,7 +287,10 @@ def prove(
         # A companion is compared as another array's missing values.
         anew = [path for path in anew if stores and path not in stores.companions]
         anew = [path for path in anew if not source[path].is_bare_dimension]
-        count = len(plans) + len(anew)
+        proven = {store.first_path(path): path for path in (*plans, *anew)}
+        repeated = dict(stores.repeated()) if stores else {}
+        repeated = {path: proven[first] for path, first in repeated.items() if proven.get(first, path) != path}
+        count = len(plans) + len(anew) + len(repeated)
         together = f"verifying {plural(count, 'dataset')}"
         counterpart = stores.counterpart if stores else out.array
         for number, path in enumerate((*plans, *anew), 1):
@@ -304,6 +307,13 @@ def prove(
                 else:
                     result = _check_written(plan, before, after, written[path], report, step, threads, witness=witness)
                     results.append(result)
+        for number, (path, first) in enumerate(repeated.items(), count - len(repeated) + 1):
+            step = Step(f"verifying {path}", number, count, together)
+            before, after = counterpart(first), counterpart(path)
+            if before is None or after is None:
+                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+            with located(path=transaction.target), reading(out.path, dataset=path):
+                verify_kept(path, before, after, partial(report, step), threads)
     return tuple(results)
 
 

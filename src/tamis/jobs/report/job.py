@@ -136,7 +136,7 @@ def report(
         profilers: dict[str, Profiler] = {}
 
         def observe(compared: Compared, one: StoredArray, other: StoredArray) -> Profiler | None:
-            if not one.size:
+            if not one.size or compared.path in comparison.repeated:
                 return None
             profiler = Profiler(one, other, required.get(compared.path), threads)
             if profiler.blocks.repeats > 1 and not (compared.bound or compared.relative_bound):
@@ -147,6 +147,8 @@ def report(
         comparison = Comparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
         reported: list[Reported] = []
         for compared in comparison.run():
+            if compared.path in comparison.repeated:
+                continue  # its values are those of another path
             found = _own_violations(comparison.violations, compared, before, required.get(compared.path))
             step = Step(f"reporting {compared.path}", len(reported) + 1, len(comparison.paths))
             profiler = profilers.pop(compared.path, None)

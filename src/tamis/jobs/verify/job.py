@@ -149,6 +149,8 @@ class Comparison:
     observe: Observe
     paths: Mapping[str, str]  # The datasets to compare: the path of each in the result
     are_all: bool  # Whether also everything else is compared
+    # Their other paths where the target has copies, which are compared, too: the path of each in `paths`
+    repeated: Mapping[str, str]
     compared: list[Compared] = field(default_factory=list)
     violations: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
@@ -182,7 +184,12 @@ class Comparison:
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
         paths = {path: labels[path] if selection else named.get(path, path) for path in datasets if path in labels}
         shown = progress or (lambda *_: None)
-        own = cls(first, second, stores, limits, checked_threads(threads), shown, observe, paths, not selection)
+        repeated = {} if selection else stores.repeated()
+        repeated = {
+            path: own for path, own in repeated.items() if path != paths.get(own, path) and own not in stores.companions
+        }
+        threads = checked_threads(threads)
+        own = cls(first, second, stores, limits, threads, shown, observe, paths, not selection, repeated)
         own.leave_out(dropped)
         return own
 
@@ -193,6 +200,10 @@ class Comparison:
             if variable is not None and variable in self.paths:
                 self.add(companion_note(own, variable))
                 continue
+            count = len(self.compared)
+            self.dataset(own, path)
+            yield from self.compared[count:]
+        for path, own in self.repeated.items():
             count = len(self.compared)
             self.dataset(own, path)
             yield from self.compared[count:]
@@ -287,9 +298,8 @@ class Comparison:
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
         """Return a function that takes the number of compared values, and that of all values."""
         nbytes = source.nbytes // max(source.size, 1)
-        return partial(
-            self.progress, Step(f"comparing {path}", len(self.compared) + 1, len(self.paths), item_nbytes=nbytes)
-        )
+        count = len(self.paths) + len(self.repeated)
+        return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, count, item_nbytes=nbytes))
 
     def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
         """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""

@@ -251,6 +251,10 @@ class Hdf5Comparison:
         """Companions of the first file, with the paths of their variables."""
         return self._objects[0].companions
 
+    def repeated(self) -> Mapping[str, str]:
+        """Return nothing: the second file has the same links, which are compared with the groups."""
+        return {}
+
     def counterpart(self, path: str) -> Hdf5Array | None:
         """Return the array of the second file at a path, through any links; None if there is none."""
         return self._after.contents.datasets.get(path) or array_at(self._after.file, path)

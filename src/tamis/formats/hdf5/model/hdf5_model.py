@@ -101,11 +101,11 @@ class ScannedGroup:
     place: Place
     attributes: Mapping[str, Any]
     arrays: tuple[ScannedArray, ...]
-    groups: Mapping[str, InnerGroup]
+    groups: dict[str, InnerGroup]
     enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)  # Links that are not followed, in words
+    links: dict[str, str] = field(default_factory=dict)  # Links that are not followed, in words
 
 
 def scan_group(
@@ -413,24 +413,21 @@ class GroupPaths:
         self._listed: set[Place] = set()
         self._repeated_count = 0
 
-    def inside(self, path: str, around: frozenset[Place] = frozenset(), *, repeated: bool = False) -> Iterator[str]:
-        """Yield the paths of a group, with its enclosing ones, and of the groups in it."""
+    def inside(self, path: str, *, repeated: bool = False) -> Iterator[str]:
+        """Yield the paths of a group, and of the groups in it; `repeated` if it has another path, too."""
         if path.count("/") > _MOST_LEVELS:
             raise FileError(f"expected at most {_MOST_LEVELS} levels of groups, found more in {path[:80]}…")
         scanned = self._scan(path)
-        around |= {scanned.place}
         if not repeated:
             self._listed.add(scanned.place)
         if self._own_first:
             yield path
         for name, inner in scanned.groups.items():
-            if inner.place in (around if self._follow else self._listed):
-                continue
             inner_path = posixpath.join(path, name)
             is_repeated = repeated or inner.is_linked or inner.place in self._listed
             if is_repeated and not self._enters(scanned, name, inner_path):
                 continue
-            yield from self.inside(inner_path, around, repeated=is_repeated)
+            yield from self.inside(inner_path, repeated=is_repeated)
         if not self._own_first:
             yield path
 
@@ -438,7 +435,7 @@ class GroupPaths:
         """Return whether an additional path to a group is included; others are left out."""
         self._repeated_count += 1
         if self._repeated_count > _MOST_REPEATED:
-            scanned.left_out[name] = _TOO_MANY
+            (scanned.left_out if self._follow else scanned.links)[name] = _TOO_MANY
             return False
         return self._leads_to_group(path)
 
@@ -499,7 +496,7 @@ class Hdf5Model:
         return NamedGroup(path, dimensions.own, variables, group.attributes, group.left_out, group.forms, group.links)
 
     def group_paths(self, path: str = "/") -> list[str]:
-        """Return the paths of a group and of the groups in it, each group once, in the order of the file."""
+        """Return the paths of a group and of the groups in it, by all hard links, in the order of the file."""
         return list(self._inner_paths(_normal(path), own_first=True))
 
     def _variable(self, item: ScannedArray, dimensions: GroupDimensions, group: str) -> NamedArray:
@@ -539,8 +536,21 @@ class Hdf5Model:
                 if not isinstance(group, h5py.Group):
                     kind = "none" if group is None else "a dataset"
                     raise FileError(f"{filename}: expected a group at {path!r}, found {kind}").at(dataset=path)
-                self._scanned[path] = scan_group(self._linked_files, path, group, self._datasets, follow=self._follow)
+                scanned = scan_group(self._linked_files, path, group, self._datasets, follow=self._follow)
+            self._scanned[path] = scanned
+            self._leave_out_cycles(path, scanned)
         return self._scanned[path]
+
+    def _leave_out_cycles(self, path: str, scanned: ScannedGroup) -> None:
+        """Make links of the groups in a group that are itself or enclose it: their paths would never end."""
+        around = {scanned.place: path}
+        while path != "/" and scanned.groups:
+            path = posixpath.dirname(path)
+            around[self._scan(path).place] = path
+        for name, inner in list(scanned.groups.items()):
+            if inner.place in around:
+                del scanned.groups[name]
+                scanned.links.setdefault(name, f"hard link to {around[inner.place]}, which encloses it")
 
     def _dimensions(self, path: str) -> GroupDimensions:
         """Return the dimensions of a group; unnamed ones may still be missing."""

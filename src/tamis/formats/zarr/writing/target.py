@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -336,6 +337,7 @@ class ZarrTarget:
         self._groups: dict[str, NamedGroup] = {}
         self._texts: dict[str, Types] = {}  # Types of the attributes of texts
         self._before: dict[str, Mapping[str, Any]] = {}  # Attributes of groups in the source
+        self._repeated: list[tuple[NamedArray, StoredArray, str]] = []
         self._roundings: dict[str, Rounding] = {}
         self._unasked: set[str] = set()
         self.notes: list[str] = []
@@ -448,6 +450,27 @@ class ZarrTarget:
             else:
                 _write_scalar(plan, array, create(plan))
 
+    def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
+        """See `Target.repeat`; `finish` copies the files."""
+        self._repeated.append((variable, array, path))
+
+    def _repeat(self) -> None:
+        """Copy the chunk files of arrays to their other paths."""
+        for variable, array, path in self._repeated:
+            text = f"{variable.path}: another link to {path}, stored again: Zarr has no links"
+            self.notes.append(printable(text))
+            first = self._arrays.get(path)
+            if not isinstance(first, NewArray):
+                self.copy(variable, array)
+                continue
+            source, target = (self.folder / place.strip("/") for place in (path, variable.path))
+            try:
+                if source.is_dir():
+                    copytree(source, target)
+            except OSError as error:
+                raise FileError(f"{target}: cannot be written: {disk_text(error)}").at(path=target) from error
+            self._arrays[variable.path] = replace(first, path=variable.path, dimensions=variable.dimensions)
+
     def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of an array, named after it."""
         variable = self._arrays[writer.path]
@@ -489,6 +512,7 @@ class ZarrTarget:
                             " are not stored: xarray takes values that equal it for missing; Zarr 3 has no such rule"
                         )
                     )
+        self._repeat()
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
         documents |= {path: array.write_metadata(self.folder, self.form) for path, array in self._arrays.items()}
