@@ -267,6 +267,19 @@ class Pipeline:
         data = b"".join((data, bytes(missing))) if missing else data
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
+    def decoded_nbytes(self, data: Data, mask: int, chunk: ChunkType) -> int:
+        """Return the bytes of a decoded chunk, which are fewer than its values where the file stores a part of it."""
+        return len(self._undo(data, mask, chunk, 0))
+
+    def encode_with(self, values: NDArray[Any], mask: int) -> bytes:
+        """Encode the values of a chunk by the filters that a mask does not skip; raise the error of one that fails."""
+        chunk = ChunkType(values.dtype, values.shape)
+        data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        for i, stage in enumerate(self.stages):
+            if not mask >> i & 1:
+                data = stage.filter.encode_required(data, chunk, _parameters(stage, chunk))
+        return bytes(data)
+
     @explained(data=BYTES, mask=WHOLE, chunk=_CHUNK)
     def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
         """Undo `encode_rest`: return the output of the first filter, which must not be skipped."""

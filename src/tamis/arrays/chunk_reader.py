@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis import _native, zfp
 from tamis.arrays.gather import intersection, within
-from tamis.arrays.grid import Origin, Region, origin_of
+from tamis.arrays.grid import Origin, Region, inner_count, origin_of
 from tamis.arrays.index import ChunkIndex, ChunkRecord, Parts, as_array
 from tamis.arrays.read_many import ManyChunks, goes_over_many, native_pipeline_of_large
 from tamis.arrays.reader import put
@@ -160,6 +160,22 @@ class ChunkReader:
         """Return the bytes and the filter mask of a stored chunk."""
         record = self._record(origin)
         return self._read(origin, record, 0, record.nbytes), record.mask
+
+    def completed(self, origin: Origin) -> bytes | None:
+        """Return a stored chunk with all its elements, if the file ends it after the last one inside the array.
+
+        The elements outside are zeros, and the filters and mask are those of the chunk. None for any other chunk.
+        """
+        if self.extents(origin) == self.chunk.shape:
+            return None
+        data, mask = self.stored(origin)
+        mask = self._true_mask(origin, mask)
+        try:
+            if self.pipeline.decoded_nbytes(data, mask, self.chunk) >= self.chunk.nbytes:
+                return None
+            return self.pipeline.encode_with(self.values(origin), mask)
+        except TamisError as error:
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def stored_head(self, origin: Origin, nbytes: int) -> bytes:
         """Return the first bytes of a stored chunk; raises the errors of `stored`."""
@@ -372,10 +388,7 @@ class ChunkReader:
 
     def _inner_nbytes(self, origin: Origin) -> int:
         """Return the bytes of a chunk up to its last element inside the array: some programs store no more."""
-        last = 0
-        for extent, step in zip(self.extents(origin), self.chunk.shape, strict=True):
-            last = last * step + extent - 1
-        return (last + 1) * self.chunk.dtype.itemsize
+        return inner_count(origin, self.chunk.shape, self.shape) * self.chunk.dtype.itemsize
 
     def close(self) -> None:
         """Release the source; running reads finish first."""

@@ -52,6 +52,14 @@ def shape_of(part: Region) -> tuple[int, ...]:
     return tuple([span.stop - span.start for span in part])
 
 
+def inner_count(origin: Sequence[int], chunk_shape: Sequence[int], shape: Sequence[int]) -> int:
+    """Return the number of elements of a chunk up to its last one inside the array: some programs store no more."""
+    last = 0
+    for start, step, extent in zip(origin, chunk_shape, shape, strict=True):
+        last = last * step + min(step, extent - start) - 1
+    return last + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The grid of chunks of an array, numbered from 0 with the last axis fastest."""

@@ -137,6 +137,8 @@ def carry(plan: Rewrite, source: StoredArray, create: Create) -> ArrayWriter | N
         for origin, record in chunks.true_records():
             data, mask = chunks.stored(origin)
             mask = mask if source.has_own_bytes else record.mask
+            if target.has_whole_chunks and not source.has_own_bytes:
+                data = chunks.completed(origin) or data
             target.put([NewChunk(target.grid.number_of(origin), data, mask)])
     target.finish()
     return carry_flags(source, target)

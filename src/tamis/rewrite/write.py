@@ -166,6 +166,8 @@ def would_grow(plan: Rewrite, source: StoredArray) -> bool:
 class _NullWriter:
     """A writer that stores nothing and counts bytes."""
 
+    has_whole_chunks = False
+
     def __init__(self, plan: Rewrite, grid: Grid) -> None:
         stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
         self.grid, self.recorded, self.stored_nbytes = grid, Pipeline(stages), 0

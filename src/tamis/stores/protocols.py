@@ -561,6 +561,11 @@ class ArrayWriter(Protocol):
         """The filters in the store, by which readers decode."""
 
     @property
+    def has_whole_chunks(self) -> bool:
+        """Whether readers need all elements of each chunk, also those outside the array."""
+        ...
+
+    @property
     def stored_nbytes(self) -> int:
         """Bytes of all written chunks."""
 

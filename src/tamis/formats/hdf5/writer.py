@@ -184,6 +184,11 @@ class Hdf5Writer:
         self.stored_nbytes = 0
         self._notes, self._growing, self._shared = ChunkNotes(SIZE_AND_MASK), growing, shared
 
+    @property
+    def has_whole_chunks(self) -> bool:
+        """Whether there are no filters: HDF5 need not record the size of a chunk then."""
+        return not self.recorded.stages
+
     def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
         """Write chunks, each of which may be written once; return their offsets in the file."""
         with calls.lock:

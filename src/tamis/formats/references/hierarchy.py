@@ -125,7 +125,9 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
         for origin, record in records:
             key = tuple(start // step for start, step in zip(origin, shape, strict=True))
             masked = codecs.masked
-            if masked is None or not masked.needs_mark(reader.stored_head(origin, len(MASK_MARK)), record.mask):
+            if (complete := reader.completed(origin)) is not None:
+                inlined[key] = complete if masked is None else masked.marked(complete, record.mask)
+            elif masked is None or not masked.needs_mark(reader.stored_head(origin, len(MASK_MARK)), record.mask):
                 chunks[key] = Reference(url, record.offset, record.nbytes)
             else:
                 inlined[key] = masked.marked(reader.stored(origin)[0], record.mask)

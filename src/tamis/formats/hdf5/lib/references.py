@@ -20,7 +20,7 @@ from h5py import h5, h5a, h5d, h5f, h5g, h5i, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.arrays.gather import cut, several_chunks, whole
-from tamis.arrays.grid import origin_of
+from tamis.arrays.grid import inner_count, origin_of
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import stored_chunks
@@ -279,40 +279,53 @@ def _rewire_all(values: Memory, datatype: Any, rewire: Rewire) -> None:
             rewire(place)
 
 
-def check_sizes(dataset: Any, file_type: Any) -> None:
-    """Raise FileError if an unfiltered chunk has another size than its values.
+def has_short_chunks(dataset: Any, file_type: Any) -> bool:
+    """Return whether an unfiltered chunk ends after its last element inside the array, as some programs store it.
 
     HDF5 trusts the size, and writes beyond its buffers when it copies such a chunk. Types whose size may differ between
     memory and file are not checked.
+
+    Raises
+    ------
+    FileError
+        If a chunk has any other size than its values.
     """
     plist = dataset.get_create_plist()
     chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()
     if not chunked or has_varying(file_type) or has_references(file_type):
-        return
-    chunk_nbytes = math.prod(plist.get_chunk()) * file_type.get_size()
+        return False
+    steps, itemsize, shape = plist.get_chunk(), file_type.get_size(), dataset.shape
+    chunk_nbytes = math.prod(steps) * itemsize
+    short: list[Any] = []
 
     def check(chunk: Any) -> None:
-        if chunk.size != chunk_nbytes:
+        if chunk.size == chunk_nbytes:
+            return
+        if not inner_count(chunk.chunk_offset, steps, shape) * itemsize <= chunk.size < chunk_nbytes:
             raise FileError(
                 f"damaged: expected {chunk_nbytes} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}"
             )
+        short.append(chunk.chunk_offset)
 
     dataset.chunk_iter(check)
+    return bool(short)
 
 
 def copy_values(source: Any, target: Any) -> None:
     """Fill a dataset with the values of another of equal type and creation properties, byte by byte.
 
     Chunks are copied as stored, with their filter masks, unless the type has variable-length parts, which are stored
-    outside the chunks.
+    outside the chunks. Unfiltered ones get all their bytes: see `has_short_chunks`.
     """
     file_type = source.get_type()
     plist = source.get_create_plist()
     if plist.get_external_count():
         return
     if plist.get_layout() == h5d.CHUNKED and not has_varying(file_type):
+        least_nbytes = 0 if plist.get_nfilters() else math.prod(plist.get_chunk()) * file_type.get_size()
         for stored in stored_chunks(source):
             mask, payload = source.read_direct_chunk(stored.chunk_offset)
+            payload = payload.ljust(least_nbytes, b"\0")
             target.write_direct_chunk(stored.chunk_offset, payload, mask)
         return
     for start, count in _stored_blocks(source):

@@ -30,7 +30,7 @@ from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.formats.hdf5.lib.references import (
     Place,
     attribute_names,
-    check_sizes,
+    has_short_chunks,
     copy_attribute,
     has_more,
     has_references,
@@ -347,7 +347,7 @@ class _Copy:
             )
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = has_varying(datatype)
-        check_sizes(item, datatype)
+        is_short = has_short_chunks(item, datatype)
         moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
         anew = moved
         if has_fill and has_references(datatype):
@@ -356,7 +356,12 @@ class _Copy:
         # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types of
         # variable length in the target. For other named types it walks over the whole target each time, which only
         # pays if there are filters: they may be missing here, or refuse their stored parameters.
-        if anew is not None or (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
+        if (
+            anew is not None
+            or is_short
+            or (variable and has_fill)
+            or (named and (variable or not plist.get_nfilters()))
+        ):
             create_copy(item, target, name, self._type(datatype) if named else datatype, lcpl, anew)
         elif named:
             target_type = self._type(datatype)

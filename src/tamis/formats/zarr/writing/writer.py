@@ -193,6 +193,8 @@ class ZarrWriter:
     array then has the codec ``tamis.pipeline``; otherwise it has codecs that other programs know, if there are any.
     """
 
+    has_whole_chunks = True
+
     def __init__(self, target: Hierarchy, new: NewChunks) -> None:
         self._target, self._new = target, new
         self.grid, self.recorded = new.grid, new.recorded
