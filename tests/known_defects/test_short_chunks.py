@@ -81,5 +81,5 @@ def test_u94_unfiltered_chunk_without_all_values_is_damaged(tmp_path: Path) -> N
         file.create_dataset("s", (100,), "<i2", chunks=(400,), maxshape=(None,))
         file["s"].id.write_direct_chunk((0,), VALUES[:99].tobytes())
     for name in ("out.h5", "out.zarr"):
-        with pytest.raises(tamis.FileError, match="198|800"):
+        with pytest.raises(tamis.FileError, match=r"198|800"):
             tamis.repack(source, tmp_path / name, {})

@@ -30,10 +30,10 @@ from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.formats.hdf5.lib.references import (
     Place,
     attribute_names,
-    has_short_chunks,
     copy_attribute,
     has_more,
     has_references,
+    has_short_chunks,
     rewire_fill,
     rewrite_references,
 )
@@ -347,21 +347,17 @@ class _Copy:
             )
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = has_varying(datatype)
-        is_short = has_short_chunks(item, datatype)
         moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
         anew = moved
+        if has_short_chunks(item, datatype):
+            anew = moved or plist
         if has_fill and has_references(datatype):
             anew = moved or plist
             self._rewire_fill(h5o.get_info(item).addr, anew, datatype, path)
         # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types of
         # variable length in the target. For other named types it walks over the whole target each time, which only
         # pays if there are filters: they may be missing here, or refuse their stored parameters.
-        if (
-            anew is not None
-            or is_short
-            or (variable and has_fill)
-            or (named and (variable or not plist.get_nfilters()))
-        ):
+        if anew is not None or (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
             create_copy(item, target, name, self._type(datatype) if named else datatype, lcpl, anew)
         elif named:
             target_type = self._type(datatype)
