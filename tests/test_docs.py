@@ -15,15 +15,22 @@ from tamis.cli import main
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def test_filter_table_as_the_code_makes_it() -> None:
-    spec = importlib.util.spec_from_file_location("filter_table", DOCS / "filter_table.py")
+@pytest.mark.parametrize(
+    ("name", "page", "line"),
+    [
+        ("filter_table", "filters.md", "| 32013 | `zfp` |"),
+        ("format_table", "format.md", "| several links to an array, hard or soft,"),
+    ],
+)
+def test_table_as_the_code_makes_it(name: str, page: str, line: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = (DOCS / "filters.md").read_text()
-    assert "| 32013 | `zfp` |" in page
-    assert module.with_table(page) == page, "run: python docs/filter_table.py"
+    text = (DOCS / page).read_text()
+    assert line in text
+    assert module.with_table(text) == text, f"run: python docs/{name}.py"
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

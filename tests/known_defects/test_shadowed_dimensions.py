@@ -63,7 +63,7 @@ def test_u93_names_with_several_lengths_get_dimensions_in_netcdf(tmp_path: Path,
     make_pyramid(store, zarr_format)
     assert tamis.verify(store, store).ok
     result = tamis.repack(store, target, {})
-    text = "dimension 'y' became 'y_8': others of its name have other lengths"
+    text = "dimension 'y' becomes 'y_8': others of its name have other lengths"
     assert f"/1: {text}" in result.notes
     assert tamis.verify(store, target).ok
     with netCDF4.Dataset(target) as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +10,7 @@ from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
+from tamis.stores.extended import extended
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import ChunkNotes, Grid
     from tamis.rewrite.rewrite import Recreate, Rewrite
     from tamis.safety.transaction import Transaction
+    from tamis.stores.data_model import Translation
 
 Companions = Mapping[str, ArrayWriter | None]
 Check = Callable[[NamedArray, StoredArray], None]
@@ -99,6 +101,10 @@ class TargetForm(Protocol):
         """The files of chunks, if other processes can write them."""
         ...
 
+    def translations(self, source: Store) -> Iterable[Translation]:
+        """Yield what the format does not have of a source, or has in another form."""
+        ...
+
     def copies_objects_of(self, source: Store) -> bool:
         """Return whether `copy` copies objects as stored; objects of other formats are written again."""
 
@@ -145,7 +151,7 @@ def transfer(source: Store, target: Target, changes: Changes) -> None:
     for group in groups:
         target.create_group(group)
         for variable in group.variables.values():
-            array = source.array(variable.path).as_values()
+            array = extended(source.array(variable.path).as_values(), variable.shape)
             first = source.first_path(variable.path)
             if first != variable.path and first in own:
                 target.repeat(variable, array, first)
@@ -168,7 +174,7 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
         for variable in group.variables.values():
             array = source.array(variable.path)
             try:
-                check(variable, array)
+                check(variable, extended(array, variable.shape))
             except TamisError as error:
                 attributes |= {variable.path} if isinstance(error, UnstorableError) else set()
                 problems[variable.path] = str(error).removeprefix(f"{array.label}: ").removeprefix(f"{array.path}: ")

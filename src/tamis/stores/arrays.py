@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tamis.arrays.selection import Selection
     from tamis.filters import Filter
     from tamis.meaning.companions import CompanionFlags
+    from tamis.stores.data_model import Translation
     from tamis.stores.protocols import Store, StoreComparison
 
 A = TypeVar("A", bound=StoredArray)
@@ -162,6 +163,10 @@ class ListedStore(Generic[A]):
     def model(self) -> Self:
         """The store in netCDF's data model."""
         return self
+
+    def extras(self) -> Iterable[Translation]:
+        """Yield nothing: all parts belong to groups."""
+        return ()
 
     def array(self, path: str) -> A:
         """Return the array at a path."""

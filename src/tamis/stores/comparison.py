@@ -23,7 +23,9 @@ from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
 from tamis.stores.data_model import is_latin_1, is_own_name, json_attribute, recoded_text, text_of_json
+from tamis.stores.extended import extended
 from tamis.stores.protocols import Change, Unequal
+from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import NamedArray, NamedGroup
@@ -118,6 +120,13 @@ class ModelComparison:
         places = self._variables[1]
         group, name = places.get(path) or places.get(self._before.first_path(path), ("", ""))
         return self._groups[group].variables.get(name) if group in self._groups else None
+
+    def as_read(self, path: str, source: StoredArray, target: StoredArray) -> tuple[StoredArray, StoredArray]:
+        """Return the arrays up to the ends of their dimensions."""
+        variables = self._variables[0].get(path) or self._variables[0].get(source.path), self._other(path)
+        pairs = zip((source, target), variables, strict=True)
+        first, second = (array if known is None else extended(array, known.shape) for array, known in pairs)
+        return first, second
 
     def repeated(self) -> Mapping[str, str]:
         """Return the first path of the array of each variable, if several variables are one array; empty otherwise."""
@@ -217,6 +226,13 @@ class ModelComparison:
         """Yield the path of each group of the first store, and functions that yield its changes."""
         for path in self._before.model.group_paths():
             yield path, [partial(self._group_changes, path)]
+        yield "/", [self._translations]
+
+    def _translations(self) -> Iterator[Change]:
+        """Yield what the second format does not have, or has in another form, as repack lists it."""
+        for item in translations(self._before, to_zarr=self._after.model.is_loose):
+            if item.kind != "latin-1":  # compared with the attributes
+                yield Change(item.path, "left-out" if item.is_lost else "translated", item.as_finding())
 
     def _group_changes(self, path: str) -> Iterator[Change]:
         before, after = self._before.model.group(path), self._groups.get(path)
@@ -224,8 +240,6 @@ class ModelComparison:
             yield Change(path, "missing-group", "no such group in the target", harmless=False)
             return
         yield from self._attribute_changes(path, before, after)
-        for place, text in before.lost():
-            yield Change(place, "left-out", f"{text} is left out")
         if self._before.model.is_loose and self._after.model.is_loose:
             return  # the arrays that have dimensions are compared
         for name, dimension in before.dimensions.items():

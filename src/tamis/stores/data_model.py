@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import binascii
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tamis.formatting import shortened
+from tamis.formatting import printable, shortened
 from tamis.pipeline import Pipeline
 
 
@@ -162,6 +162,23 @@ def shown(attributes: Mapping[str, Any], json: Mapping[str, Any]) -> dict[str, A
     return {name: json.get(name, value) for name, value in attributes.items()}
 
 
+class Translation(NamedTuple):
+    """A thing that a file of another format does not have, or has in another form."""
+
+    path: str
+    kind: str  # Its row in a table of `tamis.stores.translation`
+    text: str  # The thing in words
+    is_lost: bool = True  # Whether it is left out; otherwise the text also says what it becomes
+
+    def as_plan(self) -> str:
+        """Return what a copy does to it."""
+        return printable(f"{self.path}: {self.text}{': left out' if self.is_lost else ''}")
+
+    def as_finding(self) -> str:
+        """Return what a comparison found about it, without its path."""
+        return f"{self.text} is left out" if self.is_lost else self.text
+
+
 @dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group."""
@@ -217,7 +234,7 @@ class NamedGroup:
     left_out: Mapping[str, str]  # Arrays that are not variables, by name, with the reason
     # As those of a variable; a form without an attribute belongs to one that has no meaning in other formats
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
+    lost: Sequence[Translation] = ()  # What has no form in netCDF's data model
     json: Mapping[str, Any] = field(default_factory=dict)  # As those of a variable
     # The metadata of the group in the format, for a target of the same format; None if it has none to copy
     document: object = None
@@ -226,24 +243,6 @@ class NamedGroup:
     def shown(self) -> dict[str, Any]:
         """The attributes as readers of the format have them."""
         return shown(self.attributes, self.json)
-
-    def lost(self) -> Iterator[tuple[str, str]]:
-        """Yield items that a file of another format does not support: place and description."""
-        for name, text in self.links.items():
-            yield posixpath.join(self.path, name), text
-        for owner in self._owners():
-            for name in owner.forms.keys() - owner.attributes.keys():
-                yield owner.path, f"attribute {name!r} of references"
-
-    def _owners(self) -> list[NamedGroup | NamedArray]:
-        return [self, *self.variables.values()]
-
-    def recoded(self) -> Iterator[tuple[str, str]]:
-        """Yield the attributes whose text is not UTF-8, and Latin-1 in Zarr: place and description."""
-        for owner in self._owners():
-            for name, value in owner.attributes.items():
-                if is_latin_1(value):
-                    yield owner.path, recoded_text(name, value)
 
 
 def own_name(name: str, extent: int) -> str:
@@ -274,6 +273,10 @@ class DataModel(Protocol):
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, each once."""
+
+    def extras(self) -> Iterable[Translation]:
+        """Yield parts of the file that belong to no group and have no form in other formats."""
+        ...
 
 
 def groups_by_parent(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:

@@ -93,6 +93,9 @@ class StoreComparison(Protocol):
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the target for a path of the source; None if there is none."""
 
+    def as_read(self, path: str, source: Any, target: Any) -> tuple[StoredArray, StoredArray]:
+        """Return two arrays as readers of their formats have them; `path` is that in the source."""
+
     def repeated(self) -> Mapping[str, str]:
         """Return the first path of each array by all its paths, if the target has a copy at each; empty otherwise."""
         ...

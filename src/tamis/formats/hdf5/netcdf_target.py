@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import posixpath
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +30,11 @@ from tamis.formats.hdf5.lib.files import create_file
 from tamis.formats.hdf5.lib.new_filters import NewFilter, create_dataset, set_filters
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
-from tamis.formats.hdf5.model.attributes import write_attribute
+from tamis.formats.hdf5.model.attributes import OF_SCALES, SCALE, write_attribute
 from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
-from tamis.formatting import plural, printable
+from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.streams import as_stored, carry
 from tamis.stores.data_model import (
@@ -46,8 +46,8 @@ from tamis.stores.data_model import (
     NamedArray,
     NamedGroup,
     is_compound,
-    own_name,
 )
+from tamis.stores.translation import own_dimensions
 
 if TYPE_CHECKING:
     from tamis.rewrite.rewrite import Rewrite
@@ -188,25 +188,13 @@ class NetcdfTarget:
             bare = variable is None or variable.dimensions[:1] != (name,)
             dataset = self._create_bare(f"{path}/{name}", dimension) if bare else None
             self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
-        for variable in group.variables.values():
-            for name, extent in zip(variable.dimensions, variable.shape, strict=True):
-                self._add_own(path, variable, name, extent)
-
-    def _add_own(self, group: str, variable: NamedArray, name: str, extent: int) -> None:
-        """Create a dimension for an axis of a variable of a group if none of its name has as many values."""
-        if self._dimension_path(group, name, extent):
-            return
-        own, taken = own_name(name, extent), self._names[group or "/"]
-        while own in taken:
-            own += "_"
-        taken.add(own)
-        dimension = Dimension(extent, is_unlimited=False)
-        dataset = self._create_bare(f"{group}/{own}", dimension)
-        self._dimensions[f"{group}/{own}"] = _Scale(next(self._ids), dimension, dataset)
-        self._own[group, name, extent] = f"{group}/{own}"
-        self.notes.append(
-            printable(f"{variable.path}: dimension {name!r} became {own!r}: others of its name have other lengths")
-        )
+        own = own_dimensions(group, lambda name, extent: bool(self._dimension_path(path, name, extent)))
+        for (name, extent), other in own.items():
+            self._names[group.path].add(other)
+            dimension = Dimension(extent, is_unlimited=False)
+            dataset = self._create_bare(f"{path}/{other}", dimension)
+            self._dimensions[f"{path}/{other}"] = _Scale(next(self._ids), dimension, dataset)
+            self._own[path, name, extent] = f"{path}/{other}"
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
@@ -357,7 +345,7 @@ class NetcdfTarget:
     def _set_attributes(
         self, owner: h5py.HLObject, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]
     ) -> None:
-        _check_attributes(str(owner.name), attributes)
+        _check_attributes(str(owner.name), attributes, is_scale=False)
         for name, value in attributes.items():
             form = forms.get(name)
             if form is None or form.type in JSON_FORMS or not write_attribute(owner, name, value, form):
@@ -418,12 +406,14 @@ def check_array(variable: NamedArray, array: StoredArray) -> None:
         raise FileError(f"expected at most {_MOST_RANK} axes, the limit of HDF5, found {len(array.shape)}")
     if variable.enum is None and not is_compound(variable.dtype):
         _datatype(variable.dtype, array.label)
-    _check_attributes(variable.path, variable.attributes)
+    is_scale = variable.dimensions == (variable.path.rpartition("/")[2],)
+    _check_attributes(variable.path, variable.attributes, is_scale=is_scale)
 
 
-def _check_attributes(path: str, attributes: Iterable[str]) -> None:
+def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: bool) -> None:
+    reserved = RESERVED if is_scale or attributes.get("CLASS") == SCALE else RESERVED - OF_SCALES
     for name in attributes:
-        if name in RESERVED:
+        if name in reserved:
             raise FileError(
                 f"{path}: expected attributes with names that netCDF-4 does not reserve, found {name!r}:"
                 " rename it in the source"

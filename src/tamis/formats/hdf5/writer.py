@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding
+    from tamis.stores.data_model import Translation
     from tamis.stores.protocols import EncodedChunk, Store
 
 
@@ -378,6 +379,14 @@ class Hdf5Form:
             check_storable(source, check_array, dropped)
         elif dropped:
             check_scales(source.file, dropped)
+
+    def translations(self, source: Store) -> Iterable[Translation]:
+        """See `TargetForm.translations`."""
+        if isinstance(source, Hdf5Store):
+            return ()
+        from tamis.stores.translation import translations  # late: most sources are HDF5
+
+        return translations(source, to_zarr=False)
 
     def kept_as_stored(self, source: Store) -> Collection[str]:
         """Return nothing: objects of HDF5 can have any filter, and others are written again."""

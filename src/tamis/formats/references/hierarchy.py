@@ -25,6 +25,7 @@ from tamis.formats.zarr.stored.codecs import MASK_MARK
 from tamis.formatting import absent_text, printable
 from tamis.notation.zarr import version_3
 from tamis.stores.protocols import ELSEWHERE, StoredArray
+from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import DataModel, NamedArray
@@ -249,12 +250,10 @@ def references_of(store: Store, model: DataModel, url: str, drop: Collection[str
     groups: dict[str, Mapping[str, Any]] = {}
     arrays: dict[str, ReferencedArray] = {}
     problems: list[TamisError] = []
-    notes: list[str] = []
+    notes = [item.as_plan() for item in translations(store, to_zarr=True) if not _matches(item.path, drop)]
     for group_path in model.group_paths():
         group = model.group(group_path)
         groups[group_path] = group.attributes
-        notes += [printable(f"{place}: {text}: left out") for place, text in group.lost() if not _matches(place, drop)]
-        notes += [printable(f"{place}: {text}") for place, text in group.recoded() if not _matches(place, drop)]
         prefix = group_path.rstrip("/")
         for name, reason in group.left_out.items():
             if not _matches(f"{prefix}/{name}", drop):

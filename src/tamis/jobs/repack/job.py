@@ -249,10 +249,7 @@ def run_repack(
         options = adapt(options, store) if adapt else options
         planning = _planning(store, options, form, ReadSurvey(report, options.threads))
         form.check_copy(store, planning.dropped)
-        notes = _notes_of(planning, options)
-        if not form.copies_objects_of(store):
-            groups = map(store.model.group, store.model.group_paths())
-            notes += [printable(f"{place}: {text}: left out") for group in groups for place, text in group.lost()]
+        notes = [*_notes_of(planning, options), *_translated(store, planning)]
         record = Record.of(source, planning, options)
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
@@ -314,7 +311,8 @@ def run_preview(
         planning = _planning(store, options, form)
         form.check_copy(store, planning.dropped)
         datasets = describe(planning)
-        notes = [*_notes_of(planning, options), *store.survey_other_files(os.fspath(target))]
+        notes = [*_notes_of(planning, options), *_translated(store, planning)]
+        notes += store.survey_other_files(os.fspath(target))
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
@@ -348,6 +346,16 @@ def _oversized_notes(planning: Planning) -> Iterator[str]:
     for path, array in planning.datasets.items():
         if path not in planning.plans and path not in planning.dropped and (chunking := oversized(array)) is not None:
             yield printable(f"{path}: {oversized_note(path, chunking)}")
+
+
+def _translated(store: Store, planning: Planning) -> list[str]:
+    """Return what the target does not have, or has in another form, by name."""
+    assert planning.form is not None
+    return [
+        item.as_plan()
+        for item in planning.form.translations(store)
+        if not planning.dropped or store.first_path(item.path) not in planning.dropped
+    ]
 
 
 class _Done(NamedTuple):
@@ -389,7 +397,11 @@ def _run(
                 return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
             notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
         transaction.begin_sync()
-        stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
+        stored = {
+            path: plan
+            for path, plan in planning.plans.items()
+            if path in written or (plan.copied and path not in planning.kept)
+        }
         try:
             done = prove(store, planning, stored, written, transaction, report, options.threads)
         except BoundError as error:

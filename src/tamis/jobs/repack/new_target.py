@@ -46,6 +46,7 @@ from tamis.rewrite.witness import SmallArrays
 from tamis.rewrite.write import EncodeElsewhere, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, reading
+from tamis.stores.extended import ExtendedArray
 from tamis.stores.first_bytes import is_classic
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
@@ -147,6 +148,13 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
         )
 
 
+_EXTENDED = "its chunks would not fit, because it gets more values"
+
+
+def _nowhere(*_: object) -> None:
+    """Let no other process encode an array."""
+
+
 def write_target(
     store: Store,
     planning: Planning,
@@ -170,6 +178,10 @@ def write_target(
 
     def recreate(plan: Rewrite, array: StoredArray, create: Create) -> None:
         source = plan.packed(array)
+        is_extended = isinstance(array, ExtendedArray)
+        if is_extended and (plan.copied or plan.streams_kept):
+            planning.kept[plan.path] = _EXTENDED
+            raise CopyInsteadError
         if plan.copied:
             carried[plan.path] = carry(plan, source, create)
             return
@@ -185,7 +197,8 @@ def write_target(
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
-                result = write(plan, source, make, partial(report, step), threads, resumed, elsewhere)
+                other = _nowhere if is_extended else elsewhere  # other processes have the array as it is stored
+                result = write(plan, source, make, partial(report, step), threads, resumed, other)
             if plan.codes is not None:
                 result = replace(result, packing_error=cast("PackedArray", source).largest_error)
             written[plan.path] = result
@@ -298,6 +311,8 @@ def prove(
             before, after, plan = source[path], counterpart(path), plans.get(path)
             if after is None:
                 raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+            if stores:
+                before, after = stores.as_read(path, before, after)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
                 witness = small.takes(before, after)
                 if plan is None:

@@ -242,6 +242,10 @@ class Comparison:
                 return
         facts: dict[str, Any] = {}
         problems = len(self.problems)
+        with self._reading(path):
+            source, target = self.stores.as_read(path, source, target)
+        if len(self.problems) > problems:
+            return
         alike = source.alike(target) if own == path else None
         same = alike is not None and alike.new_attributes is not None
         if alike is not None and (same or not packed_otherwise(source, target)):

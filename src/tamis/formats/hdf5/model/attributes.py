@@ -32,6 +32,12 @@ INTERNAL = frozenset(
 )
 """Attributes that HDF5's dimension scales and netCDF-4 need for themselves."""
 
+SCALE = "DIMENSION_SCALE"
+"""The class of dimension scales."""
+
+OF_SCALES = frozenset(("CLASS", "NAME"))
+"""Those that mean something else in objects that are no dimension scales."""
+
 
 def listed_attributes(owner: h5py.HLObject) -> Attributes:
     """Return the attributes of an open object, in creation order if it is known, and read as far as possible."""
@@ -92,11 +98,13 @@ def read_attributes(
             continue
         if value is not None:
             values[name] = value
-        if form is not None and name not in INTERNAL:
+        if form is not None and name not in INTERNAL - OF_SCALES:
             forms[name] = form
     if (marked := _marked(values)) is not None:
         del values[JSON_MARK]
         forms = {name: form for name, form in forms.items() if name != JSON_MARK} | marked
+    if values.get("CLASS") == SCALE:
+        forms = {name: form for name, form in forms.items() if name not in OF_SCALES}
     return values, forms
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,17 +16,18 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5r, h5t
 from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib.attributes import is_bare_name
 from tamis.formats.hdf5.lib.calls import place_of
+from tamis.formats.hdf5.lib.datatypes import type_words
 from tamis.formats.hdf5.lib.files import filename_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.quick_facts import Attributes, quick_headers
-from tamis.formats.hdf5.model.attributes import INTERNAL, listed_attributes, read_attributes, references
+from tamis.formats.hdf5.model.attributes import INTERNAL, OF_SCALES, listed_attributes, read_attributes, references
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
-from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup
+from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, Translation
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import AttributeForm
@@ -77,6 +79,7 @@ class ScannedArray:
     dimension_ids: tuple[int, ...]
     scales: tuple[Place | None, ...]  # Place of the dimension of each axis; None for an axis without one
     user_count: int  # Number of axes of datasets that have this dimension
+    scale_name: str  # Its name as a dimension, if it is another one
     enum: Enum | None  # The enumeration of its values
     forms: Mapping[str, AttributeForm]  # Forms of its attributes; see `tamis.stores.data_model.AttributeForm`
 
@@ -105,7 +108,8 @@ class ScannedGroup:
     enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
-    links: dict[str, str] = field(default_factory=dict)  # Links that are not followed, in words
+    # What has no form in netCDF's data model, by the name of its link: its kind (`tamis.stores.translation`), in words
+    lost: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def scan_group(
@@ -120,7 +124,7 @@ def scan_group(
     groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
-    links: dict[str, str] = {}
+    lost: dict[str, tuple[str, str]] = {}
     filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
     listed, place = in_order(links_of(group.id)), place_of(group.id)
@@ -130,7 +134,7 @@ def scan_group(
     for link in listed:
         name = link.name.decode("utf-8", "surrogateescape")
         if link.kind != h5l.TYPE_HARD:
-            links[name] = link_words(group, link)
+            lost[name] = "links", link_words(group, link)
         if link.kind not in kinds:
             continue
         item_path = _inside(path, name)
@@ -154,11 +158,13 @@ def scan_group(
             if isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD or follow:
                     groups[name] = InnerGroup(place_of(item), link.kind != h5l.TYPE_HARD)
-                    links.pop(name, None)
-            elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
-                enums[name] = enum
+                    lost.pop(name, None)
+            elif isinstance(item, h5t.TypeID):
+                lost[name] = "named types", f"named type {type_words(item)}"
+                if enum := _enum(item):
+                    enums[name] = enum
             elif isinstance(item, h5d.DatasetID):
-                links.pop(name, None)
+                lost.pop(name, None)
                 array = _array(files, item, item_path)
                 if reason := _no_variable(array):
                     left_out[name] = reason
@@ -173,7 +179,8 @@ def scan_group(
         with reading(filename, dataset=_inside(path, name)):
             scanned.append(_scanned(files, array, names.get(name, name), name, known.get(name)))
     values, forms = read_attributes(lambda: group, listed_attributes(group))
-    return ScannedGroup(group, place, _own(values), tuple(scanned), groups, enums, left_out, forms, links)
+    own = _own(values, is_scale=False)
+    return ScannedGroup(group, place, own, tuple(scanned), groups, enums, left_out, forms, lost)
 
 
 def _inside(path: str, name: str) -> str:
@@ -239,26 +246,29 @@ def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: 
     number = values.get("_Netcdf4Dimid") if is_scale else None
     if known is None:
         _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion
+    scale_name = values.get("NAME") if is_scale and not is_bare else ""
     return ScannedArray(
         link if is_bare else name,
         link,
         array,
         place,
-        _own(values),
+        _own(values, is_scale=is_scale),
         is_scale,
         is_bare,
         int(number) if isinstance(number, np.integer) else None,
         tuple(ids) if len(ids) == len(array.shape) else (),
         _scales(files, array, place[0], attributes),
         attributes.user_count if is_scale else 0,
+        scale_name if isinstance(scale_name, str) and scale_name not in (name, link) else "",
         None if known else _enum(array.datatype),
         forms,
     )
 
 
-def _own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes without internal ones."""
-    return {name: value for name, value in values.items() if name not in INTERNAL}
+def _own(values: Mapping[str, Any], *, is_scale: bool) -> dict[str, Any]:
+    """Return attributes without internal ones; images of HDF5 and files of PyTables have their own of such names."""
+    internal = INTERNAL if is_scale else INTERNAL - OF_SCALES
+    return {name: value for name, value in values.items() if name not in internal}
 
 
 def _scales(files: LinkedFiles, array: Hdf5Array, file_number: int, attributes: Attributes) -> tuple[Place | None, ...]:
@@ -274,6 +284,18 @@ def _scales(files: LinkedFiles, array: Hdf5Array, file_number: int, attributes: 
         axes = references(array.dataset, "DIMENSION_LIST")
         return tuple(_target(array.dataset, refs) for refs in axes) if len(axes) == len(nothing) else nothing
     return nothing
+
+
+def _other_scales(item: ScannedArray) -> Iterator[Translation]:
+    """Yield the scales of the axes of a dataset that are not the last ones."""
+    if not any(item.scales):
+        return
+    with suppress(Exception):  # as above
+        for axis, refs in enumerate(references(item.array.dataset, "DIMENSION_LIST")):
+            for ref in refs[:-1]:
+                name = h5i.get_name(h5r.dereference(ref, item.array.dataset.id)) or b"without a name"
+                text = f"dimension scale {name.decode('utf-8', 'surrogateescape')} of axis {axis}"
+                yield Translation(item.array.path, "other scales", text)
 
 
 def _target(dataset: h5py.Dataset, refs: list[Any]) -> Place | None:
@@ -435,7 +457,10 @@ class GroupPaths:
         """Return whether an additional path to a group is included; others are left out."""
         self._repeated_count += 1
         if self._repeated_count > _MOST_REPEATED:
-            (scanned.left_out if self._follow else scanned.links)[name] = _TOO_MANY
+            if self._follow:
+                scanned.left_out[name] = _TOO_MANY
+            else:
+                scanned.lost[name] = "hard links", f"hard link to a group: {_TOO_MANY}"
             return False
         return self._leads_to_group(path)
 
@@ -493,7 +518,33 @@ class Hdf5Model:
             for item in group.arrays
             if not item.is_bare and item.place not in hidden
         }
-        return NamedGroup(path, dimensions.own, variables, group.attributes, group.left_out, group.forms, group.links)
+        lost = [Translation(posixpath.join(path, name), kind, words) for name, (kind, words) in group.lost.items()]
+        lost += [
+            Translation(posixpath.join(path, item.name), "scale names", f"name {item.scale_name!r} of its dimension")
+            for item in group.arrays
+            if item.scale_name
+        ]
+        own, forms, attributes = dimensions.own, group.forms, self._visible(group.attributes)
+        return NamedGroup(path, own, variables, attributes, group.left_out, forms, lost)
+
+    def _visible(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return attributes for readers of netCDF, who hide all with names of internal ones; all for copies."""
+        if not self._follow or not OF_SCALES & attributes.keys():
+            return attributes
+        return {name: value for name, value in attributes.items() if name not in OF_SCALES}
+
+    def extras(self) -> Iterator[Translation]:
+        """Yield all scales of axes but the last ones, and the user block."""
+        users: Counter[Place] = Counter()
+        scanned = [self._scan(path) for path in self.group_paths()]
+        arrays = {item.place: item for group in scanned for item in group.arrays}.values()
+        for item in arrays:
+            users.update(place for place in item.scales if place is not None)
+        if any(item.user_count > users[item.place] for item in arrays):
+            for item in arrays:
+                yield from _other_scales(item)
+        if nbytes := int(self._file.userblock_size):
+            yield Translation("/", "user block", f"user block of {nbytes} bytes")
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, by all hard links, in the order of the file."""
@@ -509,7 +560,7 @@ class Hdf5Model:
             array.shape,
             array.numpy_type or array.chunk.dtype,
             array.fill_value,
-            without_companion(item.attributes, array.dataset) if restored else item.attributes,
+            self._visible(without_companion(item.attributes, array.dataset) if restored else item.attributes),
             array.chunk_shape,
             array.pipeline,
             self._enum(item, group),
@@ -550,7 +601,8 @@ class Hdf5Model:
         for name, inner in list(scanned.groups.items()):
             if inner.place in around:
                 del scanned.groups[name]
-                scanned.links.setdefault(name, f"hard link to {around[inner.place]}, which encloses it")
+                words = f"hard link to {around[inner.place]}, which encloses it"
+                scanned.lost.setdefault(name, ("cycles", words))
 
     def _dimensions(self, path: str) -> GroupDimensions:
         """Return the dimensions of a group; unnamed ones may still be missing."""

@@ -155,11 +155,6 @@ METADATA = {2: (".zarray", ".zattrs", ".zgroup", ".zmetadata"), 3: ("zarr.json",
 
 def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
     """Raise FileError if a store of this form does not support the values or attributes of an array."""
-    if variable.shape != tuple(array.shape):
-        raise FileError(
-            f"expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
-            " extend the variable in the source"
-        )
     if variable.path.rpartition("/")[2] in METADATA[form.zarr_format]:
         raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
     _check_name(variable.path)
@@ -356,7 +351,6 @@ class ZarrTarget:
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
         self._groups[group.path] = group
         self._before[group.path] = group.attributes
-        self.notes += [printable(f"{place}: {text}") for place, text in group.recoded()]
         json_attributes(group.path, group.attributes, group.forms)  # refuse before chunks are encoded
 
     def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:
@@ -457,8 +451,6 @@ class ZarrTarget:
     def _repeat(self) -> None:
         """Copy the chunk files of arrays to their other paths."""
         for variable, array, path in self._repeated:
-            text = f"{variable.path}: another link to {path}, stored again: Zarr has no links"
-            self.notes.append(printable(text))
             first = self._arrays.get(path)
             if not isinstance(first, NewArray):
                 self.copy(variable, array)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,11 +30,13 @@ from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
+from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.arrays.source import Placed
     from tamis.meaning.missing import Flags
+    from tamis.stores.data_model import Translation
     from tamis.stores.protocols import EncodedChunk, Store
 
 _VERSIONS = (2, 3)
@@ -79,6 +81,10 @@ class ZarrForm:
     def files(self) -> ZarrForm:
         """The form, which knows the files of chunks."""
         return self
+
+    def translations(self, source: Store) -> Iterable[Translation]:
+        """See `TargetForm.translations`."""
+        return translations(source, to_zarr=True)
 
     def copies_objects_of(self, source: Store) -> bool:
         """Return False: all arrays are written again."""

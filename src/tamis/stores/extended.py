@@ -1,0 +1,145 @@
+"""An array that ends before its dimensions do, as readers of netCDF have it: with the fill value up to their end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.gather import intersection, within
+from tamis.arrays.grid import Grid, Region, shape_of
+from tamis.arrays.index import ChunkIndex, Parts, as_array
+from tamis.arrays.reader import ArrayReader, viewed
+from tamis.errors import FileError
+from tamis.stores.arrays import DescribedArray
+from tamis.stores.protocols import PartByPart, StoredArray
+
+
+def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
+    """Return an array up to the end of its dimensions, whose sizes are `shape`; the array itself if it ends there."""
+    if array.shape is None or shape == tuple(array.shape):
+        return array
+    if array.has_companion:
+        raise FileError(
+            f"{array.label}: expected as many values as its dimensions have, {shape}, found {array.shape}:"
+            " extend the variable in the source, or make it without its companion"
+        ).at(dataset=array.path)
+    return cast("StoredArray", ExtendedArray(array, shape))
+
+
+class ExtendedArray(DescribedArray, PartByPart):
+    """An array with more values along some axes; see `tamis.stores.protocols.StoredArray`."""
+
+    can_read_chunks = False  # the chunk at the end has anything after it
+    partial_filtered = True
+    has_companion = is_companion = is_bare_dimension = False
+    companion = companion_flags = contiguous_offset = None
+
+    def __init__(self, source: StoredArray, shape: tuple[int, ...]) -> None:
+        self.source, self.shape = source, shape
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what more values do not change: path, type, chunk shape, …."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """See `StoredArray.attributes`."""
+        return self.source.attributes
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.number_type`."""
+        return self.source.number_type
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """See `StoredArray.dtype`."""
+        return self.source.dtype
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.value_type`."""
+        return self.source.value_type
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """See `StoredArray.fill_value`."""
+        return self.source.fill_value
+
+    def fill_bytes(self) -> bytes:
+        """See `DescribedArray.fill_bytes`."""
+        return self.source.fill_value.tobytes()
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """See `StoredArray.fill_as`."""
+        return self.source.fill_as(dtype)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.source.nbytes if self.varies else self.size * self.source.chunk.dtype.itemsize
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    def as_values(self) -> StoredArray:
+        """See `StoredArray.as_values`."""
+        return extended(self.source.as_values(), self.shape)
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the store."""
+        own = self.source.parts(Grid(tuple(self.source.shape), grid.chunk_shape))
+        if not len(own):
+            return Parts(grid, range(0))
+        places = np.unravel_index(as_array(own.numbers), own.grid.counts)
+        return Parts(grid, np.ravel_multi_index(places, grid.counts))
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return the chunk index of the array in the store."""
+        return self.source.chunk_index()
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """See `StoredArray.open_reader`."""
+        return ExtendedReader(self.source.open_reader(independent=independent), self)
+
+    def open_values(self) -> ArrayReader:
+        """See `StoredArray.open_values`."""
+        return viewed(ExtendedReader(self.source.open_values(), self), self.value_type)
+
+    def open_witness(self) -> ArrayReader:
+        """See `StoredArray.open_witness`."""
+        return viewed(ExtendedReader(self.source.open_witness(), self), self.value_type)
+
+
+class ExtendedReader:
+    """The values of another reader, and the fill value after them; see `tamis.arrays.reader.ArrayReader`."""
+
+    def __init__(self, reader: ArrayReader, array: ExtendedArray) -> None:
+        self.shape, self.dtype, self.chunk_shape = array.shape, reader.dtype, reader.chunk_shape
+        self.close = reader.close
+        self._reader, self._stored = reader, tuple(slice(0, extent) for extent in array.source.shape)
+        self._fill = "" if array.varies else array.fill_as(reader.dtype)
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part."""
+        shared = intersection(part, self._stored)
+        if shared == tuple(part):
+            return self._reader.read(part, out)
+        values = np.empty(shape_of(part), self.dtype) if out is None else out
+        values[...] = self._fill
+        if all(span.start < span.stop for span in shared):
+            values[within(shared, part)] = self._reader.read(shared)
+        return values
