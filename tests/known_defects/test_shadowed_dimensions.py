@@ -39,7 +39,7 @@ def test_u93_shadowed_dimensions_go_to_zarr_and_back(
     assert tamis.verify(source, store).ok
     tamis.repack(store, back, {})
     assert tamis.verify(store, back).ok
-    assert tamis.verify(source, back).ok or same  # which of two equal dimensions a variable has is not in Zarr
+    assert tamis.verify(source, back).ok or same or not own_variable  # Zarr has no dimensions without an array
     with netCDF4.Dataset(source) as before, netCDF4.Dataset(back) as after:
         for path in ("v", "c/v", "c/d/v", "c/inherits/w"):
             np.testing.assert_array_equal(before[path][:], after[path][:])

@@ -1,4 +1,4 @@
-"""Law 2 across formats: what the other format lacks is listed by name, by repack, its dry run, export and verify alike."""
+"""What the other format lacks is listed by name, by repack, its dry run, export and verify alike."""
 
 from __future__ import annotations
 

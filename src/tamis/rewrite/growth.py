@@ -65,10 +65,16 @@ class LargerError(TamisError):
     """The new dataset is larger than its source."""
 
 
+_REORDERING = ("crc32c", "endian", "numcodecs.crc32", "numcodecs.crc32c", "transpose")
+"""Codecs of Zarr that are no filters of HDF5, and make nothing smaller."""
+
+
 def compresses(pipeline: Pipeline) -> bool:
     """Return whether a pipeline has a filter that compresses, not only checksums and shuffles."""
     return any(
-        not isinstance(item, (Shuffle, Fletcher32)) and not (isinstance(item, Bitshuffle) and item.compressor == "none")
+        not isinstance(item, (Shuffle, Fletcher32))
+        and not (isinstance(item, Bitshuffle) and item.compressor == "none")
+        and item.name not in _REORDERING
         for item in pipeline.filters
     )
 

@@ -130,12 +130,12 @@ TO_ZARR: dict[str, Row] = {
         "filters",
         "none, shuffle, deflate, fletcher32, bzip2, zstd, blosc, zfp and other lossy filters",
         "the same bytes",
-        "the same bytes, if all programs with HDF5 have them or they are lossy; otherwise none",
+        "the same bytes, if all programs with HDF5 have them or they are lossy; otherwise deflate",
     ),
     "other filters": Row(
         "filters",
         "szip, lzf, bitshuffle and other lossless filters; chunks with several masks",
-        "the smallest of Zarr's that a sample of chunks shows",
+        "the smallest of deflate, zstd and blosc, with and without shuffle, for a sample of chunks",
         "as in Zarr",
         "listed",
     ),
@@ -171,7 +171,7 @@ TO_HDF5: dict[str, Row] = {
     "other codecs": Row(
         "filters",
         "other codecs",
-        "the smallest of HDF5's own that a sample of chunks shows",
+        "deflate, with shuffle if that is smaller for a sample of chunks",
         "as in HDF5",
         "listed",
     ),

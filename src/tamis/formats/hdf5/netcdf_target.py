@@ -34,9 +34,12 @@ from tamis.formats.hdf5.model.attributes import OF_SCALES, SCALE, write_attribut
 from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
-from tamis.formatting import plural
+from tamis.formatting import plural, printable
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
+from tamis.rewrite.growth import compresses
+from tamis.rewrite.nearest import nearest_plan, nearest_text
 from tamis.rewrite.streams import as_stored, carry
+from tamis.rewrite.write import write
 from tamis.stores.data_model import (
     JSON_FORMS,
     JSON_MARK,
@@ -118,6 +121,9 @@ _SMALL_NBYTES, _SMALL_NODES = 4 << 20, 2
 _MOST_FILL_NBYTES = 1 << 15
 """Size from which a fill value of zeros is not stored, because a message of HDF5 has at most 64 KiB."""
 
+_CANDIDATES = ("shuffle|deflate(4)", "deflate(4)")
+"""Filters that all programs with HDF5 have."""
+
 _COPIED_NBYTES = 4 << 20
 """Bytes of an array that are copied at once."""
 
@@ -125,12 +131,20 @@ _COPIED_NBYTES = 4 << 20
 class NetcdfTarget:
     """A netCDF-4 file that is created; its dimensions become dimension scales as netCDF-C writes them."""
 
-    def __init__(self, path: Path, values_nbytes: int, block_nbytes: int | None = None, mode: int = NEW_FILE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        values_nbytes: int,
+        block_nbytes: int | None = None,
+        mode: int = NEW_FILE,
+        threads: int = 1,
+    ) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
         if values_nbytes <= _SMALL_NBYTES:
             calls.call("H5Pset_istore_k", fcpl.id, _SMALL_NODES)
         self.notes: list[str] = []
+        self._threads = threads
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -228,6 +242,8 @@ class NetcdfTarget:
         if (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
             return
+        if self._copy_compressed(variable, array):
+            return
         chunk_shape = self._chunks(variable, array)
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
         if not array.size:
@@ -245,6 +261,28 @@ class NetcdfTarget:
                 # Texts are Python objects in memory, and have another type there.
                 memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
                 dataset.id.write(*selected(dataset, part), values, memory)
+
+    def _copy_compressed(self, variable: NamedArray, array: StoredArray) -> bool:
+        """Copy a variable whose codecs compress, and not all programs with HDF5 have them; return whether it was one.
+
+        It gets filters that all of them have.
+        """
+        if array.chunk_shape is None or not array.size or array.dtype is None or variable.is_text:
+            return False
+        if not compresses(array.pipeline):
+            return False
+        shape = tuple(min(step, extent) for step, extent in zip(array.chunk_shape, array.shape, strict=True))
+        plan = nearest_plan(array, np.dtype(array.dtype), shape, _CANDIDATES)
+        created: list[Hdf5Writer] = []
+
+        def create(plan: Rewrite) -> Hdf5Writer:
+            created.append(self.create_like(variable, array, plan))
+            return created[-1]
+
+        write(plan, array, create, lambda *_: None, self._threads)
+        nbytes = created[-1].stored_nbytes
+        self.notes.append(printable(nearest_text(variable.path, array, plan.pipeline, nbytes, "HDF5")))
+        return True
 
     def _remove(self, variable: NamedArray) -> None:
         """Remove a variable that was begun, if any, so that it can be created again."""

@@ -407,7 +407,7 @@ class Hdf5Form:
         from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
-        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes, target.mode) as out:
+        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes, target.mode, threads) as out:
             transfer(source, out, changes)
         return out.notes
 

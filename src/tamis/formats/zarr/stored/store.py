@@ -211,7 +211,7 @@ class ZarrStore(ListedStore[Stored]):
         )
 
     def _dimensions_of(self, path: str) -> dict[str, Dimension]:
-        """Return the dimensions of a group, without those that enclosing groups have.
+        """Return the dimensions of a group, without those that are arrays of enclosing groups.
 
         In Zarr, the name of an axis means nothing for other arrays, which may have other lengths along it. A group gets
         the length of its coordinate, or else of its first array; see `tamis.stores.data_model.own_name`.
@@ -221,18 +221,25 @@ class ZarrStore(ListedStore[Stored]):
         around = ChainMap[str, Dimension]()
         if path != "/":
             parent = path.rpartition("/")[0] or "/"
-            around = ChainMap(self._dimensions_of(parent), *self._around[parent].maps)
-        own: dict[str, Dimension] = {}
-        arrays = [array for array in self._arrays_by_group.get(path, {}).values() if isinstance(array, ZarrArray)]
-        for array in arrays:
-            if array.dimensions == (name := array.path.rpartition("/")[2],):
-                own[name] = Dimension(array.shape[0], is_unlimited=None)
-        for array in arrays:
+            self._dimensions_of(parent)
+            around = ChainMap(self._coordinates_of(parent), *self._around[parent].maps)
+        own = self._coordinates_of(path)
+        for array in self._arrays_by_group.get(path, {}).values():
+            if not isinstance(array, ZarrArray):
+                continue
             for name, extent in zip(array.dimensions, array.shape, strict=True):
                 if name not in own and (name not in around or around[name].size != extent):
                     own[name] = Dimension(extent, is_unlimited=None)
         self._dimensions[path], self._around[path] = own, around
         return own
+
+    def _coordinates_of(self, path: str) -> dict[str, Dimension]:
+        """Return the dimensions that are arrays of a group."""
+        return {
+            array.dimensions[0]: Dimension(array.shape[0], is_unlimited=None)
+            for array in self._arrays_by_group.get(path, {}).values()
+            if isinstance(array, ZarrArray) and array.dimensions == (array.path.rpartition("/")[2],)
+        }
 
     @lazy_property
     def _arrays_by_group(self) -> Mapping[str, Mapping[str, Stored]]:

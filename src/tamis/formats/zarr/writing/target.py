@@ -20,7 +20,7 @@ from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError, located
-from tamis.filters import ChunkType, Deflate, Filter, Shuffle
+from tamis.filters import ChunkType
 from tamis.formats.zarr.array_metadata import (
     Described,
     Json,
@@ -46,6 +46,7 @@ from tamis.meaning.variables import HISTORY
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.rewrite.growth import compresses
+from tamis.rewrite.nearest import nearest_plan, nearest_text
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.streams import as_stored, carry, masks_of
@@ -63,30 +64,48 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
 
-_LEVEL = 4
+_CANDIDATES = (
+    "shuffle|deflate(4)",
+    "deflate(4)",
+    "shuffle|zstd(3)",
+    "zstd(3)",
+    "blosc(zstd,5,bit)",
+    "blosc(zstd,5,byte)",
+    "blosc(lz4,5,bit)",
+)
+"""Filters whose codecs every reader of Zarr has."""
 
 
 def kept_plan(array: StoredArray) -> Rewrite:
     """Return how an array is stored without a recipe.
 
     Chunks stay unchanged if every reader of Zarr has codecs for them, and also if filters were lossy, because their
-    values would otherwise take more space. Other filters are replaced by shuffle and deflate, and other values get
-    chunks.
+    values would otherwise take more space. Other filters are replaced by the smallest of Zarr's own, and other values
+    get chunks.
     """
-    carried = as_stored(array)
-    if carried is not None:
-        codecs = choose_codecs(carried.pipeline, array.chunk, dict.fromkeys(masks_of(array), 1))
-        if codecs.masked is None or carried.pipeline.error_bound != 0:
-            return carried
+    if (carried := _carried(array)) is not None:
+        return carried
     if array.dtype is None:
         raise FileError(f"{array.label}: expected numbers, characters or text, got {array.type_text}").at(
             dataset=array.path
         )
     chunk_shape = array.chunk_shape or default_chunks(array.shape, array.dtype.itemsize, zfp=False)
-    filters: list[Filter] = []
-    if compresses(array.pipeline) and array.shape:  # one value is smaller without filters
-        filters = [*([Shuffle()] if array.dtype.itemsize > 1 else ()), Deflate(_LEVEL)]
-    return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
+    dtype = np.dtype(array.dtype)
+    if not compresses(array.pipeline) or not array.shape:  # one value is smaller without filters
+        return Rewrite(array.path, Pipeline(), dtype, chunk_shape)
+    if array.pipeline.error_bound == 0 and not array.pipeline.missing():
+        requested = Pipeline(stage.filter for stage in array.pipeline.stages)
+        if choose_codecs(requested, ChunkType(dtype, chunk_shape), {}).masked is None:
+            return Rewrite(array.path, requested, dtype, chunk_shape)
+    return nearest_plan(array, dtype, chunk_shape, _CANDIDATES)
+
+
+def _carried(array: StoredArray) -> Rewrite | None:
+    """Return how the chunks of an array are copied unchanged; None if readers of Zarr need others."""
+    if (carried := as_stored(array)) is None:
+        return None
+    codecs = choose_codecs(carried.pipeline, array.chunk, dict.fromkeys(masks_of(array), 1))
+    return carried if codecs.masked is None or carried.pipeline.error_bound != 0 else None
 
 
 @dataclass(slots=True)
@@ -441,8 +460,17 @@ class ZarrTarget:
                 carry(plan, array, create)
             elif array.shape:
                 write(plan, array, create, lambda *_: None, self._threads)
+                self._note_filters(variable.path, array, plan)
             else:
                 _write_scalar(plan, array, create(plan))
+
+    def _note_filters(self, path: str, array: StoredArray, plan: Rewrite) -> None:
+        """Note filters that became others."""
+        before, after = ([stage.filter for stage in known.stages] for known in (array.pipeline, plan.pipeline))
+        new = self._arrays[path]
+        if compresses(array.pipeline) and before != after and isinstance(new, NewArray):
+            nbytes = new.writer.stored_nbytes
+            self.notes.append(printable(nearest_text(path, array, plan.pipeline, nbytes, "Zarr")))
 
     def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
         """See `Target.repeat`; `finish` copies the files."""
