@@ -53,7 +53,7 @@ TO_ZARR: dict[str, Row] = {
     ),
     "records": Row(
         "types",
-        "compounds of numbers",
+        "compounds of numbers without axes",
         "records without gaps in Zarr 2; Zarr 3: refused",
         "a named compound type, `NAME_t`",
         "refused",

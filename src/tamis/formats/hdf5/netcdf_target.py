@@ -30,7 +30,7 @@ from tamis.formats.hdf5.lib.files import create_file
 from tamis.formats.hdf5.lib.new_filters import NewFilter, create_dataset, set_filters
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
-from tamis.formats.hdf5.model.attributes import OF_SCALES, SCALE, write_attribute
+from tamis.formats.hdf5.model.attributes import OF_SCALES, is_scale_class, write_attribute
 from tamis.formats.hdf5.tree.walk import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
@@ -449,7 +449,7 @@ def check_array(variable: NamedArray, array: StoredArray) -> None:
 
 
 def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: bool) -> None:
-    reserved = RESERVED if is_scale or attributes.get("CLASS") == SCALE else RESERVED - OF_SCALES
+    reserved = RESERVED if is_scale or is_scale_class(attributes.get("CLASS")) else RESERVED - OF_SCALES
     for name in attributes:
         if name in reserved:
             raise FileError(

@@ -39,6 +39,11 @@ OF_SCALES = frozenset(("CLASS", "NAME"))
 """Those that mean something else in objects that are no dimension scales."""
 
 
+def is_scale_class(value: Any) -> bool:
+    """Return whether a value of the attribute ``CLASS``, of any type, is that of dimension scales."""
+    return isinstance(value, str) and value == SCALE
+
+
 def listed_attributes(owner: h5py.HLObject) -> Attributes:
     """Return the attributes of an open object, in creation order if it is known, and read as far as possible."""
     if (known := quick_attributes(owner.id)) is not None:
@@ -94,6 +99,7 @@ def read_attributes(
             value = form = None
             with suppress(Exception):  # HDF5 and h5py raise many kinds
                 value = attribute_value(owner(), name)
+                form = _form_of(owner(), name) if name in OF_SCALES else None
         else:
             continue
         if value is not None:
@@ -103,7 +109,7 @@ def read_attributes(
     if (marked := _marked(values)) is not None:
         del values[JSON_MARK]
         forms = {name: form for name, form in forms.items() if name != JSON_MARK} | marked
-    if values.get("CLASS") == SCALE:
+    if is_scale_class(values.get("CLASS")):
         forms = {name: form for name, form in forms.items() if name not in OF_SCALES}
     return values, forms
 

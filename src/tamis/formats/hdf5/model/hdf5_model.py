@@ -21,7 +21,14 @@ from tamis.formats.hdf5.lib.files import filename_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.quick_facts import Attributes, quick_headers
-from tamis.formats.hdf5.model.attributes import INTERNAL, OF_SCALES, listed_attributes, read_attributes, references
+from tamis.formats.hdf5.model.attributes import (
+    INTERNAL,
+    OF_SCALES,
+    is_scale_class,
+    listed_attributes,
+    read_attributes,
+    references,
+)
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
@@ -240,7 +247,7 @@ def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: 
     place = (files.number, array.address) if known else place_of(array.dataset.id)
     attributes = known or listed_attributes(array.dataset)
     values, forms = read_attributes(lambda: array.dataset, attributes)
-    is_scale = bool(array.shape) and values.get("CLASS") == "DIMENSION_SCALE"
+    is_scale = bool(array.shape) and is_scale_class(values.get("CLASS"))
     is_bare = is_scale and is_bare_name(values.get("NAME", ""))
     ids = np.atleast_1d(values.get("_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = values.get("_Netcdf4Dimid") if is_scale else None
