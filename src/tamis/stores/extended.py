@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +95,9 @@ class ExtendedArray(DescribedArray, PartByPart):
         """Bytes of the values; 0 if their lengths vary."""
         return 0 if self.varies else self.nbytes
 
-    def as_values(self) -> StoredArray:
+    def as_values(self) -> Self:
         """See `StoredArray.as_values`."""
-        return extended(self.source.as_values(), self.shape)
+        return type(self)(self.source.as_values(), self.shape)
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""

@@ -204,7 +204,8 @@ def translations(source: Store, *, to_zarr: bool) -> Iterator[Translation]:
 def group_translations(group: NamedGroup) -> Iterator[Translation]:
     """Yield the translations of a group and of its variables to Zarr."""
     yield from group.lost
-    for owner in (group, *group.variables.values()):
+    owners: list[NamedGroup | NamedArray] = [group, *group.variables.values()]
+    for owner in owners:
         for name in owner.forms.keys() - owner.attributes.keys():
             yield Translation(owner.path, "reference attributes", f"attribute {name!r} of references")
         for name, value in owner.attributes.items():

@@ -324,11 +324,11 @@ def prove(
                     results.append(result)
         for number, (path, first) in enumerate(repeated.items(), count - len(repeated) + 1):
             step = Step(f"verifying {path}", number, count, together)
-            before, after = counterpart(first), counterpart(path)
-            if before is None or after is None:
+            original, after = counterpart(first), counterpart(path)
+            if original is None or after is None:
                 raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
             with located(path=transaction.target), reading(out.path, dataset=path):
-                verify_kept(path, before, after, partial(report, step), threads)
+                verify_kept(path, original, after, partial(report, step), threads)
     return tuple(results)
 
 
