@@ -253,6 +253,7 @@ def test_tests_mirror_the_package() -> None:
         "packaging",
         "plugin",
         "programs",
+        "properties",
         "starts",
     }
     beside = [path.relative_to(ROOT / "tests").parent for path in (ROOT / "tests").rglob("test_*.py")]

@@ -325,7 +325,7 @@ def copy_values(source: Any, target: Any) -> None:
         least_nbytes = 0 if plist.get_nfilters() else math.prod(plist.get_chunk()) * file_type.get_size()
         for stored in stored_chunks(source):
             mask, payload = source.read_direct_chunk(stored.chunk_offset)
-            payload = payload.ljust(least_nbytes, b"\0")
+            payload = payload[: stored.size].ljust(least_nbytes, b"\0")  # h5py returns memory after the end
             target.write_direct_chunk(stored.chunk_offset, payload, mask)
         return
     for start, count in _stored_blocks(source):
