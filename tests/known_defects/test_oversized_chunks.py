@@ -33,14 +33,14 @@ def steps(tmp_path: Path) -> Path:
     return path
 
 
-def test_inspect_names_oversized_chunks_without_filters(steps: Path) -> None:
+def test_u101_inspect_names_oversized_chunks_without_filters(steps: Path) -> None:
     notes = {each.path: [(note.code, note.text) for note in each.notes] for each in tamis.inspect(steps).datasets}
     for name in NAMES:
         assert notes[f"/{name}"] == [("oversized-chunks", f"{SAID}; use chunks such as 2048")]
     assert not notes["/ts"]
 
 
-def test_repack_and_its_preview_name_chunks_that_are_copied(steps: Path, tmp_path: Path) -> None:
+def test_u101_repack_and_its_preview_name_chunks_that_are_copied(steps: Path, tmp_path: Path) -> None:
     for result in (
         tamis.preview_repack(steps, tmp_path / "out.nc", {"ts": "zfp(bound=0.1)"}),
         tamis.repack(steps, tmp_path / "out.nc", {"ts": "zfp(bound=0.1)"}),
@@ -50,13 +50,13 @@ def test_repack_and_its_preview_name_chunks_that_are_copied(steps: Path, tmp_pat
         ]
 
 
-def test_repack_names_chunks_that_are_written_anew(steps: Path, tmp_path: Path) -> None:
+def test_u101_repack_names_chunks_that_are_written_anew(steps: Path, tmp_path: Path) -> None:
     result = tamis.repack(steps, tmp_path / "out.nc", {"a": "shuffle|deflate(4)"})
     assert "chunks of 524288 are much larger than all of 12" in " ".join(result["a"].notes)
     assert "4.19 MB decoded, for 96 B of values; -c '/a:2048' makes smaller ones" in " ".join(result["a"].notes)
 
 
-def test_to_netcdf_names_chunks_of_the_encoding(steps: Path, tmp_path: Path) -> None:
+def test_u101_to_netcdf_names_chunks_of_the_encoding(steps: Path, tmp_path: Path) -> None:
     with xr.open_dataset(steps) as dataset:
         result = dataset.tamis.to_netcdf(tmp_path / "out.nc", {"ts": "zfp(bound=0.1)"})
         assert "-c '/a:2048' makes smaller ones" in " ".join(result["a"].notes)
@@ -67,7 +67,7 @@ def test_to_netcdf_names_chunks_of_the_encoding(steps: Path, tmp_path: Path) -> 
     assert (tmp_path / "small.nc").stat().st_size < 1_000_000
 
 
-def test_plan_proposes_chunks_for_what_it_is_asked_about(steps: Path, tmp_path: Path) -> None:
+def test_u101_plan_proposes_chunks_for_what_it_is_asked_about(steps: Path, tmp_path: Path) -> None:
     plan = tamis.plan(steps)
     assert plan.chunks.items() >= {f"/{name}": (2048,) for name in NAMES}.items()
     assert "-c /time:2048" in plan.options
@@ -79,7 +79,7 @@ def test_plan_proposes_chunks_for_what_it_is_asked_about(steps: Path, tmp_path: 
     assert not tamis.plan(steps, chunks="keep").chunks
 
 
-def test_plan_only_notes_what_no_want_names(steps: Path) -> None:
+def test_u101_plan_only_notes_what_no_want_names(steps: Path) -> None:
     plan = tamis.plan(steps, {"ts": "abs=0.1"})
     assert [*plan.chunks] == []
     assert f"/time: {SAID}; -c '/time:2048' makes smaller ones" in str(plan)
@@ -91,7 +91,7 @@ def test_plan_only_notes_what_no_want_names(steps: Path) -> None:
     assert SAID in named["time"].reason
 
 
-def test_pasted_line_of_plan_makes_the_file_small(steps: Path, tmp_path: Path) -> None:
+def test_u101_pasted_line_of_plan_makes_the_file_small(steps: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tamis", "plan", steps], capture_output=True, text=True, check=True, cwd=tmp_path
     )
@@ -102,7 +102,7 @@ def test_pasted_line_of_plan_makes_the_file_small(steps: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_compressed_chunks_of_zarr_are_named_by_what_they_decode_to(zarr_format: int, tmp_path: Path) -> None:
+def test_u101_compressed_chunks_of_zarr_are_named_by_what_they_decode_to(zarr_format: int, tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
     array = group.create_array("v", shape=(12, 2), chunks=(2048, 512), dtype="f4")
     array[:] = 1
@@ -113,7 +113,7 @@ def test_compressed_chunks_of_zarr_are_named_by_what_they_decode_to(zarr_format:
     assert plan.chunks == {"/v": (12, 2)}
 
 
-def test_growing_arrays_of_ordinary_chunks_are_not_named(tmp_path: Path) -> None:
+def test_u101_growing_arrays_of_ordinary_chunks_are_not_named(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("time", None)
         file.createDimension("x", 200)

@@ -54,7 +54,7 @@ def check(source: Path, target: Path, name: str, bound: float) -> None:
     [("i2", False), ("u2", False), ("i4", False), ("i2", True)],
     ids=["i2", "u2", "i4", "_Unsigned"],
 )
-def test_packed_integers_are_packed_to_fewer_bits(dtype: str, unsigned: bool, tmp_path: Path) -> None:
+def test_u100_packed_integers_are_packed_to_fewer_bits(dtype: str, unsigned: bool, tmp_path: Path) -> None:
     path = make_packed(tmp_path / "a.nc", dtype, unsigned)
     plan = tamis.plan(path, {"*": "abs=0.1"})
     planned = plan["t"]
@@ -69,7 +69,7 @@ def test_packed_integers_are_packed_to_fewer_bits(dtype: str, unsigned: bool, tm
     check(path, tmp_path / "b.nc", "t", 0.1)
 
 
-def test_unsigned_limits_become_those_of_the_new_codes(tmp_path: Path) -> None:
+def test_u100_unsigned_limits_become_those_of_the_new_codes(tmp_path: Path) -> None:
     limits = np.array([30_100, 62_000], "u2").view("i2")
     path = make_packed(tmp_path / "a.nc", "i2", True, valid_range=limits)
     tamis.repack(path, tmp_path / "b.nc", {"t": "pack(bound=0.1)|shuffle|deflate(4)"})
@@ -80,7 +80,7 @@ def test_unsigned_limits_become_those_of_the_new_codes(tmp_path: Path) -> None:
     check(path, tmp_path / "b.nc", "t", 0.1)
 
 
-def test_limit_between_values_refuses_packing_and_no_other_filter(tmp_path: Path) -> None:
+def test_u100_limit_between_values_refuses_packing_and_no_other_filter(tmp_path: Path) -> None:
     limits = np.array([45_001, 62_000], "u2").view("i2")  # no step ends here
     path = make_packed(tmp_path / "a.nc", "i2", True, valid_range=limits)
     planned = tamis.plan(path, {"t": "abs=0.1"})["t"]
@@ -91,7 +91,7 @@ def test_limit_between_values_refuses_packing_and_no_other_filter(tmp_path: Path
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_integers_named_exactly_keep_a_bound_in_their_units(dtype: str, tmp_path: Path) -> None:
+def test_u100_integers_named_exactly_keep_a_bound_in_their_units(dtype: str, tmp_path: Path) -> None:
     info = np.iinfo(dtype)
     values = waves(max(info.min, -(10**6)) * 0.9, min(info.max, 10**6) * 0.9).astype(dtype)
     bound = max(1.0, float(np.ptp(values.astype("f8"))) / 500)
@@ -112,14 +112,14 @@ def test_integers_named_exactly_keep_a_bound_in_their_units(dtype: str, tmp_path
     assert not tamis.plan(tmp_path / "a.nc", {"*": f"abs={bound}"}).require
 
 
-def test_plan_says_what_readers_of_packed_counts_get(tmp_path: Path) -> None:
+def test_u100_plan_says_what_readers_of_packed_counts_get(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("n", data=waves(0, 20_000).astype("i2"), chunks=(100, 120))
     reason = tamis.plan(tmp_path / "a.h5", {"n": "abs=20"})["n"].reason
     assert "and get float32 instead of int16" in reason
 
 
-def test_bound_below_one_is_refused_for_counts(tmp_path: Path) -> None:
+def test_u100_bound_below_one_is_refused_for_counts(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("n", data=waves(0, 20_000).astype("i2"), chunks=(100, 120))
     with pytest.raises(ParameterError, match="expected a bound of 1 or more for int16, whose values are whole"):
@@ -129,7 +129,7 @@ def test_bound_below_one_is_refused_for_counts(tmp_path: Path) -> None:
     assert plan["n"].chosen.largest_error == 0
 
 
-def test_integers_beyond_doubles_are_refused_for_packing(tmp_path: Path) -> None:
+def test_u100_integers_beyond_doubles_are_refused_for_packing(tmp_path: Path) -> None:
     values = waves(0, 20_000).astype("i8") + (1 << 60)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("n", data=values, chunks=(100, 120))
@@ -138,7 +138,7 @@ def test_integers_beyond_doubles_are_refused_for_packing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i4"])
-def test_fill_value_of_codes_is_no_valid_one_where_all_is_written(dtype: str, tmp_path: Path) -> None:
+def test_u100_fill_value_of_codes_is_no_valid_one_where_all_is_written(dtype: str, tmp_path: Path) -> None:
     """It was the code of a valid value, which netCDF then reads as missing."""
     values = waves(-300, 700).astype(dtype)
     with h5py.File(tmp_path / "a.h5", "w") as file:

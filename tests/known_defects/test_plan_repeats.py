@@ -58,7 +58,7 @@ def load() -> Iterator[None]:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("options", CASES, ids=" ".join)
-def test_equal_runs_under_any_load_write_the_same_recipe(options: list[str], tmp_path: Path) -> None:
+def test_u111_equal_runs_under_any_load_write_the_same_recipe(options: list[str], tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc")
 
     def run(number: int) -> str:
@@ -86,7 +86,7 @@ def test_equal_runs_under_any_load_write_the_same_recipe(options: list[str], tmp
     assert "reason" in recipes[0]
 
 
-def test_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_u111_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.nc")
     wants = {"ts": "abs=0.1", "pr": "rel=0.001"}
     expected = [(each.filters, each.reason) for each in tamis.plan(path, wants).datasets]
@@ -99,7 +99,7 @@ def test_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("readers", READERS)
 @pytest.mark.parametrize("prefer", PREFERENCES)
-def test_every_candidate_has_a_class_of_cost(prefer: str, readers: str, tmp_path: Path) -> None:
+def test_u111_every_candidate_has_a_class_of_cost(prefer: str, readers: str, tmp_path: Path) -> None:
     with open_store(str(make(tmp_path / "a.nc"))) as store:
         for want in ("abs=0.1", "rel=0.001", "psnr=70", "lossless"):
             variable = variables_of([store], {"ts": as_want(want)}, "exact")[0][0]

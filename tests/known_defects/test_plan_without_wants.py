@@ -45,7 +45,7 @@ def make(path: Path, **fields: Any) -> Path:
     return path
 
 
-def test_plan_has_a_row_for_what_is_stored_now(tmp_path: Path) -> None:
+def test_u112_plan_has_a_row_for_what_is_stored_now(tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc", tas=temperature())
     plan = tamis.plan(path, {"tas": "abs=0.1"})
     stored = plan["tas"].stored
@@ -61,7 +61,7 @@ def test_plan_has_a_row_for_what_is_stored_now(tmp_path: Path) -> None:
     assert re.search(r"/v +as stored +none +1\.00", str(tamis.plan(unfiltered)))
 
 
-def test_row_of_what_stays_as_it_is_is_the_chosen_one(tmp_path: Path) -> None:
+def test_u112_row_of_what_stays_as_it_is_is_the_chosen_one(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=np.zeros((400, 400), "i4"), chunks=(400, 400), compression=9)
     best = tamis.plan(tmp_path / "a.h5")["v"].candidates[0]
@@ -72,7 +72,7 @@ def test_row_of_what_stays_as_it_is_is_the_chosen_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.2, 2.0])
-def test_ladder_finds_the_noise_level_of_a_variable(noise: float, tmp_path: Path) -> None:
+def test_u112_ladder_finds_the_noise_level_of_a_variable(noise: float, tmp_path: Path) -> None:
     planned = tamis.plan(make(tmp_path / "a.nc", tas=temperature(noise)))["tas"]
     assert planned.noise == pytest.approx(noise, rel=0.15)
     bounds = [float(rung.want.partition("=")[2]) for rung in planned.ladder if rung.want.startswith("abs=")]
@@ -81,14 +81,14 @@ def test_ladder_finds_the_noise_level_of_a_variable(noise: float, tmp_path: Path
     assert 0.4 <= bounds[-1] / noise <= 1.15
 
 
-def test_noise_in_time_is_found_in_chunks_of_one_step(tmp_path: Path) -> None:
+def test_u112_noise_in_time_is_found_in_chunks_of_one_step(tmp_path: Path) -> None:
     """Each map is rough, but all are nearly the same: the noise is that between steps."""
     rough = np.random.default_rng(0).normal(280, 5, SHAPE[1:])
     values = (rough + np.random.default_rng(1).normal(0, 0.01, SHAPE)).astype("f4")
     assert tamis.plan(make(tmp_path / "a.nc", tas=values))["tas"].noise == pytest.approx(0.01, rel=0.15)
 
 
-def test_ladder_of_packed_integers_is_in_units_of_the_variable(tmp_path: Path) -> None:
+def test_u112_ladder_of_packed_integers_is_in_units_of_the_variable(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         codes = np.rint((temperature().astype("f8") - 280) / 0.01).astype("i2")
         dataset = file.create_dataset("v", data=codes, chunks=(1, 60, 80))
@@ -99,7 +99,7 @@ def test_ladder_of_packed_integers_is_in_units_of_the_variable(tmp_path: Path) -
     assert wants in (["abs=0.01", "abs=0.05", "abs=0.1"], ["abs=0.02", "abs=0.05", "abs=0.2"])
 
 
-def test_rungs_say_what_repack_then_does(tmp_path: Path) -> None:
+def test_u112_rungs_say_what_repack_then_does(tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc", tas=temperature())
     before = temperature().astype("f8")
     for rung in tamis.plan(path)["tas"].ladder:
@@ -117,7 +117,7 @@ def test_rungs_say_what_repack_then_does(tmp_path: Path) -> None:
         assert gradient == pytest.approx(rung.gradient, rel=0.1)
 
 
-def test_ladder_is_only_for_data_without_any_want(tmp_path: Path) -> None:
+def test_u112_ladder_is_only_for_data_without_any_want(tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc", tas=temperature(), count=rain().astype("i4"))
     plan = tamis.plan(path)
     assert plan["tas"].ladder
@@ -130,7 +130,7 @@ def test_ladder_is_only_for_data_without_any_want(tmp_path: Path) -> None:
     assert not ladders["/count"]
 
 
-def test_bounds_beyond_the_values_are_marked_and_said(tmp_path: Path) -> None:
+def test_u112_bounds_beyond_the_values_are_marked_and_said(tmp_path: Path) -> None:
     plan = tamis.plan(make(tmp_path / "a.nc", tas=temperature(), pr=rain()), {"*": "abs=0.1"})
     chosen = plan["pr"].chosen
     assert chosen is not None
@@ -145,21 +145,21 @@ def test_bounds_beyond_the_values_are_marked_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("readers", ["hdf5plugin", "zfp", "all"])
-def test_other_kinds_of_filters_are_marked_too(readers: Any, tmp_path: Path) -> None:
+def test_u112_other_kinds_of_filters_are_marked_too(readers: Any, tmp_path: Path) -> None:
     plan = tamis.plan(make(tmp_path / "a.nc", pr=rain()), {"pr": "abs=0.001"}, readers=readers)
     lossy = [each for each in plan["pr"].candidates if each.largest_error]
     assert lossy
     assert all("times the standard deviation" in each.warnings[0] for each in lossy)
 
 
-def test_relative_bounds_of_many_magnitudes_are_not_marked(tmp_path: Path) -> None:
+def test_u112_relative_bounds_of_many_magnitudes_are_not_marked(tmp_path: Path) -> None:
     plan = tamis.plan(make(tmp_path / "a.nc", pr=rain()), {"pr": "rel=0.01"})
     assert plan["pr"].chosen is not None
     assert plan["pr"].chosen.largest_error > 0
     assert not any(each.warnings for each in plan["pr"].candidates)
 
 
-def test_ladder_of_precipitation_marks_bounds_and_offers_digits(tmp_path: Path) -> None:
+def test_u112_ladder_of_precipitation_marks_bounds_and_offers_digits(tmp_path: Path) -> None:
     ladder = tamis.plan(make(tmp_path / "a.nc", pr=rain()))["pr"].ladder
     absolute = [rung for rung in ladder if rung.want.startswith("abs=")]
     assert any("become zero" in text for text in absolute[-1].warnings)
@@ -169,5 +169,5 @@ def test_ladder_of_precipitation_marks_bounds_and_offers_digits(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("bound", "rounded"), [(0.1, 0.1), (0.0999, 0.05), (7.0, 5.0), (2.5e-9, 2e-9), (1e30, 1e30)])
-def test_rounded_bound_is_one_two_or_five_below(bound: float, rounded: float) -> None:
+def test_u112_rounded_bound_is_one_two_or_five_below(bound: float, rounded: float) -> None:
     assert rounded_bound(bound) == rounded

@@ -257,7 +257,7 @@ def test_u93_levels_of_a_pyramid_share_the_names_of_their_axes(zarr_format: int,
         last = read_json(target / "2" / ("zarr.json" if other == 3 else ".zattrs"))
         assert last["dimension_names" if other == 3 else "_ARRAY_DIMENSIONS"] == ["y", "x"]
     said = run("repack", source, tmp_path / "b.h5")
-    assert "dimension 'y' became 'y_32'" in said
+    assert "dimension 'y' becomes 'y_32'" in said
     assert "equal" in run("verify", source, tmp_path / "b.h5")
     for command in (["inspect"], ["inspect", "--cdl"], ["plan", "--want", "*:rel=0.01"], ["verify", source]):
         run(command[0], source, *command[1:])

@@ -28,7 +28,7 @@ def make(path: Path, name: str, level_units: str, **attributes: str) -> Path:
 
 
 @pytest.mark.parametrize(("name", "attributes"), [("x", {"standard_name": "air_temperature"}), ("ta", {}), ("T", {})])
-def test_temperature_on_pressure_levels(name: str, attributes: dict[str, str], tmp_path: Path) -> None:
+def test_u112_temperature_on_pressure_levels(name: str, attributes: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("compression_recommendations")
     path = make(tmp_path / "a.nc", name, "hPa", units="K", **attributes)
     plan = tamis.plan(path, {"*": "recommended"})
@@ -56,7 +56,7 @@ def test_temperature_on_pressure_levels(name: str, attributes: dict[str, str], t
         ("rlut", {"units": "W m-2"}, "rmse=0.1"),
     ],
 )
-def test_names_of_cf_cmip_and_cesm_are_known_with_their_units(
+def test_u112_names_of_cf_cmip_and_cesm_are_known_with_their_units(
     name: str, attributes: dict[str, str], want: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("compression_recommendations")
@@ -76,7 +76,7 @@ def test_names_of_cf_cmip_and_cesm_are_known_with_their_units(
         ("so", {"standard_name": "sea_water_salinity"}, "no figure is published for sea_water_salinity"),
     ],
 )
-def test_without_a_published_figure_the_own_noise_decides(
+def test_u112_without_a_published_figure_the_own_noise_decides(
     name: str, attributes: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("compression_recommendations")
@@ -89,7 +89,7 @@ def test_without_a_published_figure_the_own_noise_decides(
     assert 0 < tamis.repack(path, tmp_path / "b.nc", plan.recipe)[name].largest_error <= 0.05  # type: ignore[operator]
 
 
-def test_values_without_noise_and_integers_stay_without_loss(tmp_path: Path) -> None:
+def test_u112_values_without_noise_and_integers_stay_without_loss(tmp_path: Path) -> None:
     pytest.importorskip("compression_recommendations")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["flat"] = np.full((200, 200), 3.0)
@@ -99,7 +99,7 @@ def test_values_without_noise_and_integers_stay_without_loss(tmp_path: Path) -> 
     assert all("its values show no noise: it stays lossless" in each.reason for each in plan.datasets)
 
 
-def test_requirements_become_wants_that_imply_them() -> None:
+def test_u112_requirements_become_wants_that_imply_them() -> None:
     both = {"kind": "all", "requirements": [{"kind": "mean-absolute-error-bound", "value": 5.0}]}
     limits = [{"kind": "data-limits", "minimum": 0.0}, {"kind": "mean-range-relative-error-bound", "value": 0.01}]
     assert str(want_of([both, *limits, {"kind": "missing-value", "value": 0}], "x")[0]) == "rmse=5.0,sign,psnr=40.0"
@@ -107,7 +107,7 @@ def test_requirements_become_wants_that_imply_them() -> None:
     assert want_of([{"kind": "lossless"}], "x")[0].is_lossless
 
 
-def test_absent_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_u112_absent_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "compression_recommendations", None)
     with pytest.raises(ParameterError, match=r"pip install 'tamis\[plan\]'"):
         tamis.plan(make(tmp_path / "a.nc", "T", "hPa"), {"T": "recommended"})
