@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import FileError, TamisError
@@ -11,6 +11,7 @@ from tamis.formatting import plural, printable
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.extended import extended
+from tamis.stores.other_files import OtherFiles, Places
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Changes:
     outdated: Collection[str] = ()  # Paths of outdated companions
     line: Callable[[], str] = str  # Called when all arrays exist: returns a line for the history, empty for none
     dropped: Collection[str] = ()  # First paths of arrays that are left out
+    places: Places = field(default_factory=Places)  # Where the files of the run go
 
 
 class ChunkFiles(Protocol):
@@ -108,8 +110,11 @@ class TargetForm(Protocol):
     def copies_objects_of(self, source: Store) -> bool:
         """Return whether `copy` copies objects as stored; objects of other formats are written again."""
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
-        """Copy a store that `check_copy` accepts to a target, and return notes about other files.
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
+        """Copy a store that `check_copy` accepts to a target, and return which other files it leads to.
+
+        Its notes are also about what a copy cannot have.
+
 
         Raises
         ------

@@ -17,6 +17,7 @@ from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
+from tamis.stores.other_files import OtherFiles
 from tamis.stores.protocols import Arrays, StoredArray
 from tamis.stores.readers import Readers
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.meaning.companions import CompanionFlags
     from tamis.stores.data_model import Translation
+    from tamis.stores.other_files import Places
     from tamis.stores.protocols import Store, StoreComparison
 
 A = TypeVar("A", bound=StoredArray)
@@ -200,9 +202,9 @@ class ListedStore(Generic[A]):
         found: StoreComparison = comparison.ModelComparison(self, other)
         return found
 
-    def survey_other_files(self, target: str) -> list[str]:
-        """Return no notes: there are no references to other files."""
-        return []
+    def survey_other_files(self, target: str, places: Places, rewritten: Collection[str] = ()) -> OtherFiles:
+        """Return that a copy leads to no other files."""
+        return OtherFiles([], [])
 
 
 _FILTER_NBYTES, _RECORD_NBYTES = 32, 16

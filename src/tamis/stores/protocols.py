@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
     from tamis.stores.data_model import DataModel
     from tamis.stores.header import Header
+    from tamis.stores.other_files import OtherFiles, Places
     from tamis.stores.readers import Readers
 
 ELSEWHERE = ("virtual", "external")
@@ -183,8 +184,12 @@ class Store(Protocol):
     def readers_of(self, filters: Iterable[Filter]) -> Readers:
         """Return which readers can read data with these filters in such a store."""
 
-    def survey_other_files(self, target: str) -> Sequence[str]:
-        """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
+    def survey_other_files(self, target: str, places: Places, rewritten: Collection[str] = ()) -> OtherFiles:
+        """Return which other files a copy at `target` would lead to, in a run with these places.
+
+        `rewritten` are the arrays whose values are stored anew.
+        """
+        ...
 
     def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
         """Return the comparison of the store with another one, except for the numbers in their arrays.

@@ -24,8 +24,10 @@ from tamis.safety.library_errors import reading
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
+    from tamis.formats.hdf5.tree.other_files import Relocation
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
+    from tamis.stores.other_files import OtherFiles, Places
     from tamis.stores.protocols import Store, StoreComparison
     from tamis.stores.readers import Readers
 
@@ -188,8 +190,13 @@ class Hdf5Store:
 
         return ModelComparison(self, other)
 
-    def survey_other_files(self, target: str) -> list[str]:
-        """Return notes about references to other files that change, or lead nowhere, in a copy at `target`."""
+    def survey_other_files(self, target: str, places: Places, rewritten: Collection[str] = ()) -> OtherFiles:
+        """Return what a copy at `target` would lead to."""
+        with reading(self.path):
+            return self.relocation(target, places).survey(self.file, rewritten)
+
+    def relocation(self, target: str, places: Places) -> Relocation:
+        """Return the conversion of references to other files for a copy at `target`, in a run with these places."""
         from tamis.formats.hdf5.tree.other_files import Relocation  # late: only copies need it
 
-        return Relocation(self.path, target).survey(self.file)
+        return Relocation(self.path, places.target_of(self.path) or target, places)

@@ -38,6 +38,7 @@ from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.transaction import Transaction
+from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -400,7 +401,7 @@ class Hdf5Form:
         """Return whether the source is also HDF5."""
         return isinstance(source, Hdf5Store)
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
         """Copy a store to a new file."""
         if isinstance(source, Hdf5Store):
             return copy_file(source, target, changes, self._block_nbytes)
@@ -409,13 +410,13 @@ class Hdf5Form:
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
         with NetcdfTarget(target.path, values_nbytes, self._block_nbytes, target.mode, threads) as out:
             transfer(source, out, changes)
-        return out.notes
+        return OtherFiles(out.notes, [])
 
     def __str__(self) -> str:
         return "cloud" if self._block_nbytes else ""
 
 
-def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> list[str]:
+def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:
     """Copy everything to a new file, except the arrays that functions create."""
     growing = GrowingFile(str(target.path))
     stored = source.stored_path
@@ -442,7 +443,8 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nb
         functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
         old = [*map(stored, changes.outdated)]
         recreated = {**functions, **dict.fromkeys(old, create_empty)}
-        notes, headers = copy_tree(source.file, out, recreated, history, [*map(stored, changes.dropped)])
+        others = source.relocation(os.fspath(target.target), changes.places)
+        copied = copy_tree(source.file, out, recreated, history, [*map(stored, changes.dropped)], others)
         datasets = {
             stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
             for path, writer in changes.companions().items()
@@ -451,5 +453,5 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nb
         name_containers(out, roundings)
         for path, attributes in replaced.items():
             replace_attributes(h5py.Dataset(h5d.open(out.id, path.encode("utf-8", "surrogateescape"))), attributes)
-    keep_times(source.file, target.path, headers)
-    return notes
+    keep_times(source.file, target.path, copied.headers)
+    return copied.others._replace(notes=copied.notes)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis import _native
-from tamis.errors import FileError, ParameterError
+from tamis.errors import FileError, ParameterError, TamisError
 from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
-from tamis.jobs.many.state import FileRecord, Known, State, begin_run, write_record
+from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
@@ -24,6 +24,7 @@ from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity, nbytes_of
 from tamis.stores.first_bytes import format_of, is_zarr
+from tamis.stores.other_files import OtherFile, Places
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Recipes
@@ -179,8 +180,12 @@ def repack_many(
     )
     if confirm is not None:
         confirm(_preview(run))
-    with begin_run(run.options.folder, _description(run, shard)):
-        files = _Run(run.options, run.files, retries, keep_going, progress or (lambda _: None))
+    with (
+        begin_run(run.options.folder, _description(run, shard)) as described,
+        listed_targets(described, run.targets()) as targets,
+    ):
+        options_of_files = run.options.with_targets(targets)
+        files = _Run(options_of_files, run.files, retries, keep_going, progress or (lambda _: None))
         files.fail_unread(run.listing)
         if files.queue:
             files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
@@ -226,13 +231,14 @@ def _preview(run: _Prepared) -> FolderPreview:
     state = State(run.options.folder)
     state.refresh()
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
-    rows = [_preview_of(file, state, run.options) for file in run.files]
+    places = Places.of_files(run.targets())
+    rows = [_preview_of(file, state, run.options, places) for file in run.files]
     return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)))
 
 
-def _preview_of(file: SourceFile, state: State, options: FolderOptions) -> FilePreview:
+def _preview_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> FilePreview:
     known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
-    reason = _why_again(file, known, options)
+    reason = _why_again(file, known, options, places)
     action: FileAction = "repack" if file.is_read else "copy"
     if reason is None:
         action = "done"
@@ -242,7 +248,19 @@ def _preview_of(file: SourceFile, state: State, options: FolderOptions) -> FileP
         reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
     elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
         reason = "the target exists: it is refused unless tamis made it from this source"
-    return FilePreview(file.target, file.source, action, reason or "", file.nbytes, format_of(file.source))
+    kind = format_of(file.source)
+    others = _others_of(file, target, options, places) if kind == "HDF5" and action in ("repack", "done") else ()
+    return FilePreview(file.target, file.source, action, reason or "", file.nbytes, kind, others)
+
+
+def _others_of(file: SourceFile, target: str, options: FolderOptions, places: Places) -> tuple[OtherFile, ...]:
+    """Return the files that a target would lead to; none if its source cannot be read, which the run says."""
+    from tamis.jobs.repack.job import needed_files  # late: a run leaves it to other processes
+
+    try:
+        return needed_files(file.source, target, options.repack, places)
+    except TamisError:
+        return ()
 
 
 class _Prepared(NamedTuple):
@@ -252,6 +270,11 @@ class _Prepared(NamedTuple):
     listing: Listing
     files: list[SourceFile]  # Those of the part
     processes: int  # On this machine
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the source and the path of the target of each file of the run, also of other parts."""
+        for file in self.listing.files.values():
+            yield file.source, os.path.join(self.options.folder, file.target)
 
 
 def _prepared(
@@ -366,7 +389,7 @@ def _description(run: _Prepared, shard: tuple[int, int] | None) -> dict[str, Any
     }
 
 
-def _why_again(file: SourceFile, known: Known | None, options: FolderOptions) -> str | None:
+def _why_again(file: SourceFile, known: Known | None, options: FolderOptions, places: Places) -> str | None:
     """Return why a file has to be made although there is a record of it; None if it is done, empty without a record."""
     if known is None or known.action in ("failed", "replacing"):
         return ""
@@ -378,6 +401,8 @@ def _why_again(file: SourceFile, known: Known | None, options: FolderOptions) ->
             return "the target was changed"
     except FileNotFoundError:
         return "the target is gone"
+    if any(places.target_of(path) is not None for path in known.other_files):
+        return "a file that the target leads to is now one of the run"
     identity = Identity.of(file.source)
     if options.replace:
         return None if identity.mtime_ns == known.identity.mtime_ns else "the file was changed"
@@ -396,7 +421,7 @@ class _Run:
         self, options: FolderOptions, files: list[SourceFile], retries: int, keep_going: bool, report: ManyProgress
     ) -> None:
         self._options, self._files, self._retries, self._keep_going = options, files, retries, keep_going
-        self._report = report
+        self._report, self._places = report, options.places
         self._state = State(options.folder)
         self._state.refresh()
         self._again: Counter[str] = Counter()
@@ -412,7 +437,7 @@ class _Run:
     def _task_of(self, file: SourceFile) -> FileTask | None:
         """Return the task that makes a file; None if it is done."""
         known = self._state.known.get(file.target)
-        reason = _why_again(file, known, self._options)
+        reason = _why_again(file, known, self._options, self._places)
         if reason is None:
             self._done += 1
             self._done_nbytes += file.nbytes

@@ -21,6 +21,7 @@ from tamis.jobs.result import SCHEMA, Part, Result, Table, json_text
 from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of, sha256_of
 from tamis.safety.library_errors import disk_text
+from tamis.stores.other_files import OtherFile, needed_text
 
 NAME = "manifest.json"
 
@@ -137,6 +138,10 @@ class Manifest(Result):
 
     def _parts(self) -> Iterator[Part]:
         yield Table(self._table(), folded=[2], right=[3, 4, 5], code=[2], name="Files")
+        for record in self.files:
+            if record.other_files:
+                others = needed_text(OtherFile(**other) for other in record.other_files)
+                yield "note", f"{printable(record.path)}: {others}"
         before = sum(record.identity.nbytes for record in self.files)
         after = sum(record.target_nbytes for record in self.files)
         sizes = f"{size_text(before)} -> {size_text(after)}"

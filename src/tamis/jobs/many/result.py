@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.recipes.names import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
+from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord, State
@@ -85,6 +86,9 @@ class FolderStatus(Result):
         Notes for the user.
     unmatched
         Names of the recipe that no file has.
+    other_files
+        Files that targets lead to by links, virtual datasets or raw files, and that the run did not make, by the path
+        of the target below the folder.
     """
 
     folder: str
@@ -100,6 +104,7 @@ class FolderStatus(Result):
     again: Mapping[str, int]
     notes: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
+    other_files: Mapping[str, tuple[OtherFile, ...]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -114,6 +119,7 @@ class FolderStatus(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
         named = {"failures": [item._asdict() for item in self.failures], "worst": self.worst and self.worst._asdict()}
+        named["other_files"] = _others_dict(self.other_files)
         return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
 
     def _parts(self) -> Iterator[Part]:
@@ -126,6 +132,7 @@ class FolderStatus(Result):
             yield "note", f"{plural(count, 'file')} made again: {printable(reason)}"
         for note in self.notes:
             yield "note", printable(note)
+        yield from _others_lines(self.other_files)
         for name in self.unmatched:
             yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
@@ -159,6 +166,7 @@ class FilePreview(Fields):
     reason: str  # Why it is made again, or refused; empty for the first time
     nbytes: int  # Of the source
     format: str = ""  # Of the source, by its first bytes; empty if it is not read
+    other_files: tuple[OtherFile, ...] = ()  # Files that the target would lead to, and that the run does not make
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +189,10 @@ class FolderPreview(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
-        return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+        found = {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+        for entry, file in zip(found["files"], self.files, strict=True):
+            entry["other_files"] = [other._asdict() for other in file.other_files]
+        return found
 
     def _parts(self) -> Iterator[Part]:
         rows = [
@@ -192,11 +203,24 @@ class FolderPreview(Result):
         yield Table([header, *rows], folded=[4, 5], right=[2], name="Files")
         for note in self.notes:
             yield "note", printable(note)
+        yield from _others_lines({file.path: file.other_files for file in self.files if file.other_files})
         left = [file for file in self.files if file.action in ("repack", "copy")]
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
         text = f"{printable(self.folder)}: {len(left)} of {plural(len(self.files), 'file')} to be made, {size}"
         yield "name", text + (f", {refused} refused" if refused else "") + "; dry run, nothing was written"
+
+
+def _others_lines(others: Mapping[str, Collection[OtherFile]]) -> Iterator[tuple[str, str]]:
+    """Yield a line for each target that leads to files that the run does not make."""
+    for path, files in list(others.items())[:_MOST_NOTES]:
+        yield "note", f"{printable(path)}: {needed_text(files)}"
+    if len(others) > _MOST_NOTES:
+        yield "note", f"and {len(others) - _MOST_NOTES} more lead to files that this run does not make: --json has all"
+
+
+def _others_dict(others: Mapping[str, Collection[OtherFile]]) -> dict[str, list[dict[str, Any]]]:
+    return {path: [other._asdict() for other in files] for path, files in others.items()}
 
 
 class Tally:
@@ -207,6 +231,7 @@ class Tally:
         self.seconds = 0.0
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
+        self.other_files: dict[str, tuple[OtherFile, ...]] = {}
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
 
@@ -227,6 +252,8 @@ class Tally:
         for dataset in record.datasets:
             self._notes.update(map(str, dataset.get("notes", ())))
         self._unmatched.update(record.unmatched)
+        if record.other_files:
+            self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -286,4 +313,5 @@ def status_of(
         again,
         tuple(all_notes),
         tally.unmatched,
+        tally.other_files,
     )

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
@@ -27,9 +28,10 @@ from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
 from tamis.safety.disk import Identity, sync_file, write_all
 from tamis.safety.library_errors import disk_text
+from tamis.stores.other_files import Places
 
 SCHEMA = 1
-_STATE, _RUN, _ENDING = "state-", "run-", ".jsonl"
+_STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"
 _CLAIMS = "claims"
 _TOKEN_NBYTES = 4
 
@@ -63,6 +65,8 @@ class FileRecord:
     datasets: tuple[Mapping[str, Any], ...] = ()  # What was done to each dataset
     notes: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
+    # Files that the target leads to, and that the run does not make: see `OtherFile`
+    other_files: tuple[Mapping[str, Any], ...] = ()
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -71,7 +75,7 @@ class FileRecord:
         return (
             all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
             and all(isinstance(number, int | float) for number in numbers)
-            and all(isinstance(item, dict) for item in (self.error or {}, *self.datasets))
+            and all(isinstance(item, dict) for item in (self.error or {}, *self.datasets, *self.other_files))
         )
 
     def to_line(self) -> bytes:
@@ -86,10 +90,13 @@ class FileRecord:
             if entries.pop("schema") != SCHEMA:
                 return None
             entries["identity"] = Identity(*entries["identity"])
-            record = cls(**entries | {name: tuple(entries[name]) for name in ("datasets", "notes", "unmatched")})
+            record = cls(**entries | {name: tuple(entries[name]) for name in _TUPLES if name in entries})
             return record if record.is_valid() else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
+
+
+_TUPLES = ("datasets", "notes", "unmatched", "other_files")
 
 
 class Known(NamedTuple):
@@ -105,6 +112,7 @@ class Known(NamedTuple):
     file: str
     offset: int
     nbytes: int
+    other_files: tuple[str, ...] = ()  # Paths of those that the target leads to
 
 
 class State:
@@ -151,7 +159,8 @@ class State:
 
     def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
         sizes = record.identity, record.recipe, record.target_nbytes
-        known = Known(record.action, *sizes, record.serial, record.time, *place)
+        others = tuple(dict.fromkeys(str(other.get("file")) for other in record.other_files))
+        known = Known(record.action, *sizes, record.serial, record.time, *place, others)
         done = self.done if record.action in ("repacked", "copied") else {}
         for latest in (self.known, done):
             before = latest.get(record.path)
@@ -271,12 +280,46 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
             if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
                 with suppress(PermissionError):  # of another user, in a folder where everybody keeps his own
                     other.unlink(missing_ok=True)  # the new one says the same
+            if is_at_work is False:
+                with suppress(PermissionError):
+                    _targets_of(other).unlink(missing_ok=True)
     except OSError as error:
         if isinstance(error, FileError):
             raise
         text = f"{state}: the state cannot be written: {disk_text(error)}{_whose(state)}"
         raise FileError(text).at(path=state) from error
     return stream
+
+
+@contextmanager
+def listed_targets(run: BinaryIO, targets: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write the path of each target by that of its source beside a run's description, until the block ends.
+
+    Yields the path of that file. The processes of the run read it if a file of theirs leads to others.
+    """
+    path = _targets_of(Path(run.name))
+    try:
+        path.write_bytes(json_text(dict(targets)).encode())
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
+    try:
+        yield str(path)
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _targets_of(run: Path) -> Path:
+    return run.with_name(f"{_TARGETS}{run.name.removeprefix(_RUN)}")
+
+
+@lru_cache(maxsize=1)
+def places_in(path: str) -> Places:
+    """Return where the files of a run go, from the file of `listed_targets`."""
+    try:
+        return Places.of_files(json.loads(Path(path).read_bytes()).items())
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {disk_text(error)}").at(path=path) from error
 
 
 def _whose(path: Path) -> str:

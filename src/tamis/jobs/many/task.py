@@ -20,13 +20,14 @@ from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, opened_lik
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACEMENT, SourceFile
-from tamis.jobs.many.state import FileRecord, State, claim, write_record
+from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.result import error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
+from tamis.stores.other_files import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
@@ -44,6 +45,16 @@ class FolderOptions:
     replace: bool = False  # Whether each target takes the place of its source
     keep_originals: str | None = None  # Folder that gets the sources that are replaced
     break_hard_links: bool = False  # Whether sources with other names are replaced, too
+    targets: str = ""  # File with the path of each target of the run: see `listed_targets`
+
+    def with_targets(self, path: str) -> FolderOptions:
+        """Return the options with the file of targets of a run."""
+        return replace(self, targets=path)
+
+    @property
+    def places(self) -> Places:
+        """Where the files of the run go."""
+        return places_in(self.targets) if self.targets else Places()
 
     @lazy_property
     def key(self) -> str:
@@ -167,15 +178,16 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress) -> FileRecord:
     from tamis.jobs.repack.job import run_repack
 
-    options = task.options.repack
-    result = run_repack(source, target, options, report, private=task.options.replace)
+    options, places = task.options.repack, task.options.places
+    result = run_repack(source, target, options, report, private=task.options.replace, places=places)
     if result.done_already and not task.options.replace:
         if _is_recorded(task, source):
             return FileRecord(task.file.target, "changed", task.file.source)
         # Made by a run that has no record of it: only another one says what was done.
         again = replace(options, resume=False, overwrite=True)
-        result = run_repack(source, target, again, report, private=task.options.replace)
-    record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched)
+        result = run_repack(source, target, again, report, private=task.options.replace, places=places)
+    others = tuple(other._asdict() for other in result.other_files)
+    record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched, other_files=others)
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     return replace(record, datasets=datasets, notes=_notes_of(result))
 

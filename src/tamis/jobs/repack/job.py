@@ -34,6 +34,7 @@ from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import reading
+from tamis.stores.other_files import OtherFile, OtherFiles, Places
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -222,15 +223,20 @@ def run_repack(
     pool: Pool | None = None,
     *,
     private: bool = False,
+    places: Places | None = None,
 ) -> RepackResult:
-    """Do as `repack` does; a private target here is for its owner alone."""
+    """Do as `repack` does; a private target here is for its owner alone.
+
+    `places` says where the files of the run go, by default this one alone.
+    """
     if isinstance(place := place_of(target), Address):
         from tamis.jobs.repack.upload import repack_to_address  # late: most targets are here
 
         quiet: Progress = progress or (lambda *_: None)
 
         def run(staged: Path, asked: RepackOptions) -> RepackResult:
-            return run_repack(source, staged, asked, progress, adapt, pool)
+            sent = Places().and_file(os.fspath(place_of(source)), place)
+            return run_repack(source, staged, asked, progress, adapt, pool, places=sent)
 
         return repack_to_address(place_of(source), place, options, quiet, run)
     began = time.perf_counter()
@@ -248,9 +254,13 @@ def run_repack(
             store.read_ahead()
         options = adapt(options, store) if adapt else options
         planning = _planning(store, options, form, ReadSurvey(report, options.threads))
+        planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
         notes = [*_notes_of(planning, options), *_translated(store, planning)]
         record = Record.of(source, planning, options)
+        if options.resume and target.exists():
+            before = _other_files(store, target, planning)
+            record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
@@ -272,6 +282,7 @@ def run_repack(
         tuple(done.unread),
         earlier is not None and earlier.done,
         tuple(planning.unmatched),
+        done.others,
     )
 
 
@@ -299,11 +310,15 @@ def preview_repack(
 
 
 def run_preview(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], options: RepackOptions, adapt: Adapt | None = None
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    options: RepackOptions,
+    adapt: Adapt | None = None,
 ) -> RepackPreview:
     """Do as `preview_repack` does."""
     source, place = place_of(source), place_of(target)
     target = Path(place.name) if isinstance(place, Address) else place
+    source_text, place_text = os.fspath(source), os.fspath(place)
     with open_store(source) as store, reading(source):
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
@@ -311,12 +326,13 @@ def run_preview(
         planning = _planning(store, options, form)
         form.check_copy(store, planning.dropped)
         datasets = describe(planning)
-        notes = [*_notes_of(planning, options), *_translated(store, planning)]
-        notes += store.survey_other_files(os.fspath(target))
+        planning = planning._replace(places=Places().and_file(source_text, place_text))
+        others = _other_files(store, target, planning)
+        notes = [*_notes_of(planning, options), *_translated(store, planning), *others.notes]
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
-            record = Record.of(source, planning, options)
+            record = replace(Record.of(source, planning, options), links=others.key)
             earlier = check_target(transaction, source, record, planning.plans, options)
             if earlier is not None and earlier.done:
                 notes = [f"{target}: {earlier}"]
@@ -324,7 +340,7 @@ def run_preview(
                 with Resuming(transaction, source, planning.plans, resume=True) as resuming:
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
-    return RepackPreview(os.fspath(source), os.fspath(place), datasets, tuple(notes))
+    return RepackPreview(source_text, place_text, datasets, tuple(notes), tuple(others.files))
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
@@ -333,6 +349,21 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     planning = plan_datasets(store, options, survey)._replace(form=form)
     planning = planning.keeping(form.kept_as_stored(store))
     return planning if form.copies_objects_of(store) else planning.of_values()
+
+
+def needed_files(source: str, target: str, options: RepackOptions, places: Places) -> tuple[OtherFile, ...]:
+    """Return the files that a target would lead to, and that its run, with these places, would not make."""
+    with open_store(source) as store, reading(source):
+        planning = _planning(store, options, target_form(Path(target), **options.form))
+        return tuple(_other_files(store, Path(target), planning._replace(places=places)).files)
+
+
+def _other_files(store: Store, target: Path, planning: Planning) -> OtherFiles:
+    """Return which other files a target leads to, by the plans for its source."""
+    if planning.form is None or not planning.form.copies_objects_of(store):
+        return OtherFiles([], [])
+    rewritten = [path for path, plan in planning.plans.items() if not plan.copied]
+    return store.survey_other_files(os.fspath(target), planning.places, rewritten)
 
 
 def _notes_of(planning: Planning, options: RepackOptions) -> list[str]:
@@ -364,6 +395,7 @@ class _Done(NamedTuple):
     datasets: tuple[Repacked, ...] = ()
     unread: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+    others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
 
 
 def _run(
@@ -382,11 +414,12 @@ def _run(
         arguments = store, planning, transaction, resuming, report, options
         if pool is None:
             check_room(*room)
-            written, unread, notes = write_target(*arguments)
+            written, unread, others = write_target(*arguments)
         else:
             with pool.spread(store, planning, transaction, resuming.run) as spread:
                 check_room(*room, spread.segments_nbytes)
-                written, unread, notes = write_target(*arguments, spread)
+                written, unread, others = write_target(*arguments, spread)
+        notes = [*others.notes]
         if growth := growth_of(store, transaction):
             if options.keep_classic:
                 copy_as_it_is(store, transaction)
@@ -410,10 +443,11 @@ def _run(
             stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:
             refuse_missed(planning.plans, done)
+            record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(unread))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes))
+            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files))
     transaction.discard()
     again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool)
     return again._replace(notes=(stale, *again.notes))
@@ -440,7 +474,7 @@ def save_store(
         form.check_copy(store)
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
         encode = elsewhere(transaction.path, form.files)
-        written, unread, notes = write_target(store, planning, transaction, Unresumed(), report, options, encode)
+        written, unread, others = write_target(store, planning, transaction, Unresumed(), report, options, encode)
         transaction.begin_sync()
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)
@@ -455,5 +489,5 @@ def save_store(
         datasets,
         (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,
-        (*notes, *transaction.notes),
+        (*others.notes, *transaction.notes),
     )

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.packed_array import PackedArray
     from tamis.rewrite.rewrite import Create
     from tamis.safety.transaction import Transaction
+    from tamis.stores.other_files import OtherFiles
 
 
 def growth_of(store: Store, transaction: Transaction) -> str:
@@ -163,10 +164,10 @@ def write_target(
     report: Progress,
     options: RepackOptions,
     elsewhere: EncodeElsewhere = lambda *_: None,
-) -> tuple[dict[str, Written], dict[str, str], list[str]]:
+) -> tuple[dict[str, Written], dict[str, str], OtherFiles]:
     """Write the target, and return the result.
 
-    Returns results by path, reasons of unreadable datasets, and notes about other files.
+    Returns results by path, reasons of unreadable datasets, and the other files that the target leads to.
     """
     plans, form = planning.plans, planning.form
     assert form is not None
@@ -234,13 +235,14 @@ def write_target(
     try:
         anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
         old = replaced_companions(planning.datasets, plans)
-        notes = form.copy(store, transaction, Changes(anew, companions, old, line, planning.dropped), threads)
+        changes = Changes(anew, companions, old, line, planning.dropped, planning.places)
+        others = form.copy(store, transaction, changes, threads)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
         text = f"{transaction.target}: cannot be written: {disk_text(error)}"
         raise FileError(text).at(path=transaction.target) from error
-    return written, unread, notes
+    return written, unread, others
 
 
 def describe(planning: Planning) -> tuple[DatasetPreview, ...]:

@@ -34,6 +34,7 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
+from tamis.stores.other_files import Places
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -179,6 +180,7 @@ class Planning(NamedTuple):
     unmatched: Mapping[str, str] = {}  # Patterns that match nothing, with this in words
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
     form: TargetForm | None = None  # Form of the target; None without a target
+    places: Places = Places()  # Where the files of the run go
 
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
 from tamis.pipeline import Pipeline
+from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -159,6 +160,8 @@ class RepackResult(DatasetsResult[Repacked]):
         empty then.
     unmatched
         Names and patterns of the recipe that match no dataset.
+    other_files
+        Files that the target leads to by links, virtual datasets or raw files, and that this run does not make.
     """
 
     source: str
@@ -172,6 +175,7 @@ class RepackResult(DatasetsResult[Repacked]):
     unreadable: tuple[str, ...] = ()
     done_already: bool = False
     unmatched: tuple[str, ...] = ()
+    other_files: tuple[OtherFile, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
@@ -179,6 +183,7 @@ class RepackResult(DatasetsResult[Repacked]):
             "schema": SCHEMA,
             **json_fields(self),
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
+            "other_files": [other._asdict() for other in self.other_files],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -191,6 +196,8 @@ class RepackResult(DatasetsResult[Repacked]):
             yield "note", printable(f"{paths}: kept as it is: {reason}")
         for note in self.notes:
             yield "note", printable(note)
+        if self.other_files:
+            yield "note", f"the target {needed_text(self.other_files)}"
         if self.done_already:
             return
         if reused := sum(dataset.reused_chunks for dataset in self.datasets):
@@ -279,16 +286,20 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         All datasets of the source.
     notes
         Notes about interrupted runs, and about other files that the source refers to.
+    other_files
+        Files that the target would lead to, and that the run would not make.
     """
 
     source: str
     target: str
     datasets: tuple[DatasetPreview, ...]
     notes: tuple[str, ...] = ()
+    other_files: tuple[OtherFile, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
-        return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+        others = [other._asdict() for other in self.other_files]
+        return {"schema": SCHEMA, "dry_run": True, **json_fields(self), "other_files": others}
 
     def _parts(self) -> Iterator[Part]:
         rows = [_PREVIEW, *map(_preview_row, self.datasets)]
@@ -297,6 +308,8 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
             yield "note", printable(f"{paths}: {note}")
         for note in self.notes:
             yield "note", printable(note)
+        if self.other_files:
+            yield "note", f"the target {needed_text(self.other_files)}"
         yield "name", f"{printable(self.target)}: dry run, nothing was written"
 
 

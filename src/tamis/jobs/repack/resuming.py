@@ -64,6 +64,8 @@ class Record:
     unread: int = 0  # Number of datasets that were copied as stored because their values cannot be read
     # Whether the target stores values of other files, whose changes do not show in the source
     elsewhere: bool = False
+    # Checksum of the names of other files in the target: empty if it has none, None if an older version made it
+    links: str | None = None
 
     @classmethod
     def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
@@ -174,6 +176,8 @@ def look_at(
         compared = _compare(target, source, plans, options)
         changed = Earlier(False, True, "its values are from other files, and these may have changed")
         return compared if compared.done else changed
+    if same and old.recipe == record.recipe and (old.links or "") != (record.links or ""):
+        return Earlier(False, True, "its links lead to other places than those of the files of this run")
     if same and old.recipe == record.recipe:
         return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
     if old.place != record.place and not same:

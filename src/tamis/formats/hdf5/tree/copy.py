@@ -51,6 +51,7 @@ from tamis.formats.hdf5.tree.walk import Link, OpenGroups, in_order, link_plist,
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import pass_interrupt
+from tamis.stores.other_files import OtherFiles, Places
 from tamis.stores.protocols import CopyInsteadError
 
 
@@ -152,6 +153,8 @@ class TreeCopy(NamedTuple):
     # Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
     # `tamis.formats.hdf5.tree.times.keep_times` restores the times of the source.
     headers: list[tuple[int, int]]
+    # The other files that the copy leads to.
+    others: OtherFiles
 
 
 def copy_tree(
@@ -160,6 +163,7 @@ def copy_tree(
     recreate: Mapping[str, Recreate],
     history: Callable[[], str] = str,
     left_out: Iterable[str] = (),
+    other_files: Relocation | None = None,
 ) -> TreeCopy:
     """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
 
@@ -180,10 +184,12 @@ def copy_tree(
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
-    copy = _Copy(source, target, recreate, addresses_of(source, left_out))
+    if other_files is None:
+        other_files = Relocation(source.filename, target.filename, Places())
+    copy = _Copy(source, target, recreate, addresses_of(source, left_out), other_files)
     copy.run(history)
     losses = (f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in copy.losses.items())
-    return TreeCopy([*copy.other_files.notes, *losses], copy.headers())
+    return TreeCopy([*other_files.notes, *losses], copy.headers(), other_files.found)
 
 
 class _Place(NamedTuple):
@@ -202,7 +208,12 @@ class _Copy:
     """
 
     def __init__(
-        self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate], left_out: frozenset[int]
+        self,
+        source: h5py.File,
+        target: h5py.File,
+        recreate: Mapping[str, Recreate],
+        left_out: frozenset[int],
+        other_files: Relocation,
     ) -> None:
         self.file, self.left_out = source, left_out
         self.source = h5g.open(source.id, b"/")
@@ -210,7 +221,7 @@ class _Copy:
         self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
         self.recreate = self._by_address(source, recreate)
         self.shares_messages = shares_messages(source)
-        self.other_files = Relocation(source.filename, target.filename)
+        self.other_files = other_files
         self.is_written = source.id.get_access_plist().get_cache()[2] > 0 and bool(writers_of(source.id))
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, the same in both files; places of one group are consecutive.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from glob import escape, iglob
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import h5py
@@ -12,11 +11,12 @@ from h5py import h5d, h5l, h5p, h5s
 
 from tamis.formats.hdf5.tree.create import without_raw_files
 from tamis.formats.hdf5.tree.walk import walk
+from tamis.remote.address import Address
+from tamis.stores.other_files import NUMBER, Kind, OtherFile, OtherFiles, Places, numbered_files, place
+from tamis.stores.protocols import ELSEWHERE
 
 SAME_FILE = "."
 """Name of a virtual source in the same file."""
-
-_NUMBER = "%b"
 
 
 class NamedFile(NamedTuple):
@@ -24,17 +24,31 @@ class NamedFile(NamedTuple):
 
     folder: str
     name: str
+    is_many: bool = False  # Whether the name has the number of a block
+
+    @property
+    def path(self) -> str:
+        """The whole path."""
+        return os.path.join(self.folder, self.name)
 
     def is_same(self, other: NamedFile) -> bool:
         """Return whether two names lead to the same file, or, if they mean many, to the same folder."""
-        first, second = (file.folder if _NUMBER in file.name else os.path.join(*file) for file in (self, other))
-        return self.name == other.name and os.path.samefile(first, second)
+        if self.name != other.name or self.is_many != other.is_many:
+            return False
+        if not self.is_many:
+            return os.path.samefile(self.path, other.path)
+        return os.path.realpath(self.folder) == os.path.realpath(other.folder)
 
 
 def find_virtual(name: str, file: str) -> NamedFile | None:
     """Return a source of a virtual dataset of `file`; None if it does not exist."""
     # A percent sign is doubled in these names, unless it means the number of a block.
-    return _find(name.replace("%%", "%"), file, "HDF5_VDS_PREFIX")
+    return _find(name.replace("%%", "%"), file, "HDF5_VDS_PREFIX", is_many=has_number(name))
+
+
+def has_number(name: str) -> bool:
+    """Return whether the name of a virtual source, or of a dataset in it, has the number of a block."""
+    return NUMBER in name.replace("%%", "")
 
 
 def find_linked(name: str, file: str) -> NamedFile | None:
@@ -55,26 +69,24 @@ def find_raw(name: str, file: str) -> NamedFile | None:
 def linked_file(name: bytes, file: str) -> str | None:
     """Return the path of the file that an external link of `file` leads to; None if it does not exist."""
     linked = find_linked(os.fsdecode(name), os.path.abspath(file))
-    return None if linked is None else os.path.realpath(os.path.join(*linked))
+    return None if linked is None else os.path.realpath(linked.path)
 
 
-def _find(name: str, file: str, prefix: str) -> NamedFile | None:
+def _find(name: str, file: str, prefix: str, *, is_many: bool = False) -> NamedFile | None:
     if os.path.isabs(name):
-        if _exists(name):
-            return NamedFile(*os.path.split(name))
+        if _exists(name, is_many):
+            return NamedFile(*os.path.split(name), is_many)
         name = os.path.basename(name)
     folders = [*filter(None, os.environ.get(prefix, "").split(":")), os.path.dirname(file), os.curdir]
     folders.append(os.path.dirname(os.path.realpath(file)))
     for folder in folders:
-        if _exists(path := os.path.join(folder, name)):
-            return NamedFile(*os.path.split(path))
+        if _exists(path := os.path.join(folder, name), is_many):
+            return NamedFile(*os.path.split(path), is_many)
     return None
 
 
-def _exists(path: str) -> bool:
-    if _NUMBER not in path:
-        return os.path.exists(path)
-    return next(iglob(escape(path).replace(_NUMBER, "*")), None) is not None
+def _exists(path: str, is_many: bool) -> bool:
+    return bool(numbered_files(path)) if is_many else os.path.exists(path)
 
 
 _MOST_LINKS = 16
@@ -112,7 +124,7 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
         if file != SAME_FILE:
             if _found(file, inner, filename) is None:
                 absent[file] = None
-        elif _NUMBER not in inner and end_of(dataset.file, inner) is None:
+        elif not has_number(inner) and end_of(dataset.file, inner) is None:
             absent[f"{inner} in this file"] = None
     return list(absent)
 
@@ -124,10 +136,10 @@ def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
     opened: dict[str, h5py.File] = {}
     try:
         for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
-            place = None if file == SAME_FILE else find_virtual(file, filename)
-            if place is None or _NUMBER in file + inner:
+            found = None if file == SAME_FILE else find_virtual(file, filename)
+            if found is None or has_number(file) or has_number(inner):
                 continue
-            path = os.path.join(*place)
+            path = found.path
             if path not in opened:
                 opened[path] = h5py.File(path, "r")
             if inner not in opened[path]:
@@ -189,25 +201,35 @@ def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File 
 
 
 class Relocation:
-    """Converts references to other files for a copy in another folder."""
+    """Converts references to other files for a copy: those to files of the run lead to their new places.
 
-    def __init__(self, source: str, target: str) -> None:
+    Parameters
+    ----------
+    source
+        Path of the file that is copied.
+    target
+        Path that the copy will have.
+    places
+        Where the files of the run go.
+    """
+
+    def __init__(self, source: str, target: str | Address, places: Places) -> None:
         self._source = os.path.abspath(source)
+        self._is_elsewhere = isinstance(target, Address)
+        if self._is_elsewhere:  # names of files here mean nothing there
+            target = self._source
         target = os.path.realpath(target) if os.path.islink(target) else os.path.abspath(target)
         self._folder = os.path.realpath(os.path.dirname(target))
         self._target = os.path.join(self._folder, os.path.basename(target))
+        self._is_moved = os.path.realpath(os.path.dirname(self._source)) != self._folder
+        self._places = Places({**places.targets, place(self._source): self._target})
         self.notes: list[str] = []
-
-    @property
-    def moved(self) -> bool:
-        """True if the files are in different folders."""
-        return os.path.realpath(os.path.dirname(self._source)) != self._folder
+        self.others: list[OtherFile] = []
+        self._names: set[tuple[str, str]] = set()
 
     def linked(self, path: str, name: bytes) -> bytes:
         """Return the name of the file of an external link at `path`."""
-        old = os.fsdecode(name)
-        new = self._renamed(path, [old], self._of_link) if self.moved else [old]
-        return os.fsencode(new[0])
+        return os.fsencode(self._renamed(path, [os.fsdecode(name)], _Role("external link", find_linked))[0])
 
     def creation_list(self, path: str, dataset: h5py.Dataset) -> h5p.PropDCID | None:
         """Return creation properties for the copy of a virtual or external dataset; None if no name changes."""
@@ -216,10 +238,10 @@ class Relocation:
             return self._virtual(path, plist)
         return self._external(path, dataset, plist) if plist.get_external_count() else None
 
-    def survey(self, file: h5py.File) -> list[str]:
-        """Return the notes that a copy of the whole file would give."""
+    def survey(self, file: h5py.File, rewritten: Collection[str] = ()) -> OtherFiles:
+        """Return what a copy of the whole file would lead to, except for datasets whose values are stored anew."""
         contents = walk(file)
-        for path, group in contents.groups.items() if self.moved else ():
+        for path, group in contents.groups.items():
             names: list[bytes] = []
             group.id.links.iterate(names.append)
             for name in names:
@@ -227,13 +249,19 @@ class Relocation:
                     link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
                     self.linked(link_path, group.id.links.get_val(name)[0])
         for path, array in contents.datasets.items():
-            self.creation_list(path, array.dataset)
-        return self.notes
+            if path not in rewritten and array.layout in ELSEWHERE:
+                self.creation_list(path, array.dataset)
+        return self.found
+
+    @property
+    def found(self) -> OtherFiles:
+        """Notes about names that change, and the files that are not of the run."""
+        return OtherFiles(self.notes, self.others, self._names)
 
     def _virtual(self, path: str, plist: h5p.PropDCID) -> h5p.PropDCID | None:
         count = range(plist.get_virtual_count())
         old = [plist.get_virtual_filename(i) for i in count]
-        new = self._renamed(path, old, self._of_virtual)
+        new = self._renamed(path, old, _Role("virtual source", find_virtual))
         if new == old:
             return None
         rest = [
@@ -248,7 +276,7 @@ class Relocation:
     def _external(self, path: str, dataset: h5py.Dataset, plist: h5p.PropDCID) -> h5p.PropDCID | None:
         files = [plist.get_external(i) for i in range(plist.get_external_count())]
         old = [os.fsdecode(name) for name, *_ in files]
-        new = self._renamed(path, old, self._of_raw)
+        new = self._renamed(path, old, _Role("raw file", find_raw))
         if new == old:
             return None
         new_plist = without_raw_files(dataset)
@@ -256,41 +284,91 @@ class Relocation:
             new_plist.set_external(os.fsencode(name), offset, nbytes)
         return new_plist
 
-    def _renamed(self, path: str, names: Sequence[str], rename: Callable[[str], str | None]) -> list[str]:
-        """Return the names of files of an object after conversion, and add notes about changes."""
-        cache = {name: rename(name) for name in dict.fromkeys(names)}
-        changed = {old: new for old, new in cache.items() if self.moved and new is not None and new != old}
-        absent = [old for old, new in cache.items() if new is None]
-        for names_with_note, text in (
+    def _renamed(self, path: str, names: Sequence[str], role: _Role) -> list[str]:
+        """Return the names of files of an object after conversion; add notes about changes, and files elsewhere."""
+        new: dict[str, str] = {}
+        absent, moved = list[str](), list[str]()
+        for name in dict.fromkeys(names):
+            if role.kind == "virtual source" and name == SAME_FILE:
+                new[name] = name
+                continue
+            linked = role.find(name, self._source)
+            target = None if linked is None else self._target_of(linked)
+            if linked is None:
+                absent.append(name)
+                self.others.append(OtherFile(path, role.kind, name, exists=False))
+                new[name] = name
+            elif target is not None:
+                new[name] = self._name_of_new(name, linked, target, role)
+            else:
+                self.others.append(OtherFile(path, role.kind, os.path.abspath(linked.path)))
+                new[name] = name if self._is_elsewhere else self._name_of_old(name, linked, role)
+                if new[name] != name:
+                    moved.append(name)
+        for noted, text in (
             (absent, "refers to the file {!r}, which does not exist: kept unchanged"),
-            ([*changed], "refers to the file {!r}, now {!r}, relative to the target's folder"),
+            (moved, "refers to the file {!r}, now {!r}, relative to the target's folder"),
         ):
-            if names_with_note:
-                more = f" ({len(names_with_note)} files in all)" if len(names_with_note) > 1 else ""
-                self.notes.append(f"{path}: {text.format(names_with_note[0], changed.get(names_with_note[0]))}{more}")
-        return [changed.get(name, name) for name in names]
+            if noted and self._is_moved:
+                more = f" ({len(noted)} files in all)" if len(noted) > 1 else ""
+                self.notes.append(f"{path}: {text.format(noted[0], new[noted[0]])}{more}")
+        self._names.update((path, name) for name in new.values())
+        return [new[name] for name in names]
 
-    def _of_link(self, name: str) -> str | None:
-        linked = find_linked(name, self._source)
-        return linked and self._seen_from_target(name, linked, find_linked(name, self._target))
+    def _target_of(self, linked: NamedFile) -> str | None:
+        """Return the new place of a file of the run, or of files whose names have a number; None for others."""
+        new = self._places.targets_of(linked.path) if linked.is_many else self._places.target_of(linked.path)
+        return None if new is None else place(new)
 
-    def _of_virtual(self, name: str) -> str | None:
-        if name == SAME_FILE or (linked := find_virtual(name, self._source)) is None:
-            return name if name == SAME_FILE else None
-        new = self._seen_from_target(name, linked, find_virtual(name, self._target))
-        return new if new == name else os.path.join(os.path.dirname(new).replace("%", "%%"), os.path.basename(name))
+    def _name_of_new(self, name: str, linked: NamedFile, target: str, role: _Role) -> str:
+        """Return the name of a new file: absolute if the old one was found so, else as seen from the target."""
+        if target == self._target and role.kind == "virtual source":
+            return SAME_FILE
+        plain = role.plain(name)
+        if os.path.isabs(plain) and linked.path == plain:
+            return name if plain == target else role.written(target, name)
+        if os.path.normpath(os.path.join(self._folder, plain)) == target:
+            return name
+        if role.kind == "raw file":  # a relative name is looked up in the reader's current folder
+            return target
+        return role.written(os.path.relpath(target, self._folder), name)
 
-    def _of_raw(self, name: str) -> str | None:
-        raw_file = find_raw(name, self._source)
-        # HDF5 looks for a relative name only in the reader's current folder.
-        return raw_file and (
-            name if os.path.isabs(name) else os.path.join(os.path.realpath(raw_file.folder), raw_file.name)
-        )
-
-    def _seen_from_target(self, name: str, linked: NamedFile, same_name: NamedFile | None) -> str:
+    def _name_of_old(self, name: str, linked: NamedFile, role: _Role) -> str:
+        """Return the name by which the target finds a file that stays where it is."""
+        if role.kind == "raw file":
+            # HDF5 looks for a relative name only in the reader's current folder.
+            stays = os.path.isabs(name) or not self._is_moved
+            return name if stays else os.path.join(os.path.realpath(linked.folder), linked.name)
+        same_name = role.find(name, self._target)
         if same_name is not None and same_name.is_same(linked):
             return name
-        return os.path.join(os.path.relpath(os.path.realpath(linked.folder), self._folder), linked.name)
+        folder = os.path.relpath(os.path.realpath(linked.folder), self._folder)
+        return role.written(os.path.join(folder, linked.name), name)
+
+
+class _Role(NamedTuple):
+    """How an object names another file."""
+
+    kind: Kind
+    find: Callable[[str, str], NamedFile | None]
+
+    def plain(self, name: str) -> str:
+        """Return a name as a path."""
+        return name.replace("%%", "%") if self.kind == "virtual source" else name
+
+    def written(self, path: str, old: str) -> str:
+        """Return a path as a name; the last part is spelled as in the old name if it is the same."""
+        if self.kind != "virtual source":
+            return path
+        folder, last = os.path.split(path)
+        if last == os.path.basename(self.plain(old)):
+            return os.path.join(_doubled(folder), os.path.basename(old))
+        return os.path.join(_doubled(folder), last.replace("%", "%%"))
+
+
+def _doubled(folder: str) -> str:
+    """Return a folder with percent signs doubled, as names of virtual sources have them."""
+    return folder.replace("%", "%%")
 
 
 def _fitting(space: h5s.SpaceID, source_space: h5s.SpaceID) -> Any:

@@ -30,6 +30,7 @@ from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
+from tamis.stores.other_files import OtherFiles
 from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
@@ -90,13 +91,13 @@ class ZarrForm:
         """Return False: all arrays are written again."""
         return False
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> list[str]:
+    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
         """Copy a store to a new hierarchy."""
         from tamis.formats.zarr.writing.target import ZarrTarget
 
         hierarchy = ZarrTarget(target.path, self, threads, target.mode)
         transfer(source, hierarchy, changes)
-        return hierarchy.notes
+        return OtherFiles(hierarchy.notes, [])
 
     def is_store(self, path: Path) -> bool:
         """Return whether a folder is a hierarchy."""
