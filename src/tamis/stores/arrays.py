@@ -91,8 +91,8 @@ class DescribedArray:
         return ()
 
     @property
-    def own_sources(self) -> tuple[str, ...]:
-        """See `StoredArray.own_sources`."""
+    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
+        """See `StoredArray.virtual_sources`."""
         return ()
 
     def fill_bytes(self) -> bytes:

@@ -59,6 +59,14 @@ class CopyInsteadError(Exception):
     """Raised by a function that writes an array to give up: its array is removed, and the source's is copied."""
 
 
+class Linked(NamedTuple):
+    """Where a link of two stores leads, by the same name, to different files."""
+
+    before: str  # Path of the file that the first store leads to
+    after: str | None  # That of the second store; None if there is none
+    inner: str  # Path of the object in both
+
+
 class Change(NamedTuple):
     """A difference of two stores."""
 
@@ -67,6 +75,7 @@ class Change(NamedTuple):
     text: str  # The difference in words
     harmless: bool = True  # Whether the second store still has everything in the first one
     attribute: str = ""  # Name of the attribute, if it is the difference of one
+    linked: Linked | None = None  # Where a link leads; whether these objects differ is not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +341,8 @@ class StoredArray(Protocol):
         ...
 
     @property
-    def own_sources(self) -> tuple[str, ...]:
-        """Paths of the arrays of its own file that have all values of a virtual dataset; none for any other array."""
+    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
+        """Files, empty for its own, and paths of the arrays that have the values of a virtual one; else none."""
         ...
 
     @property

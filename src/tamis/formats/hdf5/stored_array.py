@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -296,15 +295,13 @@ class Hdf5Array(DatasetFacts):
         return tuple(absent_sources(self.dataset, filename_of(self.file)))
 
     @property
-    def own_sources(self) -> tuple[str, ...]:
-        """Paths of the datasets of its own file that have all values of a virtual dataset; none for any other."""
-        if self.layout != "virtual":
+    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
+        """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
+        if self.layout != "virtual" or remote_of(self.file) is not None:
             return ()
-        from tamis.formats.hdf5.tree.other_files import SAME_FILE, sources_of  # late, as above
+        from tamis.formats.hdf5.tree.other_files import found_sources  # late, as above
 
-        sources = sources_of(self.dataset)
-        is_own = all(source.file == SAME_FILE for source in sources)
-        return tuple(dict.fromkeys(posixpath.join("/", source.inner) for source in sources)) if is_own else ()
+        return tuple(found_sources(self.dataset, filename_of(self.file)))
 
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.

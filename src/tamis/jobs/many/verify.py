@@ -139,6 +139,10 @@ def verify_many(
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()
+    pairs = {
+        (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
+        for path, file in listing.files.items()
+    }
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         try:
@@ -153,7 +157,7 @@ def verify_many(
         met.add(other)
         try:
             asked = limits, names, dropped, threads, partial(_report, report, step)
-            result = run_verify(listing.files[path].source, other, *asked, optional_names=True)
+            result = run_verify(listing.files[path].source, other, *asked, optional_names=True, pairs=pairs)
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:

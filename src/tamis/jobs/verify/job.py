@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -40,7 +40,7 @@ from tamis.rewrite.packed_array import ArrayInUnits
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
-from tamis.stores.protocols import Change, StoreComparison
+from tamis.stores.protocols import Change, Linked, StoreComparison
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -121,12 +121,17 @@ def run_verify(
     progress: Progress | None = None,
     *,
     optional_names: bool = False,
+    pairs: Collection[tuple[str, str]] = (),
 ) -> Verification:
-    """Do as `verify` does; names of bounds may be absent from a file if they are optional."""
+    """Do as `verify` does; names of bounds may be absent from a file if they are optional.
+
+    `pairs` are other files that are compared, to which links may lead.
+    """
     with open_store(source) as first, open_store(target) as second, reading(source, target):
         comparison = Comparison.of(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
         )
+        comparison.pairs = {*comparison.pairs, *pairs}
         for _ in comparison.run():
             pass
     return comparison.result(source, target)
@@ -156,6 +161,10 @@ class Comparison:
     notes: list[Finding] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
     dropped: frozenset[str] = frozenset()
+    asked: Bounds = field(default_factory=dict)
+    # Files that are compared anyway, source and target, to which links may lead
+    pairs: Collection[tuple[str, str]] = ()
+    follows: bool = True  # Whether what external links lead to is compared, too
 
     @classmethod
     def of(
@@ -190,6 +199,8 @@ class Comparison:
         }
         threads = checked_threads(threads)
         own = cls(first, second, stores, limits, threads, shown, observe, paths, not selection, repeated)
+        own.asked = bounds
+        own.pairs = [(os.path.realpath(first.path), os.path.realpath(second.path))]
         own.leave_out(dropped)
         return own
 
@@ -311,20 +322,30 @@ class Comparison:
         if bound != RECORDED:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
-        if target.own_sources and target.own_sources == source.own_sources:
-            bounds = {"bound": self._bound_of_sources(target.own_sources)}
+        if target.virtual_sources and len(target.virtual_sources) == len(source.virtual_sources):
+            bounds = {"bound": self._bound_of_sources(source.virtual_sources, target.virtual_sources)}
         return bounds | {"recorded": True}
 
-    def _bound_of_sources(self, paths: Iterable[str]) -> float | None:
+    def _bound_of_sources(self, before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> float | None:
         """Return the loosest bound that datasets record, of which others are views; None if one records none."""
         bounds: list[float | None] = []
-        for path in paths:
-            source, target = self.before.arrays.get(path), self.after.arrays.get(path)
-            if source is None or target is None:
-                return None
-            bounds.append(new_rounding(source, target).get("bound", recorded_bound(target)))
+        for (file, path), (other, other_path) in zip(before, after, strict=True):
+            with self._opened(file, self.before) as first, self._opened(other, self.after) as second:
+                source, target = first.arrays.get(path), second.arrays.get(other_path)
+                if source is None or target is None:
+                    return None
+                bounds.append(new_rounding(source, target).get("bound", recorded_bound(target)))
         known = [bound for bound in bounds if bound is not None]
         return max(known) if len(known) == len(bounds) else None
+
+    @contextmanager
+    def _opened(self, file: str, own: Store) -> Iterator[Store]:
+        """Open a file that another one leads to; empty for that one itself."""
+        if not file:
+            yield own
+            return
+        with open_store(file) as store:
+            yield store
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):
@@ -343,8 +364,48 @@ class Comparison:
         self._add_all(self.stores.new_objects())
 
     def add(self, change: Change) -> None:
-        """Add a change to notes or violations."""
+        """Add a change to notes or violations; what a link leads to is compared."""
+        if change.linked is not None:
+            self._follow(change.path, change.linked)
+            return
         (self._note if change.harmless else self._violation)(change.path, change.code, change.text)
+
+    def _follow(self, path: str, linked: Linked) -> None:
+        """Compare what an external link leads to in the other files, whose own links are not followed."""
+        if linked.after is None:
+            self._violation(path, "link", f"leads to {linked.before}, and to no file in the target")
+        elif (linked.before, linked.after) in self.pairs:
+            self._note(path, "linked", f"leads to {linked.after}, which is compared itself")
+        elif not self.follows:
+            self._note(path, "linked", f"leads to {linked.after} instead of {linked.before}: not followed further")
+        else:
+            with self._reading(path), open_store(linked.before) as first, open_store(linked.after) as second:
+                self._note(path, "linked", f"compared {linked.inner} of {linked.before} and of {linked.after}")
+                self._compare_linked(path, first, second, linked.inner)
+
+    def _compare_linked(self, path: str, first: Store, second: Store, inner: str) -> None:
+        """Compare an array, or all arrays of a group, that a link at a path leads to."""
+        start = f"{inner.strip('/')}/" if inner.strip("/") else ""
+        first_path = first.first_path(f"/{inner.strip('/')}") if start else ""
+        chosen = [first_path] if first_path else [each for each in first.arrays if each.startswith(f"/{start}")]
+        if not chosen:
+            return
+        arguments = self.asked, chosen, (), self.threads, self.progress
+        nested = Comparison.of(first, second, *arguments, optional_names=True)
+        nested.follows = False
+        for _ in nested.run():
+            pass
+
+        def placed(own: str) -> str:
+            return path if own == first_path else f"{path}/{own.removeprefix(f'/{start}')}"
+
+        self.compared += [replace(item, path=placed(item.path)) for item in nested.compared]
+        for mine, others in (
+            (self.violations, nested.violations),
+            (self.notes, nested.notes),
+            (self.problems, nested.problems),
+        ):
+            mine += [replace(item, path=placed(item.path)) for item in others]
 
     def _add_all(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -402,6 +463,8 @@ class Comparison:
         if types[0] == types[1] and orders[0] == orders[1] and self.stores.same_elsewhere(source, target):
             self._note(path, "elsewhere", "not read: the same parts of the same other files")
             return None, True
+        if (others := self._other_files(source, target)) is not None:
+            self._note(path, "linked", others)
         try:
             return self._compare(result, source, target, report)
         except TamisError:
@@ -409,6 +472,16 @@ class Comparison:
                 raise
         self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
         return None, True
+
+    def _other_files(self, source: StoredArray, target: StoredArray) -> str | None:
+        """Return which other files have the values of two virtual datasets, in words; None if there are none."""
+        first, second = (
+            [file for file in dict.fromkeys(file for file, _ in array.virtual_sources) if file]
+            for array in (source, target)
+        )
+        if not (first or second):
+            return None
+        return f"compared values of {_files_text(first)} with those of {_files_text(second)}"
 
     def _compare(
         self, result: Compared, source: StoredArray, target: StoredArray, report: Callable[[int, int], None]
@@ -468,6 +541,13 @@ class Comparison:
 
     def _note(self, path: str, code: str, text: str) -> None:
         self.notes.append(Finding(path, code, text))
+
+
+def _files_text(files: Sequence[str]) -> str:
+    """Return the first of some files, and how many more there are."""
+    if not files:
+        return "the file itself"
+    return files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
 def _type_text(dataset: StoredArray) -> str:

@@ -47,7 +47,7 @@ from tamis.formatting import shortened
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
-from tamis.stores.protocols import ELSEWHERE, Change, Unequal
+from tamis.stores.protocols import ELSEWHERE, Change, Linked, Unequal
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.store import Hdf5Store
@@ -69,6 +69,7 @@ class Difference:
     text: str  # The difference in words
     added: bool = False  # Whether only the target has it
     harmless: bool = False  # Whether the source has what no copy can have
+    linked: Linked | None = None  # Where external links lead that lead to different files
 
 
 def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
@@ -97,6 +98,8 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
         if name not in after:
             if not link.is_object:
                 yield Difference(text_of(name), f"{link.text} is lost")
+        elif (linked := link.linked(after[name])) is not None:
+            yield Difference(text_of(name), f"{link.text} leads to another file", harmless=True, linked=linked)
         elif not link.leads_alike(after[name]):
             yield Difference(text_of(name), f"{link.text} became {after[name].text}")
         elif link.text.startswith(_NAMED_TYPE):
@@ -202,10 +205,21 @@ class _Link(NamedTuple):
 
     text: str
     is_object: bool = False
-    external: tuple[str, bytes] | None = None
+    external: tuple[str | None, bytes] | None = None
 
     def leads_alike(self, other: _Link) -> bool:
-        return self.text == other.text or (self.external is not None and self.external == other.external)
+        if self.external is None or self.external[0] is None:
+            return self.text == other.text
+        return self.external == other.external
+
+    def linked(self, other: _Link) -> Linked | None:
+        """Return where two external links lead if they lead to the same path in different files; None otherwise."""
+        if self.external is None or other.external is None or self.external[1] != other.external[1]:
+            return None
+        before, after = self.external[0], other.external[0]
+        if before is None or before == after or (after is None and self.text != other.text):
+            return None
+        return Linked(before, after, text_of(self.external[1]))
 
 
 def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
@@ -225,8 +239,7 @@ def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
         elif kind == h5l.TYPE_EXTERNAL:
             file, inner = group.id.links.get_val(name)
             file_path = linked_file(file, group.file.filename)
-            target = None if file_path is None else (file_path, inner)
-            links[name] = _Link(link_words(group, link), external=target)
+            links[name] = _Link(link_words(group, link), external=(file_path, inner))
         else:
             links[name] = _Link(link_words(group, link))
     return links
@@ -325,7 +338,9 @@ class Hdf5Comparison:
         for code, text in group_changes(group, other):
             yield Change(path, code, text)
         for link in link_differences(group, other, self._objects):
-            yield Change(f"{path.rstrip('/')}/{link.name}", "link", link.text, harmless=link.added or link.harmless)
+            harmless = link.added or link.harmless
+            link_path = f"{path.rstrip('/')}/{link.name}"
+            yield Change(link_path, "link", link.text, harmless=harmless, linked=link.linked)
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the objects that only the second file has."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import h5py
@@ -115,6 +116,20 @@ def sources_of(dataset: h5py.Dataset) -> list[Source]:
         ]
     entries = (plist.get_external(index) for index in range(plist.get_external_count()))
     return [Source(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
+
+
+def found_sources(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, str]]:
+    """Yield the files, each with a dataset in it, that have the values of a virtual dataset; empty for its own file.
+
+    A name with the number of a block is not among them.
+    """
+    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+        path = posixpath.join("/", inner)
+        if file == SAME_FILE:
+            yield "", path
+        elif (found := find_virtual(file, filename)) is not None:
+            for each in numbered_files(found.path) if found.is_many else [found.path]:
+                yield os.path.realpath(each), path
 
 
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
