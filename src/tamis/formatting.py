@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Iterable, Sequence
 
 from tamis.library_lock import imported
@@ -102,3 +103,16 @@ def absent_text(names: tuple[str, ...]) -> str:
     """Return a note that other files are absent."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"values are missing, because these files do not exist: {names[0]}{more}"
+
+
+def kind_of_mode(mode: int) -> str:
+    """Return what a path leads to by its mode, in words."""
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")

@@ -32,6 +32,8 @@ class TamisEngine(BackendEntrypoint):
         netCDF4 does. Complex numbers of a compound type are always read as such.
     storage_options
         Settings and credentials of an address such as ``s3://bucket/a.nc``; see `tamis.Address`.
+    allow_outside
+        Whether references in JSON here may lead to files outside their folder.
     """
 
     description = "Open netCDF-4 and HDF5 files, decoded by tamis in parallel and without plugins"
@@ -58,6 +60,7 @@ class TamisEngine(BackendEntrypoint):
         restore: bool = True,
         auto_complex: bool = False,
         storage_options: Mapping[str, Any] | None = None,
+        allow_outside: bool = False,
     ) -> Dataset:
         """Open a file or one of its groups; see `xarray.open_dataset`.
 
@@ -68,7 +71,7 @@ class TamisEngine(BackendEntrypoint):
         ParameterError
             If `phony_dims` or `threads` is neither of the above, or a file in memory is given.
         """
-        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options, allow_outside)
         return opened.dataset(
             "/" if group is None else group,
             mask_and_scale=mask_and_scale,
@@ -91,10 +94,11 @@ class TamisEngine(BackendEntrypoint):
         restore: bool = True,
         auto_complex: bool = False,
         storage_options: Mapping[str, Any] | None = None,
+        allow_outside: bool = False,
         **decoders: Any,
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it, by path from there; parameters are those of `open_dataset`."""
-        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex, storage_options, allow_outside)
         return opened.groups("/" if group is None else group, drop_variables=drop_variables, **decoders)
 
     def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> DataTree:
@@ -118,8 +122,9 @@ def _open(
     restore: bool,
     auto_complex: bool,
     storage_options: Mapping[str, Any] | None,
+    allow_outside: bool,
 ) -> OpenFile:
     """Open a file; tamis is imported only now."""
     from tamis.xarray.backend import OpenFile
 
-    return OpenFile(path, phony_dims, threads, restore, auto_complex, storage_options)
+    return OpenFile(path, phony_dims, threads, restore, auto_complex, storage_options, allow_outside=allow_outside)

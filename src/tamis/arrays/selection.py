@@ -64,6 +64,8 @@ class Selection:
 
     def numbers(self, grid: Grid) -> NDArray[np.int64]:
         """Return the numbers of the chunks that the selection touches, in order."""
+        if 0 in self.full_shape:
+            return np.empty(0, np.int64)
         touched = [
             distinct(np.asarray(indices) // step) for indices, step in zip(self.axes, grid.chunk_shape, strict=True)
         ]

@@ -54,8 +54,22 @@ def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str
         settings[key] = value
 
 
+def _keep_allowed(ctx: click.Context, _: click.Parameter, is_allowed: bool) -> None:
+    """Keep for the names of files that references may lead outside their folder."""
+    if is_allowed:
+        ctx.meta.setdefault(_STORAGE, {})["allow_outside"] = True
+
+
 def remote_options(command: Command) -> Command:
     """Add the options for files that are elsewhere."""
+    command = click.option(
+        "--allow-outside",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_allowed,
+        help="Let references in JSON (kerchunk) here lead to files outside their folder.",
+    )(command)
     command = click.option(
         "--anonymous",
         is_flag=True,

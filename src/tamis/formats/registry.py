@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.errors import ParameterError
 from tamis.kinds import FLAG, LOCATION, MAPPING, checked
 from tamis.library_lock import imported
-from tamis.remote.address import located_path
+from tamis.remote.address import located_path, with_outside
 from tamis.stores.first_bytes import is_classic, is_references, is_zarr
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Format(NamedTuple):
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
 
 
-@checked(path=LOCATION, restore=FLAG, unpack=FLAG, storage_options=MAPPING)
+@checked(path=LOCATION, restore=FLAG, unpack=FLAG, storage_options=MAPPING, allow_outside=FLAG)
 def open(  # noqa: A001 - xarray and gzip also call it open
     path: Any,
     threads: int | None = None,
@@ -44,6 +44,7 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     restore: bool = True,
     unpack: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    allow_outside: bool = False,
 ) -> File:
     """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
 
@@ -62,6 +63,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
         these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.
     storage_options
         Settings and credentials of an address; see `Address`.
+    allow_outside
+        Whether references in JSON here may lead to files outside their folder, which you may not want to be read.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def open(  # noqa: A001 - xarray and gzip also call it open
             ts = file["TS"]
             first = ts[0]
     """
-    place = located_path(path, storage_options)
+    place = located_path(path, with_outside(storage_options, is_allowed=allow_outside))
     file: File = imported("tamis.reading.file").File(_format_of(place).open_reader, place, threads, restore, unpack)
     return file
 

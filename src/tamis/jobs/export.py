@@ -18,6 +18,7 @@ from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
+from tamis.safety.library_errors import reading
 from tamis.safety.transaction import FolderTransaction
 from tamis.safety.whole_file import write_whole
 from tamis.stores.first_bytes import is_references, is_zarr
@@ -175,7 +176,7 @@ def export(
     elif os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
         advice = "choose another name, or replace it: overwrite=True" if kind == "kerchunk" else "choose another name"
         raise FileError(f"{place}: File exists: {advice}").at(path=place)
-    with ExitStack() as stack:
+    with ExitStack() as stack, reading(*map(located_path, paths), only_damage=True):
         references = _references(paths, url, concat, drop, stack)
         if isinstance(place, Address) and kind == "icechunk":
             from tamis.formats.references.targets import send_icechunk
@@ -187,18 +188,18 @@ def export(
             _write_kerchunk(references, place, overwrite=overwrite)
         else:
             _write_folder(references, place, kind, f"references to {plural(len(paths), 'file')} by tamis export")
-    arrays = tuple(
-        ExportedArray(
-            path,
-            str(array.dtype),
-            array.shape,
-            array.chunk_shape,
-            _codec_names(array.codecs, kind),
-            len(array.chunks),
-            sum(map(len, array.inlined.values())),
+        arrays = tuple(
+            ExportedArray(
+                path,
+                str(array.dtype),
+                array.shape,
+                array.chunk_shape,
+                _codec_names(array.codecs, kind),
+                len(array.chunks),
+                sum(map(len, array.inlined.values())),
+            )
+            for path, array in references.arrays.items()
         )
-        for path, array in references.arrays.items()
-    )
     return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, references.notes)
 
 

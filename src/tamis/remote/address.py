@@ -16,6 +16,9 @@ from tamis.library_lock import imported
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")  # a pattern takes 0.5 ms to compile
 _LOCAL = "file"
 
+ALLOW_OUTSIDE = "allow_outside"
+"""Option of references: whether they may lead to files outside the folder of their document."""
+
 
 class Address(str):
     """The address of a file or folder that is elsewhere; use it in place of a path. It pickles with its options.
@@ -32,7 +35,8 @@ class Address(str):
     options
         Settings and credentials as `obstore.store.from_url` takes them, such as ``region``, ``endpoint`` or
         ``skip_signature=True`` for a public bucket. Those that are not given come from the environment, as
-        ``AWS_ACCESS_KEY_ID``.
+        ``AWS_ACCESS_KEY_ID``. ``allow_outside=True`` is for references in a file of this machine, whose path is given
+        as `url`: they may lead to files outside its folder.
 
     Examples
     --------
@@ -50,6 +54,8 @@ class Address(str):
         url = os.fspath(url)
         if not isinstance(url, str):
             raise ParameterError(f"expected an address as text, got {url!r:.80}")
+        if store is None and not is_address(url) and options.get(ALLOW_OUTSIDE) and os.path.isfile(url):
+            url, store = os.path.abspath(url), imported("tamis.remote.objects").LocalObjects()
         if store is None and not is_address(url):
             raise ParameterError(f"expected an address such as s3://bucket/a.nc, got {url!r:.80}")
         address = super().__new__(cls, _shown(url, store))
@@ -98,9 +104,18 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         return Address(path, **options or {})
     if options and _may_be_references(path):
         return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
+    if options and ALLOW_OUTSIDE in options:
+        raise ParameterError(
+            f"{os.fsdecode(path)}: expected references in a file that ends with .json for allow_outside"
+        )
     if options:
         raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
     return os.fsdecode(path)
+
+
+def with_outside(options: Mapping[str, Any] | None, *, is_allowed: bool) -> Mapping[str, Any]:
+    """Return options, with that of references that may lead outside their folder."""
+    return {**(options or {}), **({ALLOW_OUTSIDE: True} if is_allowed else {})}
 
 
 def _may_be_references(path: Any) -> bool:

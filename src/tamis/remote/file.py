@@ -194,7 +194,7 @@ class RemoteBytes:
         check_not_forked(address)
         try:
             part = objects.get(key, span, version)
-        except NoRangesError:
+        except (NoRangesError, FileError):
             raise
         except ChangedError:
             raise _changed(address) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from tamis.errors import FileError, MissingFilterError
+from tamis.formatting import kind_of_mode
 from tamis.library_lock import imported, without_collection
-from tamis.remote.address import Address
+from tamis.remote.address import ALLOW_OUTSIDE, Address
 
 TIMEOUT_SECONDS = 60.0
 """Longest time for one request."""
@@ -115,7 +117,8 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     _package("obstore", "files that are elsewhere", address)
     key = address.url.partition("://")[2].partition("/")[2]
     try:
-        objects = _opened(root, _frozen(address.options), _environment())
+        options = {key: value for key, value in address.options.items() if key != ALLOW_OUTSIDE}
+        objects = _opened(root, _frozen(options), _environment())
         return objects, unquote(parts.path).lstrip("/") if parts.scheme.lower().startswith("http") else key
     except Exception as error:  # obstore raises its own kinds, and TypeError for options
         raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None
@@ -201,8 +204,10 @@ def _status_of(text: str) -> int:
     return int(match[1]) if match else 0
 
 
-def failure(error: BaseException, address: Address, verb: str = "read") -> RequestError:
-    """Return the FileError of a request that failed."""
+def failure(error: BaseException, address: Address, verb: str = "read") -> FileError:
+    """Return the FileError of a request that failed; one that is a FileError already says why."""
+    if isinstance(error, FileError):
+        return error
     found = RequestError(f"{address}: cannot be {verb}: {reason_of(error, address)}").at(path=address)
     found.status = 404 if isinstance(error, FileNotFoundError) else _status_of(str(error))
     return found
@@ -264,6 +269,15 @@ class ObstoreObjects:
         obstore.delete(self.store, key)
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file for reading; a pipe does not wait for a writer, and anything else is refused."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileError(f"{path}: expected a file, found {kind_of_mode(mode)}").at(path=path)
+    return handle
+
+
 class LocalObjects(Objects):
     """Files of this machine, as a store of what is read range by range; its keys are paths."""
 
@@ -276,7 +290,7 @@ class LocalObjects(Objects):
 
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range of a file; see `Objects.get`."""
-        with open(key, "rb") as file:
+        with open(key, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
             begin, end = span or (0, status.st_size)
             if begin < 0:

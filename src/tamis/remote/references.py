@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import posixpath
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.errors import FileError
+from tamis.errors import FileError, ParameterError
+from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
-from tamis.remote.address import Address, is_address, located_path
+from tamis.remote.address import ALLOW_OUTSIDE, Address, is_address, located_path
 from tamis.remote.file import RemoteObjects, ends_of, size_of
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
+
+_MEMORY = "memory"
+_MOST_NBYTES = 1 << 53
+"""Largest offset of the last byte of a reference: larger ones are damage."""
+
+_CHECKED_NBYTES = 1 << 32
+"""Offset from which on the size of a file is asked for before its parts are."""
 
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -48,9 +58,13 @@ class ReferenceObjects(Objects):
     def __init__(self, place: str, document: Mapping[str, Any]) -> None:
         self.store = self
         self.versions: dict[str, str] = {}  # Of the targets, as they were first read
+        self._folder = _folder_of(place)
+        self._options: Mapping[str, Any] = place.options if isinstance(place, Address) else {}
         self._place, self._start = place, f"{place.partition('://')[2] or place}/"
         self._templates = _templates_of(place, document)
         self._refs: Mapping[str, Any] = document.get("refs", document)
+        for name in self._refs:
+            _check_name(place, name)
         self._targets: dict[str, Address] = {}
 
     @lazy_property
@@ -64,29 +78,66 @@ class ReferenceObjects(Objects):
             raise FileNotFoundError(key)
         entry = self._refs[name]
         if isinstance(entry, str):
-            return base64.b64decode(entry[7:]) if entry.startswith("base64:") else entry.encode()
+            try:
+                return base64.b64decode(entry[7:], validate=True) if entry.startswith("base64:") else entry.encode()
+            except ValueError as error:
+                text = f"{shortened(name)}: expected text or base64, found {shortened(repr(entry))}: {error}"
+                raise self._wrong(text) from error
         if isinstance(entry, list) and len(entry) in (1, 3) and isinstance(entry[0], str):
             target = self._target(entry[0])
             if len(entry) == 1:
                 if (size := size_of(target)) is None:
                     raise FileNotFoundError(target)
                 return Reference(target, 0, size)
-            if all(isinstance(number, int) and number >= 0 for number in entry[1:]):
+            if all(type(number) is int and number >= 0 for number in entry[1:]) and sum(entry[1:]) <= _MOST_NBYTES:
                 return Reference(target, *entry[1:])
         if isinstance(entry, Mapping):
             return json.dumps(entry).encode()
-        raise self._wrong(f"{name}: expected [address, offset, size], found {entry!r:.80}")
+        raise self._wrong(
+            f"{shortened(name)}: expected [address, offset, size] with numbers from 0 to {_MOST_NBYTES:,} together,"
+            f" found {shortened(repr(entry))}"
+        )
 
     def _target(self, url: str) -> Address:
-        """Return the address of a target; a path is one of this machine."""
+        """Return the address of a target, relative to the document."""
         if url not in self._targets:
             text = _TEMPLATE.sub(lambda match: str(self._templates.get(match[1], match[0])), url)
             if "{{" in text:
-                raise self._wrong(f"expected addresses, and templates that are names, found {text:.80}")
-            path = located_path(text)
-            options = self._place.options if isinstance(self._place, Address) else {}
-            self._targets[url] = Address(path, None if is_address(path) else LocalObjects(), **options)
+                raise self._wrong(f"expected addresses, and templates that are names, found {shortened(text)}")
+            try:
+                self._targets[url] = self._address_of(text)
+            except (ValueError, ParameterError) as error:  # of a null byte, or a host that is none
+                raise self._wrong(f"expected an address or a path, found {shortened(text)}: {error}") from error
         return self._targets[url]
+
+    def _address_of(self, text: str) -> Address:
+        """Return the address of a target by what the document has; one that is elsewhere leads elsewhere only."""
+        options = {name: value for name, value in self._options.items() if name != ALLOW_OUTSIDE}
+        scheme = text.partition("://")[0].lower() if is_address(text) else ""
+        if self._folder is not None and scheme:
+            return Address(text, **options)
+        if self._folder is not None:
+            return Address(self._path_of(text, self._folder), LocalObjects(), **options)
+        assert isinstance(self._place, Address)
+        if scheme == _MEMORY != self._place.url.partition("://")[0].lower() or (
+            not scheme and (text.lower().startswith("file:") or os.path.isabs(text))
+        ):
+            raise self._wrong(
+                f"leads to {shortened(text)}, which is on the machine of the reader: references that are elsewhere may"
+                " lead only to files elsewhere: copy them here, and read them with --allow-outside (allow_outside=True)"
+            )
+        return Address(text, **options) if scheme else beside(self._place, text)
+
+    def _path_of(self, text: str, folder: str) -> str:
+        """Return the path of a target here; raise FileError if it is outside the folder and may not be."""
+        path = os.path.join(folder, located_path(text))
+        real, top = os.path.realpath(path), os.path.realpath(folder)
+        if os.path.commonpath([real, top]) != top and not self._options.get(ALLOW_OUTSIDE):
+            raise self._wrong(
+                f"leads to {real}, outside its folder {top}: if you trust the document, allow it: --allow-outside,"
+                " or allow_outside=True"
+            )
+        return path
 
     def _wrong(self, text: str) -> FileError:
         return FileError(f"{self._place}: {text}").at(path=self._place)
@@ -126,8 +177,41 @@ class ReferenceObjects(Objects):
         raise self._wrong("expected another target, got references, which tamis does not change")
 
 
+def _folder_of(place: str) -> str | None:
+    """Return the folder of a document on this machine; None if it is elsewhere."""
+    if not isinstance(place, Address):
+        return os.path.dirname(os.path.abspath(place))
+    protocol = getattr(place.store, "protocol", None)
+    if LocalObjects.protocol in ((protocol,) if isinstance(protocol, str) else protocol or ()):
+        return os.path.dirname(os.path.abspath(place.url.removeprefix("file://")))
+    return None
+
+
+def _check_name(place: str, name: object) -> None:
+    """Raise FileError for a name that no object of a Zarr hierarchy can have."""
+    if not isinstance(name, str) or any(part in f"/{name}/" for part in ("//", "/./", "/../")):
+        text = f"{place}: expected names such as TS/0.0 of objects, found {shortened(repr(name))}"
+        raise FileError(text).at(path=place)
+
+
+def beside(address: Address, name: str) -> Address:
+    """Return the address of an object by its name, relative to the folder of another one, in the same store."""
+    before, mark, query = address.url.partition("?") if address.store is None else (address.url, "", "")
+    scheme, divider, path = before.rpartition("://")
+    root = "" if address.store is not None and not divider else path.partition("/")[0]
+    inner = path.removeprefix(root)
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(inner).lstrip("/"), name))
+    if joined.split("/")[0] == "..":
+        raise ValueError(f"it is outside {address}")
+    start = f"{scheme}{divider}{root}/" if divider else "/" * inner.startswith("/")
+    options = {key: value for key, value in address.options.items() if key != ALLOW_OUTSIDE}
+    return Address(f"{start}{joined}{mark}{query}", address.store, **options)
+
+
 def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the templates of a document; raise FileError if it is none of references, or has generated ones."""
+    if isinstance(document, Mapping) and not isinstance(document.get("templates") or {}, Mapping):
+        raise FileError(f"{place}: expected templates by name, found others").at(path=place)
     refs = document.get("refs", document) if isinstance(document, Mapping) else None
     if not isinstance(refs, Mapping) or not any(key.rpartition("/")[2] in _METADATA for key in refs):
         raise FileError(f"{place}: expected references (kerchunk) to a Zarr hierarchy, found other JSON").at(path=place)
@@ -148,7 +232,9 @@ def references_at(place: str) -> Address:
     objects, key = objects_of(address)
     try:
         document = json.loads(bytes(objects.get(key, None, "").data))
-    except ValueError as error:
+    except FileError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{place}: cannot be read as JSON: {error}: copy it again").at(path=place) from None
     except Exception as error:  # obstore and fsspec raise many kinds
         raise failure(error, address) from None
@@ -180,6 +266,13 @@ class ReferencedObjects(RemoteObjects):
             ends[target] = max(ends.get(target, 0), offset + nbytes)
             places.append((target, offset))
         targets = [*ends]
+        if (total := sum(ends.values())) > _MOST_NBYTES:
+            raise FileError(f"{folder}: expected references to at most {_MOST_NBYTES:,} bytes, found {total:,}").at(
+                path=folder
+            )
+        for target, end in ends.items():
+            if end > _CHECKED_NBYTES and (size := size_of(target)) is not None:
+                self._check_size_of(target, size, end, folder)
         super().__init__(folder, np.array([*ends.values()], np.int64), targets.__getitem__)
         begins = dict(zip(targets, self._begins.tolist(), strict=False))
         self._starts = np.array([begins[target] + offset for target, offset in places], np.int64)
@@ -190,9 +283,13 @@ class ReferencedObjects(RemoteObjects):
         return self._starts
 
     def _check_size(self, address: Address, found: int, expected: int) -> None:
+        self._check_size_of(address, found, expected, self.address)
+
+    @staticmethod
+    def _check_size_of(address: Address, found: int, expected: int, folder: Address) -> None:
         if found < expected:
             raise FileError(
-                f"{address}: expected {expected} bytes or more by the references of {self.address}, found {found}:"
+                f"{address}: expected {expected} bytes or more by the references of {folder}, found {found}:"
                 " the file changed, or the references are those of another one"
             ).at(path=address)
 

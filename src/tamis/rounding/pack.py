@@ -187,6 +187,8 @@ def codes_in_steps(
     unpacked: np.dtype[Any], step: float, low: float, high: float, marks: Sequence[float], bound: float
 ) -> Codes | None:
     """Return the codes of values between two; None if unpacking would not be exact, or 32 bits do not suffice."""
+    if not (math.isfinite(low / step) and math.isfinite(high / step)):
+        return None
     first, last = round(low / step), round(high / step)
     info = np.finfo(unpacked)
     most = min(float(info.max) / step, _exact_steps(unpacked, step))

@@ -21,7 +21,7 @@ from tamis import library_lock, meaning
 from tamis.errors import ParameterError
 from tamis.forks import free_in_each_process
 from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
-from tamis.remote.address import Address, located_path
+from tamis.remote.address import Address, located_path, with_outside
 from tamis.stores.data_model import own_name
 from tamis.xarray.filter_encoding import filter_encoding
 
@@ -296,6 +296,7 @@ class OpenFile:
         restore=FLAG,
         auto_complex=FLAG,
         storage_options=MAPPING,
+        allow_outside=FLAG,
     )
     def __init__(
         self,
@@ -305,11 +306,13 @@ class OpenFile:
         restore: bool,
         auto_complex: bool,
         storage_options: Mapping[str, Any] | None = None,
+        *,
+        allow_outside: bool = False,
     ) -> None:
         self._auto_complex = auto_complex
         if not LOCATION.fits(path):
             raise ParameterError(f"expected a path or address, got {path!r}: engine='h5netcdf' opens files in memory")
-        place = located_path(path, storage_options)
+        place = located_path(path, with_outside(storage_options, is_allowed=allow_outside))
         self._path = place if isinstance(place, Address) else os.path.abspath(os.path.expanduser(place))
         self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
         try:

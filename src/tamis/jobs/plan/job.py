@@ -41,6 +41,7 @@ from tamis.jobs.plan.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
+from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
@@ -357,7 +358,8 @@ def plan(
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(path)) for path in paths]
         wanted = {**asked, "*": FREE} if budget.is_given else asked
-        variables, kept = variables_of(stores, wanted, missing, keeps_chunks=keeps_chunks)
+        with reading(*paths):
+            variables, kept = variables_of(stores, wanted, missing, keeps_chunks=keeps_chunks)
         if wanted_access is not None and variables:
             wanted_access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
         fixed = [variable for variable in variables if variable.want is not FREE]

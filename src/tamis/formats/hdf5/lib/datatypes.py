@@ -79,10 +79,16 @@ def is_variable_text(datatype: h5t.TypeID) -> bool:
 
 def has_varying(datatype: h5t.TypeID) -> bool:
     """Return whether a type has texts or sequences of varying length, whose bytes are in a heap, anywhere."""
-    if isinstance(datatype, h5t.TypeCompoundID):
-        return any(has_varying(datatype.get_member_type(index)) for index in range(datatype.get_nmembers()))
-    is_varying_array = isinstance(datatype, h5t.TypeArrayID) and has_varying(datatype.get_super())
-    return datatype.get_class() == h5t.VLEN or is_variable_text(datatype) or is_varying_array
+    pending = [datatype]  # no recursion: the file says how deep types are in each other
+    while pending:
+        inner = pending.pop()
+        if isinstance(inner, h5t.TypeCompoundID):
+            pending += [inner.get_member_type(index) for index in range(inner.get_nmembers())]
+        elif isinstance(inner, h5t.TypeArrayID):
+            pending.append(inner.get_super())
+        elif inner.get_class() == h5t.VLEN or is_variable_text(inner):
+            return True
+    return False
 
 
 def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:

@@ -147,6 +147,10 @@ def own_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _MOST_NBYTES = (1 << 63) - 1
+_MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+"""Limit of numpy."""
+_MOST_GROWTH, _MOST_HEADER_NBYTES = 4, 1 << 20
+"""How much larger than its values a stored chunk can be: filters add little to what they cannot make smaller."""
 
 
 def check_sizes(array: Any, document: Document) -> None:
@@ -155,6 +159,8 @@ def check_sizes(array: Any, document: Document) -> None:
     zarr-python 3.4 takes chunks of no values for chunks of one, so those of the stored metadata are checked.
     """
     shape, nbytes = tuple(array.shape), np.dtype(array.dtype).itemsize
+    if len(shape) > _MOST_AXES:
+        raise FileError(f"expected at most {_MOST_AXES} axes, which numpy can have, found {len(shape)}")
     _check_extents("shape", shape, nbytes)
     if (varying := varying_chunks(array.metadata)) is not None:
         _check_extents("largest chunk shape", tuple(along.largest for along in varying), nbytes)
@@ -172,7 +178,9 @@ def check_sizes(array: Any, document: Document) -> None:
 
 
 def _check_extents(name: str, extents: tuple[Any, ...], nbytes: int) -> None:
-    if not all(isinstance(extent, int) and 0 <= extent <= _MOST_NBYTES for extent in extents):
+    if any(isinstance(extent, bool) for extent in extents) or not all(
+        isinstance(extent, int) and 0 <= extent <= _MOST_NBYTES for extent in extents
+    ):
         raise FileError(f"expected a {name} of whole numbers from 0 to 2^63 - 1, got {extents!r:.80}")
     if math.prod(extents) * nbytes > _MOST_NBYTES:
         raise FileError(f"expected a {name} of less than 2^63 bytes, got {extents!r:.80}")
@@ -503,6 +511,7 @@ class ZarrArray(PartByPart, DescribedArray):
     def _index(self) -> ChunkIndex:
         source = self._source
         numbers, starts, sizes = self._places(source.starts())
+        self._check_stored(numbers, sizes)
         masks = np.zeros(len(starts), np.uint32)
         filters = self.filters
         if filters is not None and filters.marked is not None:
@@ -519,6 +528,19 @@ class ZarrArray(PartByPart, DescribedArray):
             masks[sizes == filters.raw_nbytes] = 1
         known = range(len(starts)) if len(starts) == self.grid.chunk_count else numbers
         return ChunkIndex(self.grid, known, starts, sizes, masks)
+
+    def _check_stored(self, numbers: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        """Raise FileError for a chunk of many more bytes than its values have: it is none, and is not read."""
+        if self.filters is None or self.varying is not None or not len(sizes):
+            return
+        most = _MOST_GROWTH * self.chunk.nbytes + _MOST_HEADER_NBYTES
+        row = int(sizes.argmax())
+        if sizes[row] > most:
+            origin = self.grid.origin_of(int(numbers[row]))
+            raise FileError(
+                f"{self.label}: chunk at {origin}: expected at most {most:,} bytes for values of"
+                f" {self.chunk.nbytes:,}, found {int(sizes[row]):,}"
+            ).at(dataset=self.path, chunk=origin)
 
     def _places(self, starts: NDArray[np.int64]) -> Places:
         """Return where chunks are; `starts` has where their files are."""
