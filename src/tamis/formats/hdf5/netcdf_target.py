@@ -244,12 +244,13 @@ class NetcdfTarget:
             return
         if self._copy_compressed(variable, array):
             return
-        chunk_shape = self._chunks(variable, array)
+        sparse = _chunks_of_sparse(array)
+        chunk_shape = self._chunks(variable, array) or sparse
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
         if not array.size:
             return
         most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
-        box = several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
+        box = sparse or several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
         with closing(array.open_reader()) as reader:
             grid = Grid(array.shape, box)  # texts have no fill value in the file
             for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
@@ -463,6 +464,19 @@ def _is_carried(plan: Rewrite, array: StoredArray) -> bool:
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
     everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)
     return fits and bool(plan.pipeline.filters) and (everywhere or plan.pipeline.error_bound != 0)
+
+
+def _chunks_of_sparse(array: StoredArray) -> tuple[int, ...] | None:
+    """Return the chunk shape of a large array of which less than half is stored; None for any other.
+
+    Without chunks, HDF5 would write fill values for all of it.
+    """
+    if array.chunk_shape is None or array.values_nbytes <= _COPIED_NBYTES:
+        return None
+    grid = Grid(array.shape, array.chunk_shape)
+    if 2 * len(array.parts(grid)) >= grid.chunk_count:
+        return None
+    return tuple(min(step, extent) for step, extent in zip(array.chunk_shape, array.shape, strict=True))
 
 
 def _dataset_plist() -> Any:
