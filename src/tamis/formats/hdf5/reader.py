@@ -21,19 +21,21 @@ from tamis.filters.registry import import_own
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
-from tamis.formats.hdf5.lib.files import open_source
+from tamis.formats.hdf5.lib.files import open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path, stored_paths
 from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
+from tamis.formats.hdf5.tree.other_files import check_links
 from tamis.formats.hdf5.tree.walk import group_id, links_of
 from tamis.lazy_property import lazy_property
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import NotFoundError
+from tamis.stores.protocols import ELSEWHERE, NotFoundError
 
 if TYPE_CHECKING:
+    from tamis.formats.hdf5.virtual_reader import VirtualReader
     from tamis.reading.file import File
 
 import_own()
@@ -114,6 +116,10 @@ class DatasetArray(Array):
                 if (region := found.region) is not None:
                     values = reader.read(region).reshape(found.shape).astype(self.dtype, copy=False)
                     return values if found.shape else values[()]
+        if self._is_elsewhere:
+            values = self._by_sources(key)
+            if values is not None:
+                return values
         values = self._by_h5py(key)
         return values if self._flags is None else self._restored(np.array(values), key)[()]
 
@@ -186,6 +192,29 @@ class DatasetArray(Array):
         chunks.place(replace(piece, outside=(...,)), flags)
         out[piece.outside] = self._companion.restore(values, flags)
 
+    def _by_sources(self, key: Any) -> Any:
+        """Return a selection of a virtual dataset, read by tamis; None if only HDF5 can read it."""
+        with reading(self._file.path, dataset=self.name):
+            self._array.check_files()
+        if self._virtual is None or _needs_h5py(key) or _split_fields(key)[0]:
+            return None
+        selection = select(key, self.shape)
+        if not isinstance(selection, Selection):
+            return None
+        values = _selected(self._virtual, selection).astype(self.dtype, copy=False)
+        return values if selection.shape else values[()]
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """True if the values are in other files of this machine."""
+        return self._array.layout in ELSEWHERE and remote_of(self._array.file) is None
+
+    @lazy_property
+    def _virtual(self) -> VirtualReader | None:
+        """The reader of a virtual dataset whose sources tamis reads; None for any other."""
+        with reading(self._file.path, dataset=self.name):
+            return self._array.open_virtual(fills_absent=True) if self._flags is None else None
+
     @lazy_property
     def _is_remote_run(self) -> bool:
         """True if the values are numbers in one run of a file that is elsewhere."""
@@ -226,6 +255,20 @@ class DatasetArray(Array):
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the identity of the values for dask: the file as opened, and the name."""
         return (*super().__dask_tokenize__(), self._companion is not None)
+
+
+def _selected(reader: VirtualReader, selection: Selection) -> NDArray[Any]:
+    """Read a selection: each run of indices along the first axis, with the box around those along the others."""
+    out = np.empty(selection.full_shape, reader.dtype)
+    if not out.size:
+        return out.reshape(selection.shape)
+    first, *others = [np.asarray(axis, np.int64) for axis in selection.axes]
+    box = [slice(int(axis[0]), int(axis[-1]) + 1) for axis in others]
+    inside = np.ix_(*(axis - axis[0] for axis in others))
+    for run in np.split(np.arange(len(first)), np.flatnonzero(np.diff(first) != 1) + 1):
+        values = reader.read((slice(int(first[run[0]]), int(first[run[-1]]) + 1), *box))
+        out[run[0] : run[-1] + 1] = values[(slice(None), *inside)]
+    return out.reshape(selection.shape)
 
 
 def _needs_h5py(key: Any) -> bool:
@@ -277,7 +320,10 @@ class Hdf5Reader:
 
     def _object(self, path: str) -> Any:
         with reading(self._path, dataset=path):
-            return self._root.get(_key(stored_path(self._root, path)))
+            stored = stored_path(self._root, path)
+            if remote_of(self._root) is None:
+                check_links(self._root, stored)
+            return self._root.get(_key(stored))
 
     def small_values(self, path: str) -> NDArray[Any] | None:
         """Return all values of a small dataset of numbers, read in one native call; None for others."""

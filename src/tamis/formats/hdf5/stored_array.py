@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -45,6 +46,7 @@ from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.selection import Selection
+    from tamis.formats.hdf5.virtual_reader import VirtualReader
     from tamis.pipeline import Pipeline
 
 
@@ -282,7 +284,10 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def can_read_independently(self) -> bool:
-        """True if HDF5 itself has all filters."""
+        """True if HDF5 itself has all filters, also those of the sources of a virtual dataset."""
+        if (values := self.open_virtual()) is not None:
+            with closing(values):
+                return values.has_filters()
         return all(is_available(stage.filter.id) for stage in self.pipeline.stages)
 
     @property
@@ -303,12 +308,37 @@ class Hdf5Array(DatasetFacts):
 
         return tuple(found_sources(self.dataset, filename_of(self.file)))
 
+    def open_virtual(self, *, fills_absent: bool = False) -> VirtualReader | None:
+        """Open a virtual dataset, whose sources tamis reads; None for any other, and if only HDF5 can read it.
+
+        Raises
+        ------
+        FileError
+            If a source is no file, or does not exist, unless the fill value is to be read instead.
+        """
+        if self.layout != "virtual" or self.problem or not is_plain(self.file) or not is_read_only(self.file):
+            return None
+        self.check_files()
+        if not fills_absent and (absent := self.absent_files):
+            raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
+        from tamis.formats.hdf5.virtual_reader import virtual_reader  # late, as above
+
+        return virtual_reader(self, filename_of(self.file))
+
+    def check_files(self) -> None:
+        """Raise FileError if a virtual source or raw file is a pipe, device or folder: HDF5 may wait for it."""
+        if self.layout in ELSEWHERE and remote_of(self.file) is None:
+            from tamis.formats.hdf5.tree.other_files import check_files  # late, as above
+
+            check_files(self.dataset, filename_of(self.file), self.label)
+
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.
 
         HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
         dataset.
         """
+        self.check_files()
         if self.layout == "virtual" and not self.problem:
             from tamis.formats.hdf5.tree.other_files import unreadable_source
 
@@ -324,10 +354,10 @@ class Hdf5Array(DatasetFacts):
         """
         with reading(filename_of(self.file), dataset=self.path):
             flags = self.companion_flags
-            values = self._open_stored(independent)
+            values = self.open_stored(independent)
             if flags is None or self.companion is None:
                 return values
-            return RestoredReader(values, flags, self.companion._open_stored(independent))
+            return RestoredReader(values, flags, self.companion.open_stored(independent))
 
     @property
     def value_type(self) -> np.dtype[Any] | None:
@@ -437,7 +467,8 @@ class Hdf5Array(DatasetFacts):
     def _as_array(self, content: QuickFacts) -> NDArray[Any]:
         return np.frombuffer(content.values or b"", self.number_type).reshape(self.shape)
 
-    def _open_stored(self, independent: bool) -> ArrayReader:
+    def open_stored(self, independent: bool = False) -> ArrayReader:
+        """Open the values as stored: missing ones in a companion are not restored."""
         self._flush()
         if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
             return TextReader(self)
@@ -454,6 +485,8 @@ class Hdf5Array(DatasetFacts):
                     return ContiguousReader(self.label, self.shape, self.number_type, source, offset)
                 place = self.label, self.shape, self.number_type, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
+            if (values := self.open_virtual()) is not None:
+                return values
             self.check_readable()
         self.fetch_index()
         return LibraryReader(self)

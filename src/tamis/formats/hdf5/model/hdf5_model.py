@@ -30,7 +30,7 @@ from tamis.formats.hdf5.model.attributes import (
     references,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
-from tamis.formats.hdf5.tree.other_files import end_of
+from tamis.formats.hdf5.tree.other_files import check_links, end_of
 from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
@@ -155,8 +155,13 @@ def scan_group(
             try:
                 if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
                     continue  # it leads to another file, or nowhere
+                if link.kind != h5l.TYPE_HARD:
+                    check_links(files.file, item_path)
                 item = h5o.open(group.id, link.name)
-            except (KeyError, OSError, RuntimeError):
+            except (KeyError, OSError, RuntimeError) as error:
+                if isinstance(error, FileError):
+                    left_out[name] = str(error)
+                    continue
                 if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
                     raise
                 if link.kind != h5l.TYPE_HARD and follow:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import h5py
 from h5py import h5d, h5l, h5p, h5s
 
+from tamis.errors import FileError
 from tamis.formats.hdf5.tree.create import without_raw_files
 from tamis.formats.hdf5.tree.walk import walk
+from tamis.formatting import kind_of_mode
 from tamis.remote.address import Address
 from tamis.stores.other_files import NUMBER, Kind, OtherFile, OtherFiles, Places, numbered_files, place
 from tamis.stores.protocols import ELSEWHERE
@@ -144,6 +147,21 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
     return list(absent)
 
 
+def check_files(dataset: h5py.Dataset, filename: str, label: str) -> None:
+    """Raise FileError if a virtual source or raw file is a pipe, device or folder; nothing is opened."""
+    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+        found = None if file == SAME_FILE else _found(file, inner, filename)
+        for path in [] if found is None else numbered_files(found.path) if found.is_many else [found.path]:
+            check_is_file(path, label)
+
+
+def check_is_file(path: str, label: str) -> None:
+    """Raise FileError if a path leads to a pipe, device or folder; nothing is opened."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        raise FileError(f"{label}: leads to {path}: expected a file, found {kind_of_mode(mode)}")
+
+
 def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
     """Return the first source of a virtual dataset that HDF5 replaces by fill values; empty if there is none."""
     if absent := absent_sources(dataset, filename):
@@ -195,6 +213,13 @@ def _place(source: Source, dataset: h5py.Dataset, filename: str) -> NamedFile | 
 
 def _found(file: str, inner: str, filename: str) -> NamedFile | None:
     return find_virtual(file, filename) if inner else find_raw(file, filename)
+
+
+def check_links(file: h5py.File, path: str) -> None:
+    """Raise FileError if an external link on a path leads to a pipe, device or folder: HDF5 may wait for it."""
+    end = end_of(file, path)
+    if isinstance(end, NamedFile):
+        check_is_file(end.path, f"{file.filename}: {path}")
 
 
 def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:

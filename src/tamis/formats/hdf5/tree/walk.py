@@ -396,7 +396,11 @@ def group_at(file: h5py.File, path: str) -> h5py.Group | None:
 
 
 def _object_at(file: h5py.File, path: str, kind: type) -> Any:
+    from tamis.formats.hdf5.tree.other_files import end_of  # late: that module imports this one
+
     try:
+        if end_of(file, path) is not file:
+            return None  # in another file, which is not opened
         item: Any = file.get(path.encode("utf-8", "surrogateescape"))
     except (OSError, RuntimeError, ValueError):
         return None
