@@ -34,6 +34,14 @@ class ArrayReader(Protocol):
         """Close everything opened for reading; the array itself belongs to its owner, who closes it."""
 
 
+class SourcesReader(ArrayReader, Protocol):
+    """The values of an array that are in other arrays."""
+
+    def has_filters(self) -> bool:
+        """Return whether the library of the format has the filters of these arrays."""
+        ...
+
+
 def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
     """Copy values to `out` and return it; return the values themselves if `out` is None."""
     if out is None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.chunk_reader import ChunkReader
 from tamis.arrays.grid import region
+from tamis.arrays.reader import SourcesReader
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, MissingFilterError, located
 from tamis.filters.registry import import_own
@@ -30,15 +31,16 @@ from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import check_links
 from tamis.formats.hdf5.tree.walk import group_id, links_of
 from tamis.lazy_property import lazy_property
+from tamis.library_lock import imported
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import ELSEWHERE, NotFoundError
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.virtual_reader import VirtualReader
     from tamis.reading.file import File
 
 import_own()
+imported("tamis.formats.hdf5.virtual_reader")  # reading imports nothing
 
 
 class DatasetArray(Array):
@@ -210,7 +212,7 @@ class DatasetArray(Array):
         return self._array.layout in ELSEWHERE and remote_of(self._array.file) is None
 
     @lazy_property
-    def _virtual(self) -> VirtualReader | None:
+    def _virtual(self) -> SourcesReader | None:
         """The reader of a virtual dataset whose sources tamis reads; None for any other."""
         with reading(self._file.path, dataset=self.name):
             return self._array.open_virtual(fills_absent=True) if self._flags is None else None
@@ -257,7 +259,7 @@ class DatasetArray(Array):
         return (*super().__dask_tokenize__(), self._companion is not None)
 
 
-def _selected(reader: VirtualReader, selection: Selection) -> NDArray[Any]:
+def _selected(reader: SourcesReader, selection: Selection) -> NDArray[Any]:
     """Read a selection: each run of indices along the first axis, with the box around those along the others."""
     out = np.empty(selection.full_shape, reader.dtype)
     if not out.size:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
-from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, ValuesReader
+from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, SourcesReader, ValuesReader
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
@@ -46,7 +46,6 @@ from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.selection import Selection
-    from tamis.formats.hdf5.virtual_reader import VirtualReader
     from tamis.pipeline import Pipeline
 
 
@@ -308,7 +307,7 @@ class Hdf5Array(DatasetFacts):
 
         return tuple(found_sources(self.dataset, filename_of(self.file)))
 
-    def open_virtual(self, *, fills_absent: bool = False) -> VirtualReader | None:
+    def open_virtual(self, *, fills_absent: bool = False) -> SourcesReader | None:
         """Open a virtual dataset, whose sources tamis reads; None for any other, and if only HDF5 can read it.
 
         Raises
@@ -321,9 +320,9 @@ class Hdf5Array(DatasetFacts):
         self.check_files()
         if not fills_absent and (absent := self.absent_files):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
-        from tamis.formats.hdf5.virtual_reader import virtual_reader  # late, as above
-
-        return virtual_reader(self, filename_of(self.file))
+        late = imported("tamis.formats.hdf5.virtual_reader")  # as above
+        found: SourcesReader | None = late.virtual_reader(self, filename_of(self.file))
+        return found
 
     def check_files(self) -> None:
         """Raise FileError if a virtual source or raw file is a pipe, device or folder: HDF5 may wait for it."""
@@ -485,8 +484,8 @@ class Hdf5Array(DatasetFacts):
                     return ContiguousReader(self.label, self.shape, self.number_type, source, offset)
                 place = self.label, self.shape, self.number_type, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
-            if (values := self.open_virtual()) is not None:
-                return values
+            if (virtual := self.open_virtual()) is not None:
+                return virtual
             self.check_readable()
         self.fetch_index()
         return LibraryReader(self)

@@ -286,7 +286,7 @@ def _prepared(
     choice: Choice,
     shard: tuple[int, int] | None,
     keep_originals: str | os.PathLike[str] | None,
-    folder: Mapping[str, bool],
+    folder: Mapping[str, Any],
     options: Mapping[str, Any],
     client: Any = None,
     workers: int | None = None,

@@ -226,15 +226,18 @@ def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File 
     """Return the file in which a path ends: another file after a link, or its own; None if it leads nowhere."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    for index, part in enumerate(parts):
-        link = group.get(part, getlink=True)
-        rest = parts[index + 1 :]
-        if isinstance(link, h5py.ExternalLink):
-            return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename))
-        if isinstance(link, h5py.SoftLink):
-            start = "" if link.path.startswith("/") else group.name
-            return end_of(file, "/".join((start, link.path, *rest)), links + 1) if links < _MOST_LINKS else None
-        if link is None or (rest and not isinstance(group[part], h5py.Group)):
+    for index, name in enumerate(parts):
+        part = name.encode("utf-8", "surrogateescape")
+        if not group.id.links.exists(part):
+            return None
+        kind, rest = group.id.links.get_info(part).type, parts[index + 1 :]
+        if kind == h5l.TYPE_EXTERNAL:
+            return find_linked(os.fsdecode(group.id.links.get_val(part)[0]), os.path.abspath(file.filename))
+        if kind == h5l.TYPE_SOFT:
+            target = group.id.links.get_val(part).decode("utf-8", "surrogateescape")
+            start = "" if target.startswith("/") else "/".join(parts[:index])
+            return end_of(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
+        if rest and not isinstance(group[part], h5py.Group):
             return None
         group = group[part] if rest else group
     return file
@@ -345,11 +348,12 @@ class Relocation:
                 new[name] = name if self._is_elsewhere else self._name_of_old(name, linked, role)
                 if new[name] != name:
                     moved.append(name)
+        is_noted = self._is_moved or role.kind != "external link"
         for noted, text in (
-            (absent, "refers to the file {!r}, which does not exist: kept unchanged"),
+            (absent if is_noted else [], "refers to the file {!r}, which does not exist: kept unchanged"),
             (moved, "refers to the file {!r}, now {!r}, relative to the target's folder"),
         ):
-            if noted and self._is_moved:
+            if noted:
                 more = f" ({len(noted)} files in all)" if len(noted) > 1 else ""
                 self.notes.append(f"{path}: {text.format(noted[0], new[noted[0]])}{more}")
         self._names.update((path, name) for name in new.values())

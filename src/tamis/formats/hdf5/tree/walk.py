@@ -26,6 +26,7 @@ from tamis.formats.hdf5.lib.quick_facts import (
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.kinds import Kind, checked
+from tamis.library_lock import imported
 from tamis.meaning.companions import MARK
 from tamis.pipeline import Pipeline
 from tamis.safety.library_errors import reading
@@ -396,12 +397,11 @@ def group_at(file: h5py.File, path: str) -> h5py.Group | None:
 
 
 def _object_at(file: h5py.File, path: str, kind: type) -> Any:
-    from tamis.formats.hdf5.tree.other_files import end_of  # late: that module imports this one
-
+    end_of = imported("tamis.formats.hdf5.tree.other_files").end_of  # late: that module imports this one
     try:
         if end_of(file, path) is not file:
             return None  # in another file, which is not opened
-        item: Any = file.get(path.encode("utf-8", "surrogateescape"))
+        item = file.get(path.encode("utf-8", "surrogateescape"))
     except (OSError, RuntimeError, ValueError):
         return None
     return item if isinstance(item, kind) and item.file == file else None  # type: ignore[attr-defined]
