@@ -258,3 +258,13 @@ def _repack(path: Path) -> None:
         small = all(np.prod([float(extent) for extent in file[name].shape or ()]) < 1e6 for name in file)
     if small:
         tamis.repack(path, path.with_name("any.h5"), {}, overwrite=True)
+
+
+def test_references_in_parquet_are_refused_and_not_read_as_fill_values(tmp_path: Path) -> None:
+    (tmp_path / "refs.parq/v").mkdir(parents=True)
+    array = json.loads(document({}))["refs"]["v/.zarray"]
+    content = {"metadata": {".zgroup": {"zarr_format": 2}, "v/.zarray": array}, "record_size": 10000}
+    (tmp_path / "refs.parq/.zmetadata").write_text(json.dumps(content))
+    with pytest.raises(tamis.FileError, match="references in Parquet"):
+        tamis.open(tmp_path / "refs.parq")
+    assert _command("inspect", tmp_path / "refs.parq").returncode == 1

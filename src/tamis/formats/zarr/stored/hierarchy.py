@@ -180,6 +180,11 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     """
     names = (*NAMES[3], *NAMES[2], _CONSOLIDATED)
     contents = dict(zip(names, files.read(names), strict=True))
+    if b'"record_size"' in (contents[_CONSOLIDATED] or b""):
+        raise ValueError(
+            "expected a hierarchy, found references in Parquet, whose chunks tamis does not find: write them out as"
+            " JSON with fsspec's ReferenceFileSystem(path).references"
+        )
     root = _document("", contents)
     listed = _consolidated(root, contents[_CONSOLIDATED])
     root = root or listed.get("")
