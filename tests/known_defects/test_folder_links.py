@@ -92,7 +92,7 @@ def repacked(folder: Path, tmp_path: Path) -> tuple[tamis.FolderStatus, Path]:
     return tamis.repack_many(folder, tmp_path / "out", FILTERS, workers=1), tmp_path / "out"
 
 
-def test_repack_many_masters_lead_to_new_files(
+def test_u75_repack_many_masters_lead_to_new_files(
     folder: Path, repacked: tuple[tamis.FolderStatus, Path], tmp_path: Path
 ) -> None:
     expected = read(folder / "m.h5")
@@ -108,7 +108,7 @@ def test_repack_many_masters_lead_to_new_files(
         assert file["up"][()].tolist() == expected["v"]
 
 
-def test_repack_many_relative_names_survive_a_move(
+def test_u75_repack_many_relative_names_survive_a_move(
     folder: Path, repacked: tuple[tamis.FolderStatus, Path], tmp_path: Path
 ) -> None:
     with h5py.File(folder / "m.h5") as file:
@@ -120,7 +120,7 @@ def test_repack_many_relative_names_survive_a_move(
         assert file["self"][:10].tolist() == file["x"][()].tolist()
 
 
-def test_repack_many_in_place_masters_keep_their_names(folder: Path) -> None:
+def test_u75_repack_many_in_place_masters_keep_their_names(folder: Path) -> None:
     before, names = read(folder / "m.h5"), names_of(folder / "m.h5")
     done = tamis.repack_many(folder, None, FILTERS, replace=True, workers=1)
     assert done.ok, done
@@ -131,7 +131,7 @@ def test_repack_many_in_place_masters_keep_their_names(folder: Path) -> None:
     assert names_of(folder / "m.h5") == [*expected, *links]
 
 
-def test_repack_many_symlinked_folder_masters_lead_to_new_files(folder: Path, tmp_path: Path) -> None:
+def test_u75_repack_many_symlinked_folder_masters_lead_to_new_files(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "way").symlink_to(folder)
     expected = read(folder / "m.h5")
     done = tamis.repack_many("way", tmp_path / "out", FILTERS, workers=1)
@@ -140,7 +140,7 @@ def test_repack_many_symlinked_folder_masters_lead_to_new_files(folder: Path, tm
     assert read(tmp_path / "out/m.h5") == expected
 
 
-def test_repack_many_listed_files_masters_lead_to_new_files(folder: Path, tmp_path: Path) -> None:
+def test_u75_repack_many_listed_files_masters_lead_to_new_files(folder: Path, tmp_path: Path) -> None:
     names = ["in/m.h5", "in/data/a.h5", "in/b 50%.h5", *(f"in/parts/p{number}.h5" for number in range(3))]
     expected = read(folder / "m.h5")
     done = tamis.repack_many([], tmp_path / "out", FILTERS, files_from=names, workers=1)
@@ -149,7 +149,7 @@ def test_repack_many_listed_files_masters_lead_to_new_files(folder: Path, tmp_pa
     assert read(tmp_path / "out/in/m.h5") == expected
 
 
-def test_repack_many_part_of_a_folder_leads_to_files_of_other_parts(folder: Path, tmp_path: Path) -> None:
+def test_u75_repack_many_part_of_a_folder_leads_to_files_of_other_parts(folder: Path, tmp_path: Path) -> None:
     expected = read(folder / "m.h5")
     for number in (1, 2):
         assert tamis.repack_many(folder, tmp_path / "out", FILTERS, shard=(number, 2), workers=1).ok
@@ -157,7 +157,7 @@ def test_repack_many_part_of_a_folder_leads_to_files_of_other_parts(folder: Path
     assert read(tmp_path / "out/m.h5") == expected
 
 
-def test_repack_many_file_outside_is_listed_everywhere(folder: Path, tmp_path: Path) -> None:
+def test_u75_repack_many_file_outside_is_listed_everywhere(folder: Path, tmp_path: Path) -> None:
     preview = tamis.preview_repack_many(folder, "out", FILTERS, exclude="a.h5")
     done = tamis.repack_many(folder, "out", FILTERS, exclude="a.h5", workers=1)
     outside = str(folder / "data/a.h5")
@@ -182,7 +182,7 @@ def test_repack_many_file_outside_is_listed_everywhere(folder: Path, tmp_path: P
         assert file["v"][:10].tolist() == (100 + np.arange(10.0)).tolist()
 
 
-def test_repack_many_file_that_joins_the_run_makes_masters_again(folder: Path) -> None:
+def test_u75_repack_many_file_that_joins_the_run_makes_masters_again(folder: Path) -> None:
     tamis.repack_many(folder, "out", FILTERS, exclude="a.h5", workers=1)
     done = tamis.repack_many(folder, "out", FILTERS, workers=1)
     assert done.other_files == {}
@@ -192,14 +192,14 @@ def test_repack_many_file_that_joins_the_run_makes_masters_again(folder: Path) -
         assert file["v"][:10].tolist() == (100 + np.arange(10.0)).tolist()
 
 
-def test_repack_many_number_with_some_files_outside_is_listed(folder: Path) -> None:
+def test_u75_repack_many_number_with_some_files_outside_is_listed(folder: Path) -> None:
     done = tamis.repack_many(folder, "out", FILTERS, exclude="p1.h5", workers=1)
     assert [other.file for other in done.other_files["m.h5"]] == [str(folder / "parts/p%b.h5")]
     with h5py.File("out/m.h5") as file:
         assert len(file["numbered"]) == 30
 
 
-def test_repack_many_raw_file_that_is_copied_is_found_in_the_target(
+def test_u75_repack_many_raw_file_that_is_copied_is_found_in_the_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in").mkdir()
@@ -216,7 +216,7 @@ def test_repack_many_raw_file_that_is_copied_is_found_in_the_target(
 
 
 @pytest.mark.parametrize("spelling", ["m.h5", "./m.h5", "../in/m.h5", "{}/in/m.h5"])
-def test_repack_virtual_dataset_that_names_its_own_file_reads_the_copy(
+def test_u76_repack_virtual_dataset_that_names_its_own_file_reads_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -231,7 +231,7 @@ def test_repack_virtual_dataset_that_names_its_own_file_reads_the_copy(
         assert file["v"][()].tolist() == (5 + np.arange(10.0)).tolist()
 
 
-def test_repack_one_file_lists_what_it_leads_to(folder: Path) -> None:
+def test_u75_repack_one_file_lists_what_it_leads_to(folder: Path) -> None:
     preview, done = tamis.preview_repack("in/m.h5", "m2.h5", FILTERS), tamis.repack("in/m.h5", "m2.h5", FILTERS)
     again = tamis.repack("in/m.h5", "m2.h5", FILTERS, resume=True)
     assert again.done_already
@@ -244,7 +244,7 @@ def test_repack_one_file_lists_what_it_leads_to(folder: Path) -> None:
     assert read(Path("m2.h5")) == read(folder / "m.h5")
 
 
-def test_repack_single_file_to_a_folder_of_a_run_is_made_again(folder: Path) -> None:
+def test_u75_repack_single_file_to_a_folder_of_a_run_is_made_again(folder: Path) -> None:
     Path("out").mkdir()
     tamis.repack("in/m.h5", "out/m.h5", FILTERS)
     done = tamis.repack_many(folder, "out", FILTERS, workers=1)
@@ -254,14 +254,14 @@ def test_repack_single_file_to_a_folder_of_a_run_is_made_again(folder: Path) -> 
     assert read(Path("out/m.h5")) == expected
 
 
-def test_repack_file_that_does_not_exist_is_listed(tmp_path: Path) -> None:
+def test_u75_repack_file_that_does_not_exist_is_listed(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "m.h5", "w") as file:
         file["gone"] = h5py.ExternalLink("gone.h5", "/x")
     (other,) = tamis.repack(tmp_path / "m.h5", tmp_path / "n.h5", {}).other_files
     assert tuple(other) == ("/gone", "external link", "gone.h5", False)
 
 
-def test_repack_name_with_a_percent_sign_and_a_letter_is_one_file(tmp_path: Path) -> None:
+def test_u75_repack_name_with_a_percent_sign_and_a_letter_is_one_file(tmp_path: Path) -> None:
     fill(tmp_path / "in/a%b.h5", 3)
     fill(tmp_path / "in/a1.h5", 4)
     with h5py.File(tmp_path / "in/m.h5", "w") as file:
@@ -274,7 +274,7 @@ def test_repack_name_with_a_percent_sign_and_a_letter_is_one_file(tmp_path: Path
         assert file["v"][0] == file["link"][0] == 3
 
 
-def test_repack_command_over_a_folder_says_what_targets_need(folder: Path) -> None:
+def test_u75_repack_command_over_a_folder_says_what_targets_need(folder: Path) -> None:
     run: Callable[..., Any] = subprocess.run
     command = [sys.executable, "-m", "tamis", "repack", "in", "out", "-f", "x:deflate(4)", "--exclude", "a.h5"]
     preview = run([*command, "--dry-run"], capture_output=True, text=True, check=True)

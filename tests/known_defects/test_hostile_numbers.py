@@ -15,7 +15,7 @@ import tamis
 
 @pytest.mark.parametrize("values", [(1e300, 0.0), (1e20, 1e-308), (-1e308, 1e308), (1.0, 0.0)])
 @pytest.mark.parametrize("bound", [5e-324, 6e-308, 1e-300])
-def test_pack_with_a_bound_near_the_smallest_number_is_refused(
+def test_u108_pack_with_a_bound_near_the_smallest_number_is_refused(
     tmp_path: Path, values: tuple[float, float], bound: float
 ) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -48,19 +48,19 @@ JOBS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_deeply_nested_types_are_copied_or_an_error(nested: Path, job: str) -> None:
+def test_u108_deeply_nested_types_are_copied_or_an_error(nested: Path, job: str) -> None:
     try:
         JOBS[job](nested)
     except tamis.TamisError as error:
         assert "too deep in each other" in str(error) or "/x" in str(error)  # noqa: PT017  # some jobs copy it
 
 
-def test_deeply_nested_type_does_not_keep_plan_from_the_others(nested: Path) -> None:
+def test_u108_deeply_nested_type_does_not_keep_plan_from_the_others(nested: Path) -> None:
     plan = tamis.plan(nested)
     assert [variable.path for variable in plan.datasets] == ["/y"]
 
 
-def test_selection_of_nothing_through_references_is_empty(tmp_path: Path) -> None:
+def test_u108_selection_of_nothing_through_references_is_empty(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", (0, 4), "f4", chunks=(2, 2), maxshape=(None, 4))
     tamis.export(tmp_path / "a.h5", tmp_path / "r.json")

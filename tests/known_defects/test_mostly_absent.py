@@ -45,13 +45,15 @@ JOBS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_jobs_on_an_array_that_is_mostly_absent_end(source: Path, job: str) -> None:
+def test_u109_jobs_on_an_array_that_is_mostly_absent_end(source: Path, job: str) -> None:
     JOBS[job](source)
 
 
 @pytest.mark.parametrize("target", ["b.h5", "b.zarr"])
 @pytest.mark.parametrize("recipe", ["", "deflate(1)", "zfp(accuracy=0.1)", "pack(bound=0.1)|deflate"])
-def test_repack_of_an_array_that_is_mostly_absent_stores_its_chunks(source: Path, target: str, recipe: str) -> None:
+def test_u109_repack_of_an_array_that_is_mostly_absent_stores_its_chunks(
+    source: Path, target: str, recipe: str
+) -> None:
     path = source.with_name(target)
     tamis.repack(source, path, {"v": recipe} if recipe else {})
     with tamis.open(path, unpack=True) as file:
@@ -61,7 +63,7 @@ def test_repack_of_an_array_that_is_mostly_absent_stores_its_chunks(source: Path
     assert sum(item.stat().st_blocks * 512 for item in [path, *path.rglob("*")]) < 1 << 20
 
 
-def test_export_of_an_array_that_is_mostly_absent_has_four_references(tmp_path: Path) -> None:
+def test_u109_export_of_an_array_that_is_mostly_absent_has_four_references(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(file.create_dataset("v", SHAPE, "f4", chunks=(1000,)))
     tamis.export(tmp_path / "a.h5", tmp_path / "r.json")
@@ -71,7 +73,7 @@ def test_export_of_an_array_that_is_mostly_absent_has_four_references(tmp_path: 
     assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").ok
 
 
-def test_repack_of_two_long_axes_stores_its_chunks(tmp_path: Path) -> None:
+def test_u109_repack_of_two_long_axes_stores_its_chunks(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
     array = group.create_array("v", shape=(10**6, 10**6), chunks=(10, 100), dtype="f4", fill_value=-1)
     array[999_990:, 500_000:500_100] = 7

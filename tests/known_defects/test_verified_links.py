@@ -43,7 +43,7 @@ def change(path: Path) -> None:
         file["g/x"] = values
 
 
-def test_verify_recorded_bound_is_that_of_the_files_with_the_values(folder: Path) -> None:
+def test_u75_verify_recorded_bound_is_that_of_the_files_with_the_values(folder: Path) -> None:
     result = tamis.verify("in/m.h5", "out/m.h5", bounds="recorded")
     assert result.ok, result
     assert {path: result[path].bound for path in ("/v", "/link", "/group/x")} == dict.fromkeys(
@@ -56,20 +56,20 @@ def test_verify_recorded_bound_is_that_of_the_files_with_the_values(folder: Path
 
 
 @pytest.mark.parametrize("path", ["/v", "/link", "/group/x"])
-def test_verify_value_of_a_linked_file_that_differs_is_a_violation(folder: Path, path: str) -> None:
+def test_u75_verify_value_of_a_linked_file_that_differs_is_a_violation(folder: Path, path: str) -> None:
     change(folder.parent / "out/d.h5")
     result = tamis.verify("in/m.h5", "out/m.h5", bounds={"*": 0.5})
     assert path in {violation.path for violation in result.violations}
 
 
-def test_verify_link_that_leads_nowhere_in_the_target_is_a_violation(folder: Path) -> None:
+def test_u75_verify_link_that_leads_nowhere_in_the_target_is_a_violation(folder: Path) -> None:
     (folder.parent / "out/d.h5").unlink()
     result = tamis.verify("in/m.h5", "out/m.h5", bounds="recorded")
     assert {"/link", "/group"} <= {violation.path for violation in result.violations}
     assert not result.ok
 
 
-def test_verify_many_links_lead_to_files_that_are_compared_themselves(folder: Path) -> None:
+def test_u75_verify_many_links_lead_to_files_that_are_compared_themselves(folder: Path) -> None:
     result = tamis.verify_many("in", "out", bounds="recorded")
     assert result.ok, result
     change(folder.parent / "out/d.h5")

@@ -41,7 +41,7 @@ _JOBS = {
 
 
 @pytest.mark.parametrize("job", _JOBS)
-def test_master_over_bitshuffle_is_read_without_a_variable(
+def test_u102_master_over_bitshuffle_is_read_without_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
     if importlib.util.find_spec("hdf5plugin") is None:
@@ -96,7 +96,7 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_virtual_boxes_are_read_as_by_h5py(parts: Path) -> None:
+def test_u102_virtual_boxes_are_read_as_by_h5py(parts: Path) -> None:
     layout = h5py.VirtualLayout((14, 6, 4), "f8")
     layout[0:5] = h5py.VirtualSource(parts / "s0.h5", "x", (5, 6, 4))
     layout[5] = h5py.VirtualSource(parts / "s1.h5", "flat", (6, 4))
@@ -105,7 +105,7 @@ def test_virtual_boxes_are_read_as_by_h5py(parts: Path) -> None:
     check(virtual(parts / "m.h5", layout, fillvalue=-7.5), KEYS)
 
 
-def test_virtual_steps_and_other_types_are_read_by_hdf5(parts: Path) -> None:
+def test_u102_virtual_steps_and_other_types_are_read_by_hdf5(parts: Path) -> None:
     layout = h5py.VirtualLayout((10, 6, 4), "f8")
     layout[0:10:2] = h5py.VirtualSource(parts / "s0.h5", "x", (5, 6, 4))
     check(virtual(parts / "steps.h5", layout, fillvalue=1), KEYS)
@@ -115,7 +115,7 @@ def test_virtual_steps_and_other_types_are_read_by_hdf5(parts: Path) -> None:
     check(virtual(parts / "types.h5", layout), KEYS)
 
 
-def test_virtual_sources_of_virtual_datasets_are_read(parts: Path) -> None:
+def test_u102_virtual_sources_of_virtual_datasets_are_read(parts: Path) -> None:
     layout = h5py.VirtualLayout((10, 6, 4), "f8")
     for number in range(2):
         layout[5 * number : 5 * number + 5] = h5py.VirtualSource(parts / f"s{number}.h5", "x", (5, 6, 4))
@@ -125,7 +125,7 @@ def test_virtual_sources_of_virtual_datasets_are_read(parts: Path) -> None:
     check(virtual(parts / "outer.h5", outer), KEYS)
 
 
-def test_virtual_source_that_was_resized_or_is_absent_reads_as_fill_values(parts: Path) -> None:
+def test_u102_virtual_source_that_was_resized_or_is_absent_reads_as_fill_values(parts: Path) -> None:
     layout = h5py.VirtualLayout((14, 6, 4), "f8")
     layout[0:5] = h5py.VirtualSource(parts / "s0.h5", "x", (5, 6, 4))
     layout[5:10] = h5py.VirtualSource(parts / "gone.h5", "x", (5, 6, 4))
@@ -139,7 +139,7 @@ def test_virtual_source_that_was_resized_or_is_absent_reads_as_fill_values(parts
         tamis.repack(path, parts / "o.h5", {"v": "deflate(1)"})
 
 
-def test_virtual_dataset_of_many_sources_keeps_few_open(tmp_path: Path) -> None:
+def test_u102_virtual_dataset_of_many_sources_keeps_few_open(tmp_path: Path) -> None:
     layout = h5py.VirtualLayout((200, 8), "i4")
     for number in range(200):
         with h5py.File(tmp_path / f"s{number}.h5", "w") as file:

@@ -47,7 +47,7 @@ def read(path: Any, **options: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("target", ["data.bin", "./data.bin", "deep/../data.bin", "{}/data.bin", "file://{}/data.bin"])
-def test_references_targets_are_relative_to_the_document(folder: Path, target: str) -> None:
+def test_u89_references_targets_are_relative_to_the_document(folder: Path, target: str) -> None:
     (folder / "r.json").write_text(document({"v/0": [target.format(folder), 0, 64]}))
     assert read(folder / "r.json") == VALUES[:16].tolist()
     assert read(os.path.relpath(folder / "r.json")) == VALUES[:16].tolist()
@@ -55,7 +55,7 @@ def test_references_targets_are_relative_to_the_document(folder: Path, target: s
 
 @pytest.mark.parametrize("target", ["../secret.bin", "deep/../../secret.bin", "{}/secret.bin", "file://{}/secret.bin"])
 @pytest.mark.parametrize("whole", [True, False])
-def test_references_outside_the_folder_need_an_option(folder: Path, target: str, *, whole: bool) -> None:
+def test_u89_references_outside_the_folder_need_an_option(folder: Path, target: str, *, whole: bool) -> None:
     entry = [target.format(folder.parent)] + [0, 64] * (not whole)
     (folder / "r.json").write_text(document({"v/0": entry}))
     with pytest.raises(tamis.FileError, match=r"outside its folder .*: if you trust the document, allow it"):
@@ -67,7 +67,7 @@ def test_references_outside_the_folder_need_an_option(folder: Path, target: str,
         assert tamis.repack(address, folder / "o.h5", {}).target_nbytes
 
 
-def test_references_through_a_link_out_of_the_folder_need_an_option(folder: Path) -> None:
+def test_u89_references_through_a_link_out_of_the_folder_need_an_option(folder: Path) -> None:
     (folder / "link.bin").symlink_to(folder.parent / "secret.bin")
     (folder / "way").symlink_to(folder.parent)
     for target in ("link.bin", "way/secret.bin"):
@@ -76,13 +76,13 @@ def test_references_through_a_link_out_of_the_folder_need_an_option(folder: Path
             read(folder / "r.json")
 
 
-def test_references_in_a_linked_folder_are_inside(folder: Path) -> None:
+def test_u89_references_in_a_linked_folder_are_inside(folder: Path) -> None:
     (folder.parent / "way").symlink_to(folder)
     (folder / "r.json").write_text(document({"v/0": ["data.bin", 0, 64]}))
     assert read(folder.parent / "way/r.json") == VALUES[:16].tolist()
 
 
-def test_references_with_a_template_are_checked_when_it_is_filled_in(folder: Path) -> None:
+def test_u89_references_with_a_template_are_checked_when_it_is_filled_in(folder: Path) -> None:
     text = json.loads(document({"v/0": ["{{u}}", 0, 64]})) | {"templates": {"u": "../secret.bin"}}
     (folder / "r.json").write_text(json.dumps(text))
     with pytest.raises(tamis.FileError, match="outside its folder"):
@@ -90,7 +90,7 @@ def test_references_with_a_template_are_checked_when_it_is_filled_in(folder: Pat
 
 
 @pytest.mark.parametrize("options", [[], ["--allow-outside"]])
-def test_references_command_has_the_option(folder: Path, options: list[str]) -> None:
+def test_u89_references_command_has_the_option(folder: Path, options: list[str]) -> None:
     (folder / "r.json").write_text(document({f"v/{i}": ["../secret.bin", 64 * i, 64] for i in range(4)}))
     command = [sys.executable, "-m", "tamis", "repack", str(folder / "r.json"), str(folder / "o.h5"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -108,7 +108,7 @@ def served(server: Server, folder: Path, tmp_path: Path) -> Server:
 @pytest.mark.parametrize(
     "target", ["{}/secret.bin", "file://{}/secret.bin", "FILE://{}/secret.bin", "file:{}/secret.bin"]
 )
-def test_references_elsewhere_lead_to_no_file_here(served: Server, tmp_path: Path, target: str) -> None:
+def test_u89_references_elsewhere_lead_to_no_file_here(served: Server, tmp_path: Path, target: str) -> None:
     (tmp_path / "deep/r.json").write_text(document({"v/0": [target.format(tmp_path), 0, 64]}))
     for options in ({}, {"allow_outside": True}):
         with pytest.raises(tamis.FileError, match="on the machine of the reader"):
@@ -116,13 +116,13 @@ def test_references_elsewhere_lead_to_no_file_here(served: Server, tmp_path: Pat
 
 
 @pytest.mark.parametrize("target", ["near.bin", "../secret.bin", "./../deep/near.bin"])
-def test_references_elsewhere_are_relative_to_the_document(served: Server, tmp_path: Path, target: str) -> None:
+def test_u89_references_elsewhere_are_relative_to_the_document(served: Server, tmp_path: Path, target: str) -> None:
     (tmp_path / "deep/r.json").write_text(document({"v/0": [target, 0, 64]}))
     assert read(served.url("deep/r.json")) == VALUES[:16].tolist()
     assert read(served.url("deep/r.json") + "?signature=x") == VALUES[:16].tolist()
 
 
-def test_references_elsewhere_do_not_leave_the_server(served: Server, tmp_path: Path) -> None:
+def test_u89_references_elsewhere_do_not_leave_the_server(served: Server, tmp_path: Path) -> None:
     (tmp_path / "deep/r.json").write_text(document({"v/0": ["../../../secret.bin", 0, 64]}))
     with pytest.raises(tamis.FileError, match="it is outside"):
         read(served.url("deep/r.json"))
@@ -131,7 +131,7 @@ def test_references_elsewhere_do_not_leave_the_server(served: Server, tmp_path: 
 @pytest.mark.parametrize(
     ("target", "kind"), [("pipe", "a pipe"), ("deep", "a folder"), ("/dev/zero", "a device"), ("/dev/null", "a device")]
 )
-def test_references_to_what_is_no_file_are_refused_at_once(folder: Path, target: str, kind: str) -> None:
+def test_u106_references_to_what_is_no_file_are_refused_at_once(folder: Path, target: str, kind: str) -> None:
     os.mkfifo(folder / "pipe")
     for entry in ([target, 0, 64], [target]):
         (folder / "r.json").write_text(document({"v/0": entry}))
@@ -174,7 +174,7 @@ def test_references_to_what_is_no_file_are_refused_at_once(folder: Path, target:
         "\ud800",
     ],
 )
-def test_references_with_a_hostile_entry_are_an_error(folder: Path, entry: Any) -> None:
+def test_u108_references_with_a_hostile_entry_are_an_error(folder: Path, entry: Any) -> None:
     (folder / "r.json").write_text(document({"v/0": entry, "v/1": ["data.bin", 64, 64]}))
     with pytest.raises(tamis.FileError):
         read(folder / "r.json")
@@ -186,7 +186,7 @@ def test_references_with_a_hostile_entry_are_an_error(folder: Path, entry: Any) 
 
 
 @pytest.mark.parametrize("axes", [33, 64, 65, 70, 1000])
-def test_references_with_too_many_axes_are_an_error(folder: Path, axes: int) -> None:
+def test_u108_references_with_too_many_axes_are_an_error(folder: Path, axes: int) -> None:
     (folder / "r.json").write_text(document({}, shape=[1] * axes, chunks=[1] * axes))
     done = _command("inspect", folder / "r.json")
     assert "Traceback" not in done.stderr
@@ -202,7 +202,7 @@ def _command(*words: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("key", ["/a/x/.zarray", "a//x/.zarray", "../x/.zarray", "a/./x/.zarray", "", "v/"])
-def test_references_with_a_hostile_name_are_an_error_without_noise(folder: Path, key: str) -> None:
+def test_u108_references_with_a_hostile_name_are_an_error_without_noise(folder: Path, key: str) -> None:
     array = json.loads(document({}))["refs"]["v/.zarray"]
     (folder / "r.json").write_text(document({key: array}))
     done = _command("inspect", folder / "r.json")
@@ -234,7 +234,7 @@ METADATA = st.dictionaries(
 
 @given(refs=st.dictionaries(KEYS, ENTRIES, max_size=3), metadata=METADATA)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_references_of_any_content_give_values_or_errors_of_tamis(
+def test_u108_references_of_any_content_give_values_or_errors_of_tamis(
     folder: Path, refs: dict[str, Any], metadata: dict[str, Any]
 ) -> None:
     if not (folder / "pipe").exists():
@@ -260,7 +260,7 @@ def _repack(path: Path) -> None:
         tamis.repack(path, path.with_name("any.h5"), {}, overwrite=True)
 
 
-def test_references_in_parquet_are_refused_and_not_read_as_fill_values(tmp_path: Path) -> None:
+def test_u89_references_in_parquet_are_refused_and_not_read_as_fill_values(tmp_path: Path) -> None:
     (tmp_path / "refs.parq/v").mkdir(parents=True)
     array = json.loads(document({}))["refs"]["v/.zarray"]
     content = {"metadata": {".zgroup": {"zarr_format": 2}, "v/.zarray": array}, "record_size": 10000}
