@@ -43,6 +43,7 @@ from tamis.stores.data_model import (
 )
 from tamis.stores.header import Header, header_of
 from tamis.stores.protocols import PartByPart
+from tamis.xarray.dask_arrays import with_dask
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -77,7 +78,8 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
         if absent := names - dims:
             known = ", ".join(map(str, dataset.dims)) or "none"
             raise ParameterError(f"expected unlimited_dims among the dimensions {known}, got {min(absent)!r}")
-    variables, attributes = encode_dataset_coordinates(_with_dask(dataset))
+    dataset = with_dask(dataset)
+    variables, attributes = encode_dataset_coordinates(dataset)
     try:
         encoded, attributes = _Conventions().encode(variables, attributes)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, NotImplementedError) as error:
@@ -116,20 +118,6 @@ def _refuse_sequences(name: str, variable: Variable) -> None:
     raise ParameterError(
         f"{name}: expected numbers, times or text, got {words}: leave it out, ds.drop_vars({name!r})"
     ).at(dataset=name)
-
-
-def _with_dask(dataset: Dataset) -> Dataset:
-    """Return a dataset whose variables of files are dask arrays, so that they are never in memory as a whole."""
-    if find_spec("dask") is None:
-        return dataset
-    result = dataset.copy(deep=False)
-    for name, variable in dataset.variables.items():
-        if not (variable._in_memory or variable.chunks or name in dataset.xindexes) and variable.ndim:
-            blocks = variable.encoding.get("preferred_chunks") or "auto"
-            if blocks == "auto" and variable.dtype.hasobject:
-                continue  # dask cannot tell the size of dates in unusual calendars, nor of texts
-            result[name] = (variable.dims, variable.chunk(blocks)._data, variable.attrs, variable.encoding)
-    return result
 
 
 def _stored(name: str, variable: Variable, asked: object) -> Variable:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,7 @@ from tamis.xarray.filter_encoding import (
     packed_encoding,
     table_of,
 )
+from tamis.xarray.settled import Asked, asked_by, inherited, without_encodings
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
@@ -173,6 +176,7 @@ def encoding(
     required: dict[str, Requirement] = {}
     for requirement in assigned(asked.require, match):
         required.setdefault(requirement.path[1:], requirement.value)
+    ds, unfit = _with_fitting_encodings(ds, requested, required, match)
     encodings: dict[str, dict[str, Any]] = {}
     pipelines: dict[str, Pipeline] = {}
 
@@ -199,13 +203,13 @@ def encoding(
                 raise
             skipped[variable] = error
     for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in encodings], group):
-        if pipeline.stages or variable in shapes:
+        if pipeline.stages or variable in shapes or variable in unfit:
             encode(variable, pipeline)
     # Variables of no file, without a recipe. A pattern for chunks is for variables that get filters, unless there are
     # no recipes, as in repack.
-    for variable in shapes.keys() - encodings.keys() - skipped.keys():
+    for variable in (shapes.keys() | unfit) - encodings.keys() - (skipped.keys() - unfit):
         try:
-            if variable in named or not requested:
+            if variable in named or variable in unfit or not requested:
                 encode(variable, Pipeline(()))
         except ParameterError as error:
             if variable in named:
@@ -214,6 +218,31 @@ def encoding(
     if skipped:
         warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=3)
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
+
+
+def _with_fitting_encodings(
+    ds: Any,
+    requested: Mapping[str, Pipeline],
+    required: Mapping[str, Requirement],
+    match: Callable[[str], Match],
+) -> tuple[Any, set[str]]:
+    """Return a dataset without encodings that do not keep its values, with a warning, and the names of such variables.
+
+    What no recipe asks for is compared for all values. Numbers in another type, without packing, that zfp bounds are
+    tested together with it.
+    """
+    asked: dict[str, Asked] = {}
+    for recipe in assigned(requested, match):
+        asked.setdefault(recipe.path[1:], asked_by(recipe.value, required.get(recipe.path[1:])))
+        variable = ds.variables[recipe.path[1:]]
+        is_packed = any(variable.encoding.get(key) is not None for key in PACKING_ATTRIBUTES)
+        if recipe.value.zfp is not None and not is_packed:
+            asked[recipe.path[1:]] = Asked(absolute=inf)
+    settled = inherited(ds, asked)
+    if settled.notes:
+        warnings.warn("; ".join(settled.notes), UserWarning, stacklevel=4)
+    by_path = {posixpath.join("/", name): encoding for name, encoding in settled.left_out.items()}
+    return (without_encodings(ds, "/", by_path) if by_path else ds), set(settled.left_out)
 
 
 def _shape_of(ds: Any, path: str, chunks: Chunks) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
+from tamis.xarray.settled import asked_of, settle, without_encodings
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import RepackResult
@@ -74,20 +75,25 @@ def save(
     refuse_drop(recipe)
     for named in encodings:
         TEXT.check("a name in encoding", named)
-    groups = {
-        path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
-        for path, dataset in datasets.items()
-    }
+    own_encodings = {path: _with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
+    groups = {path: encode_group(dataset, unlimited_dims) for path, dataset in own_encodings.items()}
     _refuse_unused(groups, encodings)
+    wanted = asked_of(DatasetStore(groups, {}), recipe)
+    settled = settle(groups, {absolute(name) for name in encodings}, wanted)
+    for path in {posixpath.dirname(name) for name in settled.left_out}:
+        dataset = without_encodings(own_encodings[path], path, settled.left_out)
+        groups[path] = encode_group(dataset, unlimited_dims)
     own = _own_pipelines(groups)
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own, keeps_lists=_is_zarr(target))
     shapes = _chunk_shapes(groups, store, recipe, own, encodings)
-    stored = Recipe(recipe.filters, chunks=shapes, require=recipe.require, missing=recipe.missing)
+    rest = settled.recipe(store, recipe, wanted)
+    stored = Recipe(rest.filters, chunks=shapes, require=rest.require, missing=recipe.missing)
     report = progress or (lambda *_: None)
     with store:
         asked = replace(options, recipe=stored)
-        return save_store(store, target, asked, report, elsewhere=encode_in_workers, survey=WorkersSurvey)
+        result = save_store(store, target, asked, report, elsewhere=encode_in_workers, survey=WorkersSurvey)
+    return settled.whole(result, wanted)
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

@@ -1,0 +1,257 @@
+"""Encodings that keep the values of a dataset: others are left out, or refused if the caller asked for them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from xarray import Dataset, Variable
+from xarray.conventions import encode_cf_variable
+
+from tamis.accuracy.requirement import Requirement
+from tamis.errors import DataError
+from tamis.formatting import printable
+from tamis.jobs.recipes.names import Names, absolute, assigned
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.pipeline import Pipeline
+from tamis.rounding import Absolute
+from tamis.xarray.dask_arrays import with_dask
+from tamis.xarray.encoding_loss import (
+    Loss,
+    checked_data,
+    loss_of,
+    may_change_type,
+    may_seem_missing,
+    without_value_keys,
+)
+
+if TYPE_CHECKING:
+    from tamis.jobs.repack.result import RepackResult
+    from tamis.xarray.dataset_store import DatasetStore, EncodedGroup
+
+_SHARE = 0.5
+"""Largest share of a bound that an encoding from a file may take where lossy filters follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for of the values of a variable, of which the encoding may take a part."""
+
+    absolute: float | None = None  # Largest absolute error
+    relative: float | None = None  # Largest error relative to a value
+    lossy: bool = False  # Whether filters that lose something follow
+    others: tuple[str, ...] = ()  # Other requirements, which are tested on encoded values alone
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether anything is asked for."""
+        return self.absolute is not None or self.relative is not None or bool(self.others)
+
+    def allows(self, loss: Loss, share: float = 1.0) -> bool:
+        """Return whether a loss is within what is asked for, or a share of it if lossy filters follow."""
+        share = share if self.lossy else 1.0
+        within = [
+            found <= bound * share and (found < bound or not self.lossy)
+            for found, bound in ((loss.largest, self.absolute), (loss.relative, self.relative))
+            if bound is not None
+        ]
+        return bool(within) and all(within) and not self.others
+
+    def __str__(self) -> str:
+        bounds = [("abs", self.absolute), ("rel", self.relative)]
+        return ",".join([*(f"{word}={bound!r}" for word, bound in bounds if bound is not None), *self.others])
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Encodings that are left out, losses of those that stay, and notes."""
+
+    left_out: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # New encodings by path
+    losses: Mapping[str, Loss] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def recipe(self, store: DatasetStore, recipe: Recipe, asked: Mapping[str, Asked]) -> Recipe:
+        """Return a recipe whose bounds are what the encodings, which already took a part, leave of them."""
+        match = Names(store).match
+        filters, require = assigned(recipe.filters, match), assigned(recipe.require, match)
+        new_filters: dict[str, Pipeline] = {}
+        new_require: dict[str, Requirement] = {}
+        for path, loss in self.losses.items():
+            own = asked.get(path, Asked())
+            if not own.lossy or not own.is_bound:
+                continue
+            pipeline = next(entry.value for entry in filters if entry.path == path)
+            if own.absolute is not None and isinstance(pipeline.rounding, Absolute):
+                rounding = Absolute(min(pipeline.rounding.bound, own.absolute - loss.largest))
+                new_filters[path] = Pipeline((rounding, *pipeline.stages))
+            given = next((dict(entry.value.given) for entry in require if entry.path == path), {})
+            limits = {word: value for word, value in given.items() if word not in ("rel", "digits", "bits")}
+            if own.absolute is not None:
+                limits["abs"] = own.absolute - loss.largest
+            if own.relative is not None:
+                limits["rel"] = own.relative - loss.relative
+            new_require[path] = Requirement(**limits)  # type: ignore[arg-type]
+        return Recipe(
+            {name: value for name, value in recipe.filters.items() if absolute(name) not in new_filters} | new_filters,
+            chunks=recipe.chunks,
+            require={name: value for name, value in recipe.require.items() if absolute(name) not in new_require}
+            | new_require,
+            missing=recipe.missing,
+            drop=recipe.drop,
+        )
+
+    def whole(self, result: RepackResult, asked: Mapping[str, Asked]) -> RepackResult:
+        """Return a result with the errors and bounds of the whole way, from values to the file."""
+        datasets = []
+        for item in result.datasets:
+            if (loss := self.losses.get(item.path)) is not None:
+                own = asked.get(item.path, Asked())
+                bound = own.absolute if own.absolute is not None or own.lossy else loss.largest
+                item = replace(item, largest_error=item.largest_error + loss.largest, bound=bound)  # noqa: PLW2901
+            datasets.append(item)
+        return replace(result, datasets=tuple(datasets), notes=(*self.notes, *result.notes))
+
+
+def asked_of(store: DatasetStore, recipe: Recipe) -> dict[str, Asked]:
+    """Return what is asked for of each variable with a recipe, by path."""
+    match = Names(store).match
+    filters: dict[str, Pipeline] = {}
+    for entry in assigned(recipe.filters, match):
+        if entry.exact or entry.value.error_bound == 0 or not store.roles[entry.path].is_exact:
+            filters.setdefault(entry.path, entry.value)
+    required: dict[str, Requirement] = {}
+    for requirement in assigned(recipe.require, match):
+        required.setdefault(requirement.path, requirement.value)
+    return {path: asked_by(pipeline, required.get(path)) for path, pipeline in filters.items()}
+
+
+def asked_by(pipeline: Pipeline, required: Requirement | None) -> Asked:
+    """Return what filters and a requirement ask for of the values of a variable."""
+    own = pipeline.rounding.bound if isinstance(pipeline.rounding, Absolute) else pipeline.error_bound
+    bounds, relative = [own] if own else [], None
+    others: tuple[str, ...] = ()
+    if required is not None:
+        bounds += [required.abs] if required.abs is not None else []
+        relative = required.relative
+        others = tuple(word for word in required.given if word not in ("abs", "rel", "digits", "bits"))
+    lossy = pipeline.error_bound != 0
+    return Asked(min(bounds, default=None), relative, lossy, others)
+
+
+def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Mapping[str, Asked]) -> Settled:
+    """Compare all values with what xarray will read of their encoded ones.
+
+    The encoding that a variable has stays if it keeps every value, or the bound that is asked for; without such a
+    bound, also if it is not that of a file and only rounds to the stored type. Others are left out.
+
+    Raises
+    ------
+    DataError
+        If an encoding in `given`, by path of its variable, does not keep the values: not within the bound that is
+        asked for, or without one, not within what rounding to the stored type does.
+    """
+    left_out: dict[str, dict[str, Any]] = {}
+    losses: dict[str, Loss] = {}
+    notes: list[str] = []
+    for group, encoded in groups.items():
+        for name, stored in encoded.variables.items():
+            path, before = posixpath.join(group, name), encoded.dataset.variables.get(name)
+            if before is None or before.dims != stored.dims or not before.size:
+                continue
+            if not may_change_type(before, stored):
+                if not may_seem_missing(before, stored):
+                    continue
+                if hasattr(before._data, "dask"):
+                    stored._data = checked_data(path, before, stored)
+                    continue
+            loss = loss_of(path, before, stored)
+            if loss.first is None:
+                continue
+            own = asked.get(path, Asked())
+            if path in given:
+                _refuse(path, before, loss, own)
+            elif not _stays(before, loss, own):
+                left_out[path] = without_value_keys(before)
+                notes.append(printable(_left_out_note(path, before, loss)))
+                continue
+            losses[path] = loss
+            notes.append(
+                printable(f"{path}: its encoding, {_text(before)}, changes values by up to {loss.largest:.3g}")
+            )
+    return Settled(left_out, losses, tuple(notes))
+
+
+def inherited(dataset: Dataset, asked: Mapping[str, Asked]) -> Settled:
+    """Return which encodings of a dataset do not keep its values where an engine of xarray writes it.
+
+    That engine cannot be told that an encoding took a part of a bound. So where filters lose something, all others have
+    to keep every value; `Asked.lossy` is False for variables whose type and filters are tested together.
+    """
+    left_out: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    for key, variable in with_dask(dataset).variables.items():
+        name = str(key)
+        if not variable.size or without_value_keys(variable) == variable.encoding:
+            continue
+        try:
+            stored = encode_cf_variable(variable, name=name)
+        except (ValueError, TypeError, NotImplementedError, OverflowError):
+            continue  # the engine says why
+        if stored.dims != variable.dims or not (
+            may_change_type(variable, stored) or may_seem_missing(variable, stored)
+        ):
+            continue
+        loss, own = loss_of(name, variable, stored), asked.get(name, Asked())
+        if loss.first is None or (not own.lossy and _stays(variable, loss, own)):
+            continue
+        left_out[name] = without_value_keys(variable)
+        notes.append(printable(_left_out_note(name, variable, loss)))
+    return Settled(left_out, notes=tuple(notes))
+
+
+def _stays(variable: Variable, loss: Loss, asked: Asked) -> bool:
+    """Return whether a variable keeps its own encoding, which loses something."""
+    if asked.is_bound:
+        return asked.allows(loss, _SHARE)
+    return loss.beyond is None and "source" not in variable.encoding and not asked.lossy
+
+
+def _refuse(path: str, variable: Variable, loss: Loss, asked: Asked) -> None:
+    """Raise DataError if an encoding that the caller asks for does not keep the values."""
+    if asked.is_bound:
+        if asked.allows(loss):
+            return
+        raise DataError(
+            f"{path}: expected an encoding that keeps {asked}, got {_text(variable)}, which changes values by up to"
+            f" {loss.largest:.3g}, first {loss.first}: ask for a wider type or a finer scale_factor"
+        ).at(dataset=path)
+    if loss.beyond is not None:
+        raise DataError(
+            f"{path}: expected an encoding that holds the values, got {_text(variable)}, which does not hold"
+            f" {loss.beyond}: ask for another dtype, scale_factor, add_offset or _FillValue"
+        ).at(dataset=path)
+
+
+def _left_out_note(path: str, variable: Variable, loss: Loss) -> str:
+    return (
+        f"{path}: the encoding that it has, {_text(variable)}, is left out, because it does not keep"
+        f" {loss.beyond or loss.first}: an encoding that fits can be given as encoding="
+    )
+
+
+def _text(variable: Variable) -> str:
+    """Return the part of an encoding that determines values."""
+    kept = without_value_keys(variable)
+    keys = {key: value for key, value in variable.encoding.items() if key not in kept and value is not None}
+    return " ".join(f"{key}={value!s}" for key, value in keys.items()) or f"type {variable.dtype}"
+
+
+def without_encodings(dataset: Dataset, group: str, left_out: Mapping[str, dict[str, Any]]) -> Dataset:
+    """Return a dataset of a group whose variables have new encodings, by path."""
+    result = dataset.copy(deep=False)
+    for name, variable in result.variables.items():
+        if (encoding := left_out.get(posixpath.join(group, str(name)))) is not None:
+            variable.encoding = encoding
+    return result
