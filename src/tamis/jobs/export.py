@@ -200,7 +200,17 @@ def export(
             )
             for path, array in references.arrays.items()
         )
-    return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, references.notes)
+        notes = references.notes if kind == "kerchunk" else (*references.notes, *_hidden_fill_values(references))
+    return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, notes)
+
+
+def _hidden_fill_values(references: References) -> Iterator[str]:
+    """Yield a note for each fill value that Zarr 3 cannot have for xarray."""
+    from tamis.formats.zarr.array_metadata import fill_note
+
+    for path, array in references.arrays.items():
+        if note := fill_note(array.attributes, array.dtype):
+            yield printable(f"{path}: {note}")
 
 
 def _codec_names(codecs: Codecs, kind: str) -> tuple[str, ...]:

@@ -199,6 +199,8 @@ class FileStore(AbstractDataStore):
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
         attributes = item.shown
+        if item.dtype.kind == "S" and isinstance(fill := attributes.get("_FillValue"), str):
+            attributes["_FillValue"] = fill.encode("latin-1" if len(fill) == 1 else "utf-8")  # as in netCDF files
         # xarray compares values with these one by one, which opaque values and records do not support.
         if self._masked and item.dtype.kind == "V":
             encoding |= {name: attributes.pop(name) for name in meaning.FILL_ATTRIBUTES if name in attributes}

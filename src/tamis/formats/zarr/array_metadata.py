@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import struct
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.formats.zarr.stored.attributes import DIMENSIONS, OF_NCZARR
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, OF_NCZARR, encoded_float
 from tamis.rewrite.transfer import UnstorableError
 from tamis.stores.data_model import JSON_FORMS, LIST_OF_ONE, json_attribute, json_value
 
@@ -63,7 +62,7 @@ def metadata_2(array: Described, absent: int) -> Json:
     missing. Where chunks are absent, null would leave their values undefined: zarr-python 2 returns what was in memory.
     """
     configs = array.codecs.version_2
-    is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
+    is_missing = FILL in array.attributes and _same(array.attributes[FILL], array.fill_value)
     needed = is_missing or absent
     return {
         "zarr_format": 2,
@@ -93,8 +92,9 @@ def metadata_3(array: Described) -> Json:
             f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
         ).at(dataset=array.path)
     attributes = json_attributes(array.path, array.attributes)
-    if "_FillValue" in attributes:
-        attributes["_FillValue"] = encoded_fill(array.attributes["_FillValue"])
+    attributes.pop(FILL, None)
+    if (fill := encoded_fill(array.attributes.get(FILL), array.dtype)) is not None:
+        attributes[FILL] = fill
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -150,6 +150,15 @@ def _in_json(value: Any, form: AttributeForm | None) -> Any:
         return json_attribute(value)
 
 
+def is_first_of(values: Any, raw: bytes, dtype: np.dtype[Any]) -> bool:
+    """Return whether the first value of an attribute is one of a type, given as bytes."""
+    first = np.asarray(b"" if values is None else values).reshape(-1)[:1]
+    if not first.size or first.dtype.kind not in "iuf" or dtype.kind not in "iuf":
+        return values is not None and dtype.kind not in "iuf"
+    fill = np.frombuffer(raw, dtype)[0]
+    return bool(first[0] == fill or (first[0] != first[0] and fill != fill))
+
+
 def _same(ours: Any, theirs: Any) -> bool:
     return np.asarray(ours).reshape(-1)[:1].tobytes() == np.asarray(theirs).reshape(-1)[:1].tobytes()
 
@@ -168,12 +177,40 @@ def json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
     return scalar.item()
 
 
-def encoded_fill(value: Any) -> Any:
-    """Return the attribute ``_FillValue`` as xarray writes it for Zarr 3."""
-    scalar = np.asarray(value).reshape(-1)[0]
-    if scalar.dtype.kind == "f":
-        return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
-    return json_attribute(scalar)
+def encoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the attribute ``_FillValue`` as xarray writes it for Zarr 3; None if it cannot read it for such values.
+
+    It refuses to open a store with any other: with text for numbers, fractions or NaN for integers, any for characters.
+    """
+    first = np.asarray(b"" if value is None else value).reshape(-1)[:1]
+    if not first.size or first.dtype.kind not in "iufcb":
+        return None
+    scalar = first[0]
+    if dtype.kind == "f" and scalar.dtype.kind in "iuf":
+        return encoded_float(scalar)
+    if dtype.kind == "c":
+        return [encoded_float(part) for part in (scalar.real, scalar.imag)]
+    if dtype.kind in "iub" and scalar.dtype.kind in "iufb" and np.isfinite(scalar) and scalar == int(scalar):
+        return int(scalar) if -(1 << 63) <= int(scalar) < 1 << 64 else None
+    return None
+
+
+def hides_fill_value(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether attributes have a ``_FillValue`` that Zarr 3 cannot have for xarray."""
+    return FILL in attributes and encoded_fill(attributes[FILL], dtype) is None
+
+
+def fill_note(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str:
+    """Return the note that xarray does not know a fill value in Zarr 3; empty if it knows all."""
+    value = attributes.get(FILL)
+    if hides_fill_value(attributes, dtype):
+        return (
+            f"its _FillValue {json_attribute(value)!r} is not an attribute, because xarray cannot open a Zarr 3 store"
+            " with it: tamis gives it back, xarray shows such values as they are"
+        )
+    if value is not None and np.size(value) > 1:
+        return f"of its _FillValue {json_attribute(value)!r}, xarray knows the first value alone in Zarr 3"
+    return ""
 
 
 class WrittenNumber(float):

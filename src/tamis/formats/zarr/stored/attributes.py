@@ -36,7 +36,7 @@ NAME = "_nczarr_attr"
 Types = dict[str, Any]
 """By name of an attribute its type, or its type and shape in a list, with its values if its JSON has one of several."""
 
-_FILL = "_FillValue"
+FILL = "_FillValue"
 """The attribute of which Zarr 3 has the first value alone, as xarray reads it: types have all of them then."""
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
@@ -61,12 +61,38 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     for name, form in forms.items():
         if name in attributes and form.type not in JSON_FORMS:
             types[name] = [form.type, None if form.shape is None else [*form.shape]]
-    if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
-        kind = forms[_FILL].type if _FILL in forms and forms[_FILL].type not in JSON_FORMS else values.dtype.str
-        types[_FILL] = [kind, [*values.shape], values.tolist()]
+    if (values := np.asarray(attributes.get(FILL, ""))).size > 1 and values.dtype.kind in "iuf":
+        kind = forms[FILL].type if FILL in forms and forms[FILL].type not in JSON_FORMS else values.dtype.str
+        types[FILL] = [kind, [*values.shape], values.tolist()]
     types |= {name: _in_latin_1(value, types.get(name)) for name, value in attributes.items() if is_latin_1(value)}
     types |= {name: _with_value(value, types.get(name)) for name, value in attributes.items() if _is_reserved(name)}
     return types  # netCDF-C has no "|"
+
+
+def with_hidden_fill(types: Types, value: Any) -> Types:
+    """Return types that also have the value of ``_FillValue``, which is then not among the attributes of Zarr 3."""
+    known = ["S1:ascii:nullterm", []] if isinstance(value, bytes) and FILL not in types else types.get(FILL)
+    kind, shape, json = _with_value(value, known)[:3]
+    array = np.asarray(value)
+    if array.dtype.kind == "f":  # NaN is not in JSON
+        json = [encoded_float(item) for item in array.reshape(-1)] if shape else encoded_float(array.reshape(-1)[0])
+    return types | {FILL: [kind, shape, json]}
+
+
+def _hidden_fill(types: Types) -> Any:
+    """Return the value of ``_FillValue`` that `with_hidden_fill` recorded; None if there is none."""
+    kind = types.get(FILL)
+    if form_of(kind) is None or not isinstance(kind, list) or len(kind) != 3:
+        return None
+    value, dtype = kind[2], _number_type(kind[0], any_type=True)
+    if dtype is None or dtype.kind != "f":
+        return value
+    return [_decoded_fill(item) for item in value] if isinstance(value, list) else _decoded_fill(value)
+
+
+def encoded_float(value: Any) -> str:
+    """Return a number as xarray writes it in ``_FillValue`` of Zarr 3."""
+    return base64.standard_b64encode(struct.pack("<d", float(value))).decode()
 
 
 def _is_reserved(name: str) -> bool:
@@ -216,7 +242,9 @@ def netcdf_attributes(
     reserved = {name: kind for name, kind in types.items() if name.startswith(hidden) and form_of(kind)}
     known |= {name: kind[2] for name, kind in reserved.items() if len(kind) == 3}
     is_number = dtype is not None and dtype.kind in "iuf"
-    if zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
+    if FILL not in known and (hidden_fill := _hidden_fill(dict(types))) is not None:
+        known[FILL] = hidden_fill
+    elif zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
         known["_FillValue"] = _decoded_fill(fill)
     result = {name: _value(value) for name, value in known.items()}
     typed = {name: in_type(value, types.get(name)) for name, value in known.items()}
@@ -305,8 +333,10 @@ def _is_float(item: float) -> bool:
         return False
 
 
-def _decoded_fill(text: str) -> Any:
-    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the text itself if it is not a number."""
+def _decoded_fill(text: Any) -> Any:
+    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the value itself if it is not a number."""
+    if not isinstance(text, str):
+        return text
     try:
         return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
     except (binascii.Error, struct.error, ValueError):

@@ -6,13 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from tamis.formats.zarr.array_metadata import Json, encoded_fill, exact_json, json_attributes
-from tamis.formats.zarr.stored.attributes import DIMENSIONS, HIDDEN, Types, dimension_names, types_of, with_types_of
+import numpy as np
+
+from tamis.formats.zarr.array_metadata import Json, encoded_fill, exact_json, hides_fill_value, json_attributes
+from tamis.formats.zarr.stored.attributes import (
+    DIMENSIONS,
+    FILL,
+    HIDDEN,
+    Types,
+    dimension_names,
+    types_of,
+    with_hidden_fill,
+    with_types_of,
+)
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling
 from tamis.stores.data_model import AttributeForm
-
-_FILL = "_FillValue"
 
 _OF_CHUNKS = {
     2: ("chunks", "dtype", "order", "filters", "compressor", "dimension_separator"),
@@ -92,6 +101,7 @@ class Attributes:
     source: Source | None = None
     before: Mapping[str, Any] = field(default_factory=dict)  # Those of the source
     known_types: Collection[str] = ()  # Names of those of which the source records types
+    dtype: np.dtype[Any] | None = None  # Of the values of an array
 
     @property
     def _changed(self) -> set[str]:
@@ -110,10 +120,13 @@ class Attributes:
 
     def types_of_others(self, zarr_format: int) -> Types:
         """Return the types that a copy must record beside those in its source."""
-        if not self.keeps_document(zarr_format):
-            return self.types()
-        changed = self._changed
-        return {name: kind for name, kind in self.types().items() if name in changed}
+        types = self.types()
+        if self.keeps_document(zarr_format):
+            changed = self._changed
+            return {name: kind for name, kind in types.items() if name in changed}
+        if zarr_format == 3 and self.dtype is not None and hides_fill_value(self.values, self.dtype):
+            return with_hidden_fill(types, self.values[FILL])
+        return types
 
     def keeps_document(self, zarr_format: int) -> bool:
         """Return whether the attributes are those of a document of the same version of the format."""
@@ -127,15 +140,17 @@ class Attributes:
         removed = self.before.keys() - self.values.keys()
         kept = {name: value for name, value in self.source.attributes.items() if name not in removed}
         if not self.keeps_document(zarr_format):
-            kept = {name: value for name, value in kept.items() if not name.startswith((*HIDDEN, DIMENSIONS))}
-            if _FILL in self.values:
-                changed |= self._converted({_FILL: self.values[_FILL]}, zarr_format)
+            hidden = (*HIDDEN, DIMENSIONS)
+            kept = {name: value for name, value in kept.items() if name != FILL and not name.startswith(hidden)}
+            if FILL in self.values:
+                changed |= self._converted({FILL: self.values[FILL]}, zarr_format)
         return kept | changed
 
     def _converted(self, values: Mapping[str, Any], zarr_format: int) -> Json:
         converted = json_attributes(self.path, values, self.forms)
-        if zarr_format == 3 and _FILL in converted:
-            converted[_FILL] = encoded_fill(values[_FILL])
+        if zarr_format == 3 and self.dtype is not None and FILL in values:
+            fill = encoded_fill(values[FILL], self.dtype)
+            converted.pop(FILL) if fill is None else converted.update({FILL: fill})
         return converted
 
 

@@ -27,7 +27,9 @@ from tamis.formats.zarr.array_metadata import (
     consolidate,
     consolidate_2,
     exact_json,
+    fill_note,
     has_type,
+    is_first_of,
     json_attributes,
     metadata_2,
     metadata_3,
@@ -35,7 +37,7 @@ from tamis.formats.zarr.array_metadata import (
 )
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray, table_text
-from tamis.formats.zarr.stored.attributes import DIMENSIONS, Types, known_types
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, Types, known_types
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
 from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
@@ -228,7 +230,7 @@ class NewArray:
     source: ZarrArray | None = None  # The array of which it is a copy, if that is one of Zarr
 
     def _attributes(self) -> Attributes:
-        return attributes_of(self.path, self.attributes, self.forms, self.source)
+        return attributes_of(self.path, self.attributes, self.forms, self.source, self.dtype)
 
     def types(self, zarr_format: int) -> Types:
         """Return the types of the attributes that are not among the metadata of its source."""
@@ -276,12 +278,16 @@ class NewArray:
 
 
 def attributes_of(
-    path: str, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm], array: ZarrArray | None
+    path: str,
+    attributes: Mapping[str, Any],
+    forms: Mapping[str, AttributeForm],
+    array: ZarrArray | None,
+    dtype: np.dtype[Any] | None = None,
 ) -> Attributes:
     """Return the attributes of an array, with those of the array of Zarr of which it is a copy, if any."""
     if array is None or (source := Source.of(array.document)) is None:
-        return Attributes(path, attributes, forms)
-    return Attributes(path, attributes, forms, source, array.attributes, array.attribute_types.keys())
+        return Attributes(path, attributes, forms, dtype=dtype)
+    return Attributes(path, attributes, forms, source, array.attributes, array.attribute_types.keys(), dtype)
 
 
 def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
@@ -419,7 +425,8 @@ class ZarrTarget:
         fill = array.fill_as(plan.dtype)
         raw = np.asarray(fill, plan.dtype).tobytes()
         chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
-        is_full = self.form.zarr_format == 2 and "_FillValue" not in variable.attributes
+        # Zarr 2 has one value for both chunks that are not stored and missing ones.
+        is_full = self.form.zarr_format == 2 and not is_first_of(variable.attributes.get(FILL), raw, dtype)
         if source is not None and source.zarr_format == 2 and plan.codes is None:
             is_full = False  # the fill value of the source is kept, even none
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
@@ -428,12 +435,16 @@ class ZarrTarget:
             rounding = plan.rounding.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
+        keeps_document = source is not None and source.zarr_format == self.form.zarr_format
+        if self.form.zarr_format == 3 and not keeps_document and (note := fill_note(attributes, dtype)):
+            self.notes.append(printable(f"{variable.path}: {note}"))
+        fill_value = np.frombuffer(raw, dtype)[0]
         self._arrays[variable.path] = NewArray(
             variable.path,
             variable.dimensions,
             attributes,
             dtype,
-            np.frombuffer(raw, dtype)[0],
+            fill_value,
             writer,
             variable.forms,
             source,
