@@ -56,13 +56,14 @@ class EncodedGroup:
     dataset: Dataset  # The dataset, with the encoding of its variables
     variables: Mapping[str, Variable]  # Encoded variables by name; those of dask arrays are lazy
     attributes: Mapping[str, Any]  # Attributes of the group
+    notes: Mapping[str, str]  # What changed of a variable beside its encoding, by name
     unlimited: frozenset[str]  # Names of unlimited dimensions
     # Forms of the attributes that are values of JSON: of the group by the name "", of variables by theirs
     forms: Mapping[str, Mapping[str, AttributeForm]] = field(default_factory=dict)
 
 
-def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> EncodedGroup:
-    """Encode a dataset by the conventions of xarray's engine h5netcdf."""
+def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netcdf: bool = True) -> EncodedGroup:
+    """Encode a dataset by the conventions of xarray's engine h5netcdf; `is_netcdf` widens types that netCDF lacks."""
     for name in (*dataset.variables, *dataset.dims):
         _check_name(name)
     for name, variable in dataset.variables.items():
@@ -89,7 +90,22 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
         for name, variable in encoded.items()
     }
     forms = {str(name): attribute_forms(variable.attrs) for name, variable in encoded.items()}
-    return EncodedGroup(dataset, stored, attribute_values(attributes), names, forms | {"": attribute_forms(attributes)})
+    notes: dict[str, str] = {}
+    for name, variable in stored.items() if is_netcdf else ():
+        if variable.dtype.kind == "f" and variable.dtype.itemsize == 2:
+            stored[name] = _widened(variable)
+            notes[name] = "float16, which netCDF lacks, is stored as float32"
+    every = forms | {"": attribute_forms(attributes)}
+    return EncodedGroup(dataset, stored, attribute_values(attributes), notes, names, every)
+
+
+def _widened(variable: Variable) -> Variable:
+    """Return an encoded variable of float16 as float32, with the fill values in its attributes."""
+    attributes = {
+        name: np.asarray(value, "f4")[()] if name in meaning.FILL_ATTRIBUTES else value
+        for name, value in variable.attrs.items()
+    }
+    return Variable(variable.dims, variable.astype("f4")._data, attributes, variable.encoding)
 
 
 class _Conventions(H5NetCDFStore):
@@ -127,6 +143,10 @@ def _stored(name: str, variable: Variable, asked: object) -> Variable:
         variable = variable.astype(object)
     elif dtype.kind == "S" and variable.encoding.get("dtype") is str:
         variable = variable.astype("U").astype(object)
+    elif dtype.kind == "f" and dtype.itemsize > 8:
+        raise ParameterError(f"{name}: expected numbers that netCDF-4 has, got {dtype}: convert it, astype('f8')").at(
+            dataset=name
+        )
     elif dtype.kind not in "iufO" and dtype != np.dtype("S1") and not is_compound(dtype):
         raise ParameterError(
             f"{name}: expected numbers, times, text, enumerations, complex numbers or records of numbers, which"

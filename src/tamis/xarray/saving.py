@@ -14,6 +14,7 @@ from xarray import Dataset
 
 from tamis.arrays.grid import default_chunks
 from tamis.errors import ParameterError, located
+from tamis.formatting import printable
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, assigned, assigned_shapes, chunk_shape
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
@@ -76,13 +77,15 @@ def save(
     for named in encodings:
         TEXT.check("a name in encoding", named)
     own_encodings = {path: _with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
-    groups = {path: encode_group(dataset, unlimited_dims) for path, dataset in own_encodings.items()}
+    is_netcdf = not os.fsdecode(target).rstrip("/").endswith(".zarr")
+    encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=is_netcdf)
+    groups = {path: encode(dataset) for path, dataset in own_encodings.items()}
     _refuse_unused(groups, encodings)
     wanted = asked_of(DatasetStore(groups, {}), recipe)
     settled = settle(groups, {absolute(name) for name in encodings}, wanted)
     for path in {posixpath.dirname(name) for name in settled.left_out}:
         dataset = without_encodings(own_encodings[path], path, settled.left_out)
-        groups[path] = encode_group(dataset, unlimited_dims)
+        groups[path] = encode(dataset)
     own = _own_pipelines(groups)
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own, keeps_lists=_is_zarr(target))
@@ -93,7 +96,13 @@ def save(
     with store:
         asked = replace(options, recipe=stored)
         result = save_store(store, target, asked, report, elsewhere=encode_in_workers, survey=WorkersSurvey)
-    return settled.whole(result, wanted)
+    widened = [
+        printable(f"{posixpath.join(path, name)}: {note}")
+        for path, group in groups.items()
+        for name, note in group.notes.items()
+    ]
+    result = settled.whole(result, wanted)
+    return replace(result, notes=(*widened, *result.notes)) if widened else result
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -439,14 +439,31 @@ class _Scale:
     dataset: h5py.Dataset | None
 
 
-def check_array(variable: NamedArray, array: StoredArray) -> None:
-    """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array."""
+def check_array(variable: NamedArray, array: StoredArray, *, is_netcdf: bool = False) -> None:
+    """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array.
+
+    `is_netcdf` tells that the name of the target promises netCDF, whose library is to read every type.
+    """
     if len(array.shape) > _MOST_RANK:
         raise FileError(f"expected at most {_MOST_RANK} axes, the limit of HDF5, found {len(array.shape)}")
     if variable.enum is None and not is_compound(variable.dtype):
         _datatype(variable.dtype, array.label)
+    if is_netcdf and (members := [*_foreign_floats(variable.dtype)]):
+        raise FileError(
+            f"expected numbers that netCDF-4 has, found {members[0]}, with which netCDF's library fails: store it in"
+            " Zarr or in a file named .h5, or convert it to float32 or float64 before"
+        )
     is_scale = variable.dimensions == (variable.path.rpartition("/")[2],)
     _check_attributes(variable.path, variable.attributes, is_scale=is_scale)
+
+
+def _foreign_floats(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
+    """Yield the types of floats in a type that netCDF lacks, also in records."""
+    if dtype.names:
+        for name in dtype.names:
+            yield from _foreign_floats(dtype[name].base)
+    elif dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        yield dtype
 
 
 def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: bool) -> None:

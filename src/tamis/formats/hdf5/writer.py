@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -32,6 +34,7 @@ from tamis.formats.hdf5.tree.create import create_like, create_named, create_tar
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.tree.walk import Link, link_plist
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
+from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, with_line
 from tamis.rewrite.new_chunk import native_encoder
@@ -41,8 +44,6 @@ from tamis.safety.transaction import Transaction
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tamis.accuracy.value_bounds import ArrayRounding, RoundedPart
     from tamis.formats.hdf5.tree import copy as tree
     from tamis.meaning.missing import Flags
@@ -362,14 +363,19 @@ CLOUD_BLOCK_NBYTES = 1 << 20
 """Size of the blocks of metadata in files for the cloud: chunk indexes and headers lie together."""
 
 
+_NETCDF_ENDINGS = (".nc", ".nc4", ".netcdf", ".cdf")
+
+
 class Hdf5Form:
     """The form of a new HDF5 file; see `tamis.rewrite.transfer.TargetForm`. Other formats become netCDF-4 files."""
 
     def __init__(self, *, cloud: bool = False) -> None:
         self._block_nbytes = CLOUD_BLOCK_NBYTES if cloud else None
+        self._is_netcdf = False
 
     def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> Transaction:
         """Return the transaction of a file."""
+        self._is_netcdf = target.suffix.lower() in _NETCDF_ENDINGS
         return Transaction(target, overwrite=overwrite, private=private)
 
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
@@ -377,7 +383,7 @@ class Hdf5Form:
         if not isinstance(source, Hdf5Store):
             from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
 
-            check_storable(source, check_array, dropped)
+            check_storable(source, partial(check_array, is_netcdf=self._is_netcdf), dropped)
         elif dropped:
             check_scales(source.file, dropped)
 
@@ -404,7 +410,10 @@ class Hdf5Form:
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
         """Copy a store to a new file."""
         if isinstance(source, Hdf5Store):
-            return copy_file(source, target, changes, self._block_nbytes)
+            others = copy_file(source, target, changes, self._block_nbytes)
+            if self._is_netcdf and Path(source.path).suffix.lower() not in _NETCDF_ENDINGS:
+                others.notes.extend(_foreign_types(source, changes.dropped))
+            return others
         from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
@@ -414,6 +423,14 @@ class Hdf5Form:
 
     def __str__(self) -> str:
         return "cloud" if self._block_nbytes else ""
+
+
+def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]:
+    """Yield a note for each dataset with floats that netCDF lacks, where the name of a copy promises netCDF."""
+    for path, array in source.arrays.items():
+        dtype = array.number_type
+        if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
+            yield printable(f"{path}: {dtype}, which netCDF lacks: its library and programs fail with it")
 
 
 def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:
