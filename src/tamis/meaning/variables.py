@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.kinds import ATTRIBUTES, DTYPE, TEXT, explained
-from tamis.rounding import CONTAINER_ATTRIBUTES, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
+from tamis.rounding import CONTAINER_ATTRIBUTES, ERROR_BOUND, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
@@ -23,6 +23,7 @@ _KNOWN = frozenset(
         *("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping"),
         *("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry"),
         *ROUNDING_ATTRIBUTES,
+        ERROR_BOUND,
         *CONTAINER_ATTRIBUTES,
         *("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes"),
     )

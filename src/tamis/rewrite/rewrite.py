@@ -20,6 +20,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
 from tamis.rewrite.packed_array import PackedArray
 from tamis.rewrite.values import Padding
+from tamis.rounding import ERROR_BOUND
 from tamis.stores.protocols import ArrayWriter, StoredArray
 
 if TYPE_CHECKING:
@@ -149,13 +150,20 @@ class Rewrite:
 
     def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
         """Return the attributes of the target that differ from those of the source; None for one to remove."""
+        bound = self._bound_attribute(source)
         if self.codes is not None:
-            return PackedArray(source, self.codes).new_attributes
+            return {**bound, **PackedArray(source, self.codes).new_attributes}
         if isinstance(self.pipeline.bounded, Sz3):
-            return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if self.recoded else {}
+            return {**bound, _SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if self.recoded else {}
         if isinstance(source.pipeline.bounded, Sz3):
-            return {_SZ3_ATTRIBUTE: None}
-        return {} if self.rounding is None else self.rounding.rounding.recorded
+            return {**bound, _SZ3_ATTRIBUTE: None}
+        return bound if self.rounding is None else {**bound, **self.rounding.rounding.recorded}
+
+    def _bound_attribute(self, source: StoredArray) -> Mapping[str, Any]:
+        """Return the attribute with the bound that is asked for, if the filters record another one in their place."""
+        if self.recoded and self.pipeline.bound and self.pipeline.bounded is not None:
+            return {ERROR_BOUND: np.float64(self.unpacked_bound)}
+        return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}
 
     @property
     def relative_bound(self) -> float | None:

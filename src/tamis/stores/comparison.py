@@ -21,7 +21,7 @@ from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
-from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
+from tamis.rounding import ERROR_BOUND, ROUNDING_ATTRIBUTES, is_container
 from tamis.stores.data_model import is_latin_1, is_own_name, json_attribute, recoded_text, text_of_json
 from tamis.stores.extended import extended
 from tamis.stores.protocols import Change, Unequal
@@ -42,6 +42,7 @@ def history_change(path: str, name: str, before: str, after: str) -> Change | No
 def new_attribute(path: str, name: str) -> Change:
     """Return the note that only the target has an attribute."""
     about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
+    about = ": it records the bound that was asked for" if name == ERROR_BOUND else about
     return Change(path, "attribute", f"attribute {name!r} is new{about}", attribute=name)
 
 

@@ -213,8 +213,9 @@ class NetcdfTarget:
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
         self._remove(variable)
-        if plan.codes is not None:
-            variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
+        if plan.rounding is None:
+            variable = variable.with_attributes(plan.new_attributes(array))
+        array = plan.packed(array)
         with located(plan.path):
             filters = filters_of(plan.created, plan.chunk)
         dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype

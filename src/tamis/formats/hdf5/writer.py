@@ -353,7 +353,7 @@ class _Create(CreateAtOnce):
             return None
         written, complete = small
         self.copy = Copied(complete)
-        if plan.rounding is None and self._source.pipeline.error_bound != 0:
+        if plan.rounding is None and (self._source.pipeline.error_bound != 0 or plan.lossy):
             self.replaced = plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return written

@@ -15,7 +15,7 @@ from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.jobs.recipes.names import Names, assigned
-from tamis.rounding import PACKING_ATTRIBUTES, Pack, recorded_rounding
+from tamis.rounding import ERROR_BOUND, PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -99,8 +99,12 @@ def assigned_bounds(
 def recorded_bound(dataset: StoredArray) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
 
-    A rounding before them has a bound instead, see `new_rounding`.
+    It is the one that was asked for where tamis recorded it, as for ``zfp(bound=0.1)``, whose filter has the looser
+    tolerance that keeps it. A rounding before them has a bound instead, see `new_rounding`.
     """
+    asked = meaning.numbers(dataset.attributes, ERROR_BOUND)
+    if asked.size == 1 and asked[0] > 0 and dataset.pipeline.error_bound != 0:
+        return float(asked[0])
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 

@@ -21,6 +21,7 @@ from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.attributes import replace_attributes
 from tamis.formats.hdf5.lib.chunks import first_stored
 from tamis.formats.hdf5.tree.walk import GROUP
 from tamis.formats.hdf5.writer import Hdf5Writer
@@ -35,7 +36,7 @@ from tamis.rewrite.new_packing import NewPacking, of_values
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import provisional, with_tolerance_of
 from tamis.rewrite.values import Padding, cast
-from tamis.rounding import Pack
+from tamis.rounding import ERROR_BOUND, Pack
 from tamis.safety.library_errors import disk_text, reading
 from tamis.zfp.arrays import block_count
 from tamis.zfp.header import BLOCK_SIDE
@@ -63,6 +64,8 @@ def bounded_dataset(
     if tolerance != filters:
         dataset.id.close()
         dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": tolerance})
+    if filters.bound and filters.bounded is not None:
+        replace_attributes(dataset, {ERROR_BOUND: np.float64(filters.bound)})
     return Target.of(dataset, recorded.within(filters.bound), label)
 
 

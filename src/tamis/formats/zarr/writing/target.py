@@ -418,8 +418,9 @@ class ZarrTarget:
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
         source = array if isinstance(array, ZarrArray) else None
-        if plan.codes is not None:
-            variable, array = variable.with_attributes(plan.new_attributes(array)), plan.packed(array)
+        if plan.rounding is None:
+            variable = variable.with_attributes(plan.new_attributes(array))
+        array = plan.packed(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
         fill = array.fill_as(plan.dtype)
