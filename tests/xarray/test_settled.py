@@ -261,3 +261,20 @@ def test_any_encoding_keeps_values_or_the_bound_or_says_so(
     if not any("changes values by up to" in note for note in result.notes) and bound is None:
         assert error <= (noise if ending == ".zarr" else 0)
     assert error <= result["v"].largest_error + noise
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("calendar", ["noleap", "standard"])
+def test_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str, lazy: bool) -> None:
+    times = xr.date_range("1920-01-06", periods=6, calendar=calendar, use_cftime=True)
+    ds = xr.Dataset(
+        {"v": ("time", np.arange(6.0)), "edges": (("time", "side"), np.stack([times, times], 1))}, {"time": times}
+    )
+    ds["time"].attrs["bounds"] = "edges"
+    ds["time"].encoding = {"units": "days since 1900-01-01", "calendar": calendar, "dtype": "f8", "source": "a.nc"}
+    ds["edges"].encoding = {"dtype": "f8"}
+    ds = ds.chunk(time=2) if lazy else ds
+    result, found = saved(ds, tmp_path, ".nc")
+    assert result.notes == ()
+    assert found["time"].encoding["units"] == "days since 1900-01-01"
+    assert [str(time)[:10] for time in found["edges"].values[:, 0]] == [str(time)[:10] for time in times]

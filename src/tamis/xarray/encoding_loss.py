@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,15 @@ def loss_of(name: str, given: Variable, encoded: Variable) -> Loss:
     for loss in losses:
         total = total.plus(loss)
     return total
+
+
+def with_units_of_bounds(name: str, variable: Variable, others: Mapping[str, Variable]) -> Variable:
+    """Return an encoded variable with the units and calendar of the times whose bounds it has, as xarray decodes it."""
+    for other in others.values():
+        if name in (other.attrs.get("bounds"), other.attrs.get("climatology")) and "units" in other.attrs:
+            shared = {key: other.attrs[key] for key in ("units", "calendar") if key in other.attrs}
+            return Variable(variable.dims, variable._data, {**shared, **variable.attrs}, variable.encoding)
+    return variable
 
 
 def checked_data(name: str, given: Variable, encoded: Variable) -> Any:
@@ -219,8 +228,14 @@ def _same_times(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_
     if expected.dtype.kind != "O":
         return np.zeros(expected.shape, bool)
     pairs = zip(expected.reshape(-1), found.reshape(-1), strict=True)
-    same = [one == other or (one != one and other != other) or (one is None and other != other) for one, other in pairs]
-    return np.array(same, bool).reshape(expected.shape)
+    return np.array([_same_time(one, other) for one, other in pairs], bool).reshape(expected.shape)
+
+
+def _same_time(one: Any, other: Any) -> bool:
+    """Return whether two times of cftime are equal, or both missing; those of different calendars never are."""
+    if one is None or one != one:
+        return bool(other is None or other != other)
+    return getattr(one, "calendar", "") == getattr(other, "calendar", "") and bool(one == other)
 
 
 def _first(

@@ -24,6 +24,7 @@ from tamis.xarray.encoding_loss import (
     loss_of,
     may_change_type,
     may_seem_missing,
+    with_units_of_bounds,
     without_value_keys,
 )
 
@@ -166,7 +167,7 @@ def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Ma
                 if hasattr(before._data, "dask"):
                     stored._data = checked_data(path, before, stored)
                     continue
-            loss = loss_of(path, before, stored)
+            loss = loss_of(path, before, with_units_of_bounds(name, stored, encoded.variables))
             if loss.first is None:
                 continue
             own = asked.get(path, Asked())

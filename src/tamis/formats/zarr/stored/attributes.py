@@ -255,7 +255,7 @@ def netcdf_attributes(
     for name in _OF_VALUES:
         value = result.get(name)
         if isinstance(value, (np.generic, np.ndarray)) and name not in typed:
-            result[name] = _as_values(value, dtype)
+            result[name] = _as_values(value, dtype, is_fill=name in meaning.FILL_ATTRIBUTES)
     return result
 
 
@@ -343,13 +343,21 @@ def _decoded_fill(text: Any) -> Any:
         return text
 
 
-def _as_values(value: Any, dtype: np.dtype[Any]) -> Any:
+def _as_values(value: Any, dtype: np.dtype[Any], *, is_fill: bool) -> Any:
+    """Return numbers in the type of the values if they stay equal, others as they are.
+
+    A float that marks missing values means the nearest one of their type: 1e20 in JSON is the text of float32's.
+    """
     native = dtype.newbyteorder("=")
     with np.errstate(all="ignore"):
         converted = np.asarray(value).astype(native)
-    same = np.array_equal(converted.astype("f8"), np.asarray(value, "f8"), equal_nan=True)
-    wide_enough = same or native.kind == "f"
-    return (converted if converted.ndim else converted[()]) if wide_enough else value
+    numbers, given = converted.reshape(-1).tolist(), np.asarray(value).reshape(-1).tolist()
+    # Python compares integers and floats exactly.
+    same = [number == item or (item != item and number != number) for number, item in zip(numbers, given, strict=True)]
+    if is_fill and native.kind == "f":
+        texts = [float(str(number)) for number in converted.reshape(-1)]
+        same = [equal or text == item for equal, text, item in zip(same, texts, given, strict=True)]
+    return (converted if converted.ndim else converted[()]) if all(same) else value
 
 
 def dimension_names(
