@@ -278,3 +278,36 @@ def test_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str, la
     assert result.notes == ()
     assert found["time"].encoding["units"] == "days since 1900-01-01"
     assert [str(time)[:10] for time in found["edges"].values[:, 0]] == [str(time)[:10] for time in times]
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_target_that_xarray_reads_otherwise_gets_no_name(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tamis.xarray import last_witness, stock_reader
+
+    def changed(path: str, engine: str) -> Any:
+        found = stock_reader.read(path, engine)
+        values = found["/", "v"].samples[0][1]
+        values[1] += 0.5
+        return found
+
+    monkeypatch.setattr(last_witness, "read", changed)
+    with pytest.raises(tamis.BoundError, match=r"/v: expected 2.0, xarray reads 2.5"):
+        saved(dataset([1.0, 2.0, 3.0]), tmp_path, ending)
+    assert not (tmp_path / f"saved{ending}").exists()
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_target_that_xarray_does_not_open_gets_no_name(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tamis.xarray import last_witness
+
+    def refused(path: str, engine: str) -> Any:
+        raise TypeError("Failed to decode fill_value")
+
+    monkeypatch.setattr(last_witness, "read", refused)
+    with pytest.raises(tamis.BoundError, match="a target that xarray opens, found TypeError: Failed to"):
+        saved(dataset([1.0, 2.0, 3.0]), tmp_path, ending)
+    assert not (tmp_path / f"saved{ending}").exists()

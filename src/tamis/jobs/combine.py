@@ -90,7 +90,7 @@ def combine(
         raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
     identities = {file: Identity.of(file) for file in files}
 
-    def check_unchanged() -> None:
+    def check_unchanged(*_: object) -> None:
         for file, identity in identities.items():
             if Identity.of(file) != identity:
                 raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
@@ -23,10 +24,11 @@ from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
+from tamis.xarray.last_witness import check_saved
 from tamis.xarray.settled import asked_of, settle, without_encodings
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.pipeline import Pipeline
 
 Encodings = Mapping[str, Mapping[str, Any]]
@@ -95,7 +97,12 @@ def save(
     report = progress or (lambda *_: None)
     with store:
         asked = replace(options, recipe=stored)
-        result = save_store(store, target, asked, report, elsewhere=encode_in_workers, survey=WorkersSurvey)
+
+        def check(path: Path, datasets: tuple[Repacked, ...]) -> None:
+            results = {item.path: item for item in settled.with_losses(datasets, wanted)}
+            check_saved(path, groups, results, settled.losses)
+
+        result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey)
     widened = [
         printable(f"{posixpath.join(path, name)}: {note}")
         for path, group in groups.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from tamis.xarray.encoding_loss import (
 )
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.xarray.dataset_store import DatasetStore, EncodedGroup
 
 _SHARE = 0.5
@@ -103,16 +103,20 @@ class Settled:
             drop=recipe.drop,
         )
 
+    def with_losses(self, datasets: Iterable[Repacked], asked: Mapping[str, Asked]) -> tuple[Repacked, ...]:
+        """Return results with the errors and bounds of the whole way, from values to the file."""
+        return tuple(self._with_loss(item, asked.get(item.path, Asked())) for item in datasets)
+
+    def _with_loss(self, item: Repacked, asked: Asked) -> Repacked:
+        if (loss := self.losses.get(item.path)) is None:
+            return item
+        bound = asked.absolute if asked.absolute is not None or asked.lossy else loss.largest
+        return replace(item, largest_error=item.largest_error + loss.largest, bound=bound)
+
     def whole(self, result: RepackResult, asked: Mapping[str, Asked]) -> RepackResult:
-        """Return a result with the errors and bounds of the whole way, from values to the file."""
-        datasets = []
-        for item in result.datasets:
-            if (loss := self.losses.get(item.path)) is not None:
-                own = asked.get(item.path, Asked())
-                bound = own.absolute if own.absolute is not None or own.lossy else loss.largest
-                item = replace(item, largest_error=item.largest_error + loss.largest, bound=bound)  # noqa: PLW2901
-            datasets.append(item)
-        return replace(result, datasets=tuple(datasets), notes=(*self.notes, *result.notes))
+        """Return a result with the errors and bounds of the whole way, and what was done about encodings."""
+        datasets = self.with_losses(result.datasets, asked)
+        return replace(result, datasets=datasets, notes=(*self.notes, *result.notes))
 
 
 def asked_of(store: DatasetStore, recipe: Recipe) -> dict[str, Asked]:

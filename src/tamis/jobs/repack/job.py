@@ -458,7 +458,7 @@ def save_store(
     target: str | os.PathLike[str],
     options: RepackOptions,
     report: Progress,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[Path, tuple[Repacked, ...]], None] = lambda *_: None,
     elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
 ) -> RepackResult:
@@ -479,7 +479,7 @@ def save_store(
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
-        check()
+        check(transaction.path, datasets)
         transaction.commit()
     return RepackResult(
         store.path,
