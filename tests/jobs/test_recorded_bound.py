@@ -31,7 +31,7 @@ def recorded(path: Path) -> Any:
 
 @pytest.mark.parametrize("target", ["b.nc", "b.zarr"])
 @pytest.mark.parametrize("recipe", ["zfp(bound=0.1)|shuffle|deflate(4)", "zfp(accuracy=0.2)|shuffle|deflate(4)"])
-def test_repack_records_the_asked_bound(source: Path, tmp_path: Path, target: str, recipe: str) -> None:
+def test_u91_repack_records_the_asked_bound(source: Path, tmp_path: Path, target: str, recipe: str) -> None:
     asked = {"t": "abs=0.1"} if "accuracy" in recipe else None
     tamis.repack(source, tmp_path / target, {"t": recipe}, require=asked)
     assert recorded(tmp_path / target) == 0.1
@@ -42,7 +42,7 @@ def test_repack_records_the_asked_bound(source: Path, tmp_path: Path, target: st
     assert "0.125" not in str(report)
 
 
-def test_verify_tests_the_asked_bound_not_the_tolerance(source: Path, tmp_path: Path) -> None:
+def test_u91_verify_tests_the_asked_bound_not_the_tolerance(source: Path, tmp_path: Path) -> None:
     tamis.repack(source, tmp_path / "b.nc", {"t": "zfp(bound=0.1)"})
     with h5py.File(source, "r+") as file:
         with tamis.open(tmp_path / "b.nc") as other:
@@ -52,7 +52,7 @@ def test_verify_tests_the_asked_bound_not_the_tolerance(source: Path, tmp_path: 
     assert not tamis.verify(source, tmp_path / "b.nc", bounds="recorded").ok
 
 
-def test_other_filters_replace_or_remove_the_record(source: Path, tmp_path: Path) -> None:
+def test_u91_other_filters_replace_or_remove_the_record(source: Path, tmp_path: Path) -> None:
     tamis.repack(source, tmp_path / "b.nc", {"t": "zfp(bound=0.1)"})
     steps = [("zfp(bound=0.5)", 0.5), ("zfp(accuracy=0.5)", None), ("zfp(bound=1)", 1.0), ("shuffle|deflate(4)", 1.0)]
     before = tmp_path / "b.nc"
@@ -64,7 +64,7 @@ def test_other_filters_replace_or_remove_the_record(source: Path, tmp_path: Path
     assert tamis.verify(tmp_path / "2.nc", tmp_path / "3.nc", bounds="recorded").ok
 
 
-def test_written_dataset_and_saved_one_record_it(tmp_path: Path) -> None:
+def test_u91_written_dataset_and_saved_one_record_it(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         tamis.hdf5.write(file, "t", SMOOTH, filters="zfp(bound=0.1)", chunks=(4, 32, 32))
     assert recorded(tmp_path / "a.h5") == 0.1

@@ -52,7 +52,7 @@ def packed_files(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", "tamis"])
-def test_joined_files_of_two_packings_keep_values_without_them(
+def test_u73_joined_files_of_two_packings_keep_values_without_them(
     tmp_path: Path, ending: str, lazy: bool, engine: str
 ) -> None:
     with xr.open_mfdataset(packed_files(tmp_path), engine=engine) as joined:
@@ -64,7 +64,7 @@ def test_joined_files_of_two_packings_keep_values_without_them(
     assert "at [4, 0], which reads as" in note
 
 
-def test_one_packed_file_keeps_its_packing(tmp_path: Path) -> None:
+def test_u73_one_packed_file_keeps_its_packing(tmp_path: Path) -> None:
     path = packed_files(tmp_path)[0]
     for engine in ("netcdf4", "tamis"):
         with xr.open_dataset(path, engine=engine) as ds:
@@ -94,7 +94,7 @@ def test_one_packed_file_keeps_its_packing(tmp_path: Path) -> None:
         (np.array(["2000-01-01", "2000-01-01T00:00:01"], "M8[ns]"), {"dtype": "f4", "units": "days since 1900-01-01"}),
     ],
 )
-def test_encoding_that_does_not_hold_a_value_is_left_out_or_refused(
+def test_u73_encoding_that_does_not_hold_a_value_is_left_out_or_refused(
     tmp_path: Path, values: Any, encoding: dict[str, Any], lazy: bool
 ) -> None:
     with warnings.catch_warnings():
@@ -122,7 +122,7 @@ def test_encoding_that_does_not_hold_a_value_is_left_out_or_refused(
     ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_bound_is_that_of_the_whole_way(tmp_path: Path, recipe: str, dtype: str) -> None:
+def test_u73_bound_is_that_of_the_whole_way(tmp_path: Path, recipe: str, dtype: str) -> None:
     values = 280 + 10 * np.random.default_rng(0).normal(size=4096)
     result, found = saved(dataset(values), tmp_path, ".nc", recipes={"v": recipe}, encoding={"v": {"dtype": dtype}})
     error = float(np.abs(found["v"].values.astype("f8") - values).max())
@@ -131,7 +131,7 @@ def test_bound_is_that_of_the_whole_way(tmp_path: Path, recipe: str, dtype: str)
     assert result["v"].lossless_chunks == 0
 
 
-def test_bound_below_that_of_the_type_is_refused_if_asked_and_keeps_the_type_otherwise(tmp_path: Path) -> None:
+def test_u73_bound_below_that_of_the_type_is_refused_if_asked_and_keeps_the_type_otherwise(tmp_path: Path) -> None:
     values = 280 + 10 * np.random.default_rng(0).normal(size=4096)
     recipes = {"v": "absolute(bound=1e-5)|shuffle|deflate(4)"}
     with pytest.raises(DataError, match="that keeps abs=1e-05, got dtype=f4, which changes values"):
@@ -141,7 +141,7 @@ def test_bound_below_that_of_the_type_is_refused_if_asked_and_keeps_the_type_oth
     assert float(np.abs(found["v"] - values).max()) <= 1e-5
 
 
-def test_pack_after_packing_keeps_one_bound(tmp_path: Path) -> None:
+def test_u73_pack_after_packing_keeps_one_bound(tmp_path: Path) -> None:
     values = 280 + 10 * np.random.default_rng(0).normal(size=4096)
     recipes = {"v": "pack(bound=0.1)|deflate(4)"}
     for encoding in ({"encoding": {"v": PACKED}}, {}):
@@ -151,7 +151,7 @@ def test_pack_after_packing_keeps_one_bound(tmp_path: Path) -> None:
         assert error <= result["v"].largest_error <= 0.1
 
 
-def test_packing_that_is_asked_for_rounds_and_says_so(tmp_path: Path) -> None:
+def test_u73_packing_that_is_asked_for_rounds_and_says_so(tmp_path: Path) -> None:
     values = np.linspace(270, 290, 50)
     result, found = saved(dataset(values), tmp_path, ".nc", encoding={"v": {**PACKED, "zlib": True}})
     error = float(np.abs(found["v"] - values).max())
@@ -159,7 +159,7 @@ def test_packing_that_is_asked_for_rounds_and_says_so(tmp_path: Path) -> None:
     assert "/v: its encoding, dtype=i2 scale_factor=0.01" in "\n".join(result.notes)
 
 
-def test_undecoded_variables_are_stored_as_they_are(tmp_path: Path) -> None:
+def test_u73_undecoded_variables_are_stored_as_they_are(tmp_path: Path) -> None:
     raw = xr.Dataset({"v": ("x", np.array([1, -9, 3], "i2"), {"_FillValue": np.int16(-9), "scale_factor": 0.5})})
     days = xr.Dataset({"v": ("x", np.array([1.5, 2.5]), {"units": "days since 2000-01-01"})})
     for ds in (raw, days):
@@ -169,7 +169,7 @@ def test_undecoded_variables_are_stored_as_they_are(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found["v"], ds["v"])
 
 
-def test_blocks_of_dask_are_computed_once_beside_their_comparison(tmp_path: Path) -> None:
+def test_u73_blocks_of_dask_are_computed_once_beside_their_comparison(tmp_path: Path) -> None:
     counts: dict[str, int] = {"blocks": 0}
 
     def block(block_info: Any = None) -> Any:
@@ -184,7 +184,7 @@ def test_blocks_of_dask_are_computed_once_beside_their_comparison(tmp_path: Path
 
 
 @pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
-def test_encoding_leaves_out_packings_that_do_not_fit(tmp_path: Path, engine: str) -> None:
+def test_u73_encoding_leaves_out_packings_that_do_not_fit(tmp_path: Path, engine: str) -> None:
     with xr.open_mfdataset(packed_files(tmp_path), engine="netcdf4") as ds:
         for recipes in ({"t": "shuffle|deflate(4)"}, {}):
             with pytest.warns(UserWarning, match="t: the encoding that it has, .* is left out"):
@@ -237,7 +237,7 @@ EXAMPLES = int(os.environ.get("TAMIS_EXAMPLES", "30"))
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ds=encoded_datasets(), bound=st.sampled_from([None, None, 0.1, 1e-3]))
-def test_any_encoding_keeps_values_or_the_bound_or_says_so(
+def test_u73_any_encoding_keeps_values_or_the_bound_or_says_so(
     tmp_path: Path, ending: str, ds: xr.Dataset, bound: float | None
 ) -> None:
     """Without loss a reader gets the values as they were; with a bound, within it; what xarray rounds is in a note."""
@@ -265,7 +265,7 @@ def test_any_encoding_keeps_values_or_the_bound_or_says_so(
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("calendar", ["noleap", "standard"])
-def test_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str, lazy: bool) -> None:
+def test_u73_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str, lazy: bool) -> None:
     times = xr.date_range("1920-01-06", periods=6, calendar=calendar, use_cftime=True)
     ds = xr.Dataset(
         {"v": ("time", np.arange(6.0)), "edges": (("time", "side"), np.stack([times, times], 1))}, {"time": times}
@@ -281,7 +281,7 @@ def test_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str, la
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
-def test_target_that_xarray_reads_otherwise_gets_no_name(
+def test_u73_target_that_xarray_reads_otherwise_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tamis.xarray import last_witness, stock_reader
@@ -299,7 +299,7 @@ def test_target_that_xarray_reads_otherwise_gets_no_name(
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
-def test_target_that_xarray_does_not_open_gets_no_name(
+def test_u73_target_that_xarray_does_not_open_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tamis.xarray import last_witness

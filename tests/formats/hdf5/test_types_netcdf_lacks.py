@@ -28,7 +28,7 @@ def read_by_netcdf4(path: Path, name: str) -> str:
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("recipe", ["shuffle|deflate(4)", "absolute(bound=1e-9)|deflate(4)"])
-def test_saved_dataset_has_float32_and_a_note(tmp_path: Path, lazy: bool, recipe: str) -> None:
+def test_u86_saved_dataset_has_float32_and_a_note(tmp_path: Path, lazy: bool, recipe: str) -> None:
     values = da.from_array(HALVES, chunks=(1, 3)) if lazy else HALVES
     ds = xr.Dataset({"t": (("x", "y"), values), "ok": ("x", [1.0, 2.0])})
     ds["t"].encoding["_FillValue"] = np.float16(-1)
@@ -40,21 +40,21 @@ def test_saved_dataset_has_float32_and_a_note(tmp_path: Path, lazy: bool, recipe
         np.testing.assert_array_equal(found["t"], HALVES)
 
 
-def test_saved_zarr_store_keeps_float16(tmp_path: Path) -> None:
+def test_u86_saved_zarr_store_keeps_float16(tmp_path: Path) -> None:
     ds = xr.Dataset({"t": (("x", "y"), HALVES)})
     result = ds.tamis.to_zarr(tmp_path / "a.zarr")
     assert result.notes == ()
     assert zarr.open_group(tmp_path / "a.zarr", mode="r")["t"].dtype == np.float16
 
 
-def test_long_doubles_are_refused_by_name(tmp_path: Path) -> None:
+def test_u86_long_doubles_are_refused_by_name(tmp_path: Path) -> None:
     ds = xr.Dataset({"t": ("x", np.arange(3, dtype=np.longdouble))})
     with pytest.raises(ParameterError, match=r"t: expected numbers that netCDF-4 has, got float128: convert it"):
         ds.tamis.to_netcdf(tmp_path / "a.nc")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_source_is_refused_for_a_netcdf_name_alone(tmp_path: Path, zarr_format: int) -> None:
+def test_u86_zarr_source_is_refused_for_a_netcdf_name_alone(tmp_path: Path, zarr_format: int) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
     group.create_array("t", shape=(2, 3), chunks=(2, 3), dtype="f2")[:] = HALVES
     group.create_array("ok", shape=(2,), chunks=(2,), dtype="f4")[:] = 1
@@ -69,7 +69,7 @@ def test_zarr_source_is_refused_for_a_netcdf_name_alone(tmp_path: Path, zarr_for
         np.testing.assert_array_equal(file["t"], HALVES)
 
 
-def test_hdf5_source_is_copied_with_a_note(tmp_path: Path) -> None:
+def test_u86_hdf5_source_is_copied_with_a_note(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["t"], file["ok"] = HALVES, np.ones(2)
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.nc", {})

@@ -25,7 +25,7 @@ ATTRIBUTES: dict[str, Any] = {
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i2", "u1", "i4", "u4", "i8"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_numbers_of_json_keep_their_value(tmp_path: Path, dtype: str, zarr_format: int) -> None:
+def test_u84_numbers_of_json_keep_their_value(tmp_path: Path, dtype: str, zarr_format: int) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
     array = group.create_array("x", shape=(4,), chunks=(4,), dtype=dtype)
     array[:] = [1, 2, 3, 4]
@@ -41,7 +41,7 @@ def test_numbers_of_json_keep_their_value(tmp_path: Path, dtype: str, zarr_forma
 
 @pytest.mark.parametrize("dtype", ["f4", "i2", "f8"])
 @pytest.mark.parametrize("name", ["missing_value", "_FillValue"])
-def test_marks_of_missing_values_get_the_type_of_the_values(tmp_path: Path, dtype: str, name: str) -> None:
+def test_u84_marks_of_missing_values_get_the_type_of_the_values(tmp_path: Path, dtype: str, name: str) -> None:
     fill = -999 if dtype == "i2" else 1e20
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
     array = group.create_array("x", shape=(4,), chunks=(4,), dtype=dtype, fill_value=fill)

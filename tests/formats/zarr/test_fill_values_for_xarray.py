@@ -56,7 +56,7 @@ def seen(path: Path, engine: str, **keywords: Any) -> xr.Dataset:
 @pytest.mark.parametrize(("dtype", "fill"), FILLS)
 @pytest.mark.parametrize("packing", [{}, {"scale_factor": 0.5, "add_offset": 10.0}])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_store_reads_as_its_source(
+def test_u85_zarr_store_reads_as_its_source(
     tmp_path: Path, dtype: str, fill: Any, packing: dict[str, float], zarr_format: int
 ) -> None:
     source = made(tmp_path / "a.nc", dtype, fill, **packing)
@@ -75,7 +75,7 @@ def test_zarr_store_reads_as_its_source(
 
 @pytest.mark.parametrize(("dtype", "fill"), TEXTS)
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_text_as_fill_value_of_numbers_opens(tmp_path: Path, dtype: str, fill: str, zarr_format: int) -> None:
+def test_u85_text_as_fill_value_of_numbers_opens(tmp_path: Path, dtype: str, fill: str, zarr_format: int) -> None:
     source = made(tmp_path / "a.nc", dtype, fill)
     tamis.repack(source, tmp_path / "a.zarr", {}, zarr_format=zarr_format)
     np.testing.assert_array_equal(seen(tmp_path / "a.zarr", "zarr")["z"][:3], np.arange(24).reshape(3, 8))
@@ -84,7 +84,7 @@ def test_text_as_fill_value_of_numbers_opens(tmp_path: Path, dtype: str, fill: s
         assert file["z"].attrs["_FillValue"] == fill
 
 
-def test_several_fill_values_are_said(tmp_path: Path) -> None:
+def test_u85_several_fill_values_are_said(tmp_path: Path) -> None:
     source = made(tmp_path / "a.nc", "f4", np.array([7, 8], "f4"))
     for zarr_format in (2, 3):
         target = tmp_path / f"{zarr_format}.zarr"
@@ -96,7 +96,7 @@ def test_several_fill_values_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("fill", [b" ", b"X", b"\0", b"\xff"])
 @pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
-def test_characters_with_a_fill_value_open(tmp_path: Path, form: Any, fill: bytes, zarr_format: int) -> None:
+def test_u85_characters_with_a_fill_value_open(tmp_path: Path, form: Any, fill: bytes, zarr_format: int) -> None:
     source = tmp_path / "argo.nc"
     with netCDF4.Dataset(source, "w", format=form) as file:
         file.createDimension("n", 3)
@@ -122,7 +122,7 @@ def test_characters_with_a_fill_value_open(tmp_path: Path, form: Any, fill: byte
 
 
 @pytest.mark.parametrize(("dtype", "fill"), FILLS)
-def test_references_read_as_their_source(tmp_path: Path, dtype: str, fill: Any) -> None:
+def test_u85_references_read_as_their_source(tmp_path: Path, dtype: str, fill: Any) -> None:
     icechunk = pytest.importorskip("icechunk")
     source = made(tmp_path / "a.nc", dtype, fill)
     shutil.rmtree(tmp_path / "a.ic", ignore_errors=True)
@@ -136,7 +136,7 @@ def test_references_read_as_their_source(tmp_path: Path, dtype: str, fill: Any) 
     np.testing.assert_array_equal(found["z"].values, seen(source, "h5netcdf")["z"].values)
 
 
-def test_saved_text_with_a_fill_value_opens(tmp_path: Path) -> None:
+def test_u85_saved_text_with_a_fill_value_opens(tmp_path: Path) -> None:
     values = np.array([b"ab", b"cdef", np.nan], object)
     ds = xr.Dataset({"x": ("t", values, {}, {"_FillValue": b"X", "dtype": "S1"})})
     result = ds.tamis.to_zarr(tmp_path / "a.zarr", zarr_format=3)
