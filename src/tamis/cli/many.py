@@ -111,6 +111,8 @@ MANY_OPTIONS = (
 """Names of these options as arguments."""
 _OF_ANY_NUMBER = ("workers", "scheduler", "scheduler_file", "yes")
 """Those that a single file has, too."""
+_RUNNING = ("workers", "retries", "keep_going", "keep_damaged", "scheduler", "scheduler_file")
+"""Those about how a run goes, which a dry run has no use for."""
 
 
 def many_options(command: Command) -> Command:
@@ -163,7 +165,7 @@ def repack_many(
     if many["combine"] is not None:
         _combine(output, sources, target, recipe, dry_run, many, options)
         return
-    running = {name: many.pop(name) for name in ("workers", "retries", "keep_going", "scheduler", "scheduler_file")}
+    running = {name: many.pop(name) for name in _RUNNING}
     is_confirmed, files_from = many.pop("yes"), many.pop("files_from")
     del many["combine"]
     asked = {name: value for name, value in many.items() if value is not None}
@@ -213,8 +215,11 @@ def _combine(
 def end(result: FolderStatus, output: Output) -> None:
     """End a command with the exit code of a status."""
     if not result.ok:
-        for failure in result.failures if output.quiet and not output.as_json else ():
-            output.complain(failure.message)
+        if output.quiet and not output.as_json:
+            for failure in result.failures:
+                output.complain(failure.message)
+            for damaged in () if result.keep_damaged else result.damaged:
+                output.complain(f"{damaged.source}: {damaged.dataset}: damaged, and copied as it is: {damaged.reason}")
         sys.exit(VIOLATED if result.missed else FAILED)
 
 

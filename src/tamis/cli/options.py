@@ -130,6 +130,11 @@ def bounds_of(texts: Iterable[str]) -> Bounds:
     return RECORDED if named == [f"*:{RECORDED}"] else {name: parse_bound(text) for name, text in limits.items()}
 
 
+keep_damaged_option = click.option(
+    "--keep-damaged",
+    is_flag=True,
+    help="Exit with 0 although chunks that cannot be decoded were copied as they are; they are listed all the same.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, and JSON with --json.")
 log_option = click.option(

@@ -272,8 +272,13 @@ def output_of_files(
         yield output
 
 
-def show_stored(output: Output, target: str, resume: bool, run: Callable[..., RepackResult]) -> None:
-    """Run a job that stores a file and can be interrupted by signals; print its result and leftover files."""
+def show_stored(
+    output: Output, target: str, resume: bool, run: Callable[..., RepackResult], *, keep_damaged: bool = False
+) -> None:
+    """Run a job that stores a file and can be interrupted by signals; print its result and leftover files.
+
+    Unless damage is expected, a target with chunks that cannot be decoded ends the command with an exit code.
+    """
     from tamis.jobs.repack.resuming import interrupted, naming_leftovers
     from tamis.remote.address import place_of
 
@@ -281,10 +286,18 @@ def show_stored(output: Output, target: str, resume: bool, run: Callable[..., Re
         output.note(note)
     with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
         result = run(progress=bar)
+    damaged = {path for path, _ in result.damaged}
     for path in result.unreadable:
-        output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
+        if path not in damaged:
+            output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
+    for path, reason in result.damaged:
+        say = output.note if keep_damaged else output.complain
+        say(f"{path}: damaged, and copied as it is: {reason}")
     try:
         output.result(result)
     except OSError as error:
         error.strerror = f"{error.strerror}; {target} is complete"
         raise
+    if damaged and not keep_damaged:
+        output.complain(f"{target} is complete, with the damage of its source: --keep-damaged accepts that")
+        sys.exit(FAILED)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import POLICIES, drops_to_paste
-from tamis.cli.options import FILE, output_options, remote_options, threads_option
+from tamis.cli.options import FILE, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out a variable, or a pattern of them; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
+@keep_damaged_option
 @output_options
 @_refused_options
 @remote_options
@@ -117,6 +118,7 @@ def command(
     overwrite: bool,
     threads: int | None,
     resume: bool,
+    keep_damaged: bool,
     dry_run: bool,
     quiet: bool,
     log: str | None,
@@ -154,4 +156,4 @@ def command(
                 output.result(preview_copy(source, target, asked, resume=resume))
                 return
             run = partial(run_copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
-            show_stored(output, target, resume, run)
+            show_stored(output, target, resume, run, keep_damaged=keep_damaged)

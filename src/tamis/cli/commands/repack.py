@@ -12,7 +12,7 @@ import click
 
 import tamis
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths
-from tamis.cli.options import FILE, by_name, output_options, remote_options, threads_option
+from tamis.cli.options import FILE, by_name, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 
@@ -132,6 +132,7 @@ POLICIES = ("exact", "companion", "refuse")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options
+@keep_damaged_option
 @output_options
 @remote_options
 def command(
@@ -146,6 +147,7 @@ def command(
     overwrite: bool,
     threads: int | None,
     dry_run: bool,
+    keep_damaged: bool,
     quiet: bool,
     log: str | None,
     as_json: bool,
@@ -212,6 +214,7 @@ def command(
             recipe.dump(recipe_out, overwrite=overwrite)
         if target is None or is_many(sources, target, many):
             options |= {"overwrite": overwrite, "threads": threads}
+            many["keep_damaged"] = keep_damaged
             repack_many(output, sources, target, recipe, dry_run=dry_run, many=many, options=options)
             return
         source = sources[0]
@@ -222,7 +225,7 @@ def command(
             options["client"] = client_of(output, many["scheduler"], many["scheduler_file"])
             options |= {"overwrite": overwrite, "threads": threads, "workers": many["workers"]}
             run = partial(tamis.repack, source, target, recipe, **options)
-            show_stored(output, target, options["resume"], run)
+            show_stored(output, target, options["resume"], run, keep_damaged=keep_damaged)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tamis.cli.options import (
     bound_option,
     bounds_of,
     is_folder,
+    keep_damaged_option,
     output_options,
     remote_options,
     threads_option,
@@ -35,6 +36,7 @@ from tamis.cli.output import output_of_files
     metavar="NAME",
     help="A dataset, or a pattern, that was left out of DST on purpose; repeatable.",
 )
+@keep_damaged_option
 @threads_option
 @variables_option
 @output_options

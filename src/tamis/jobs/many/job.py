@@ -62,7 +62,7 @@ _KINDS = {
     "exclude": NAMES,
     "shard": _SHARD.or_none(),
     "keep_originals": PATH.or_none(),
-    **dict.fromkeys(("checksums", "overwrite", "replace", "break_hard_links", "keep_going"), FLAG),
+    **dict.fromkeys(("checksums", "overwrite", "replace", "break_hard_links", "keep_going", "keep_damaged"), FLAG),
 }
 
 
@@ -96,6 +96,7 @@ def repack_many(
     replace: bool = False,
     keep_originals: str | os.PathLike[str] | None = None,
     break_hard_links: bool = False,
+    keep_damaged: bool = False,
     confirm: Callable[[FolderPreview], object] | None = None,
     progress: ManyProgress | None = None,
     **options: Unpack[RepackKeywords],
@@ -145,6 +146,9 @@ def repack_many(
         Folder for the sources that are replaced.
     break_hard_links
         Whether files with several hard links are replaced; the other names keep the old content.
+    keep_damaged
+        Whether the status is `ok` although chunks that cannot be decoded were copied as they are; they are listed all
+        the same.
     confirm
         Called with the result of `preview_repack_many` before anything is written; an error that it raises ends the
         run.
@@ -181,7 +185,7 @@ def repack_many(
     if confirm is not None:
         confirm(_preview(run))
     with (
-        begin_run(run.options.folder, _description(run, shard)) as described,
+        begin_run(run.options.folder, _description(run, shard) | {"keep_damaged": keep_damaged}) as described,
         listed_targets(described, run.targets()) as targets,
     ):
         options_of_files = run.options.with_targets(targets)
@@ -189,7 +193,7 @@ def repack_many(
         files.fail_unread(run.listing)
         if files.queue:
             files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
-        return files.finished(left_out(run.listing))
+        return files.finished(left_out(run.listing), keep_damaged=keep_damaged)
 
 
 @checked(sources=PATHS, out=PATH.or_none())
@@ -206,8 +210,8 @@ def preview_repack_many(
     sources, out, recipe
         See `repack_many`.
     **options
-        Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going`` and
-        ``progress``. What happens to the datasets of one file is shown by `preview_repack`.
+        Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going``,
+        ``keep_damaged`` and ``progress``. What happens to the datasets of one file is shown by `preview_repack`.
     """
     for name in options.keys() & _KINDS.keys():
         _KINDS[name].check(name, options[name])
@@ -551,7 +555,7 @@ class _Run:
         nbytes = self._nbytes, self._done_nbytes, self._begun_nbytes
         self._report(Running(len(self._files), self._done, len(self._failed), *nbytes, self._at_work))
 
-    def finished(self, notes: Iterable[str]) -> FolderStatus:
+    def finished(self, notes: Iterable[str], *, keep_damaged: bool) -> FolderStatus:
         """Write the manifest, and return the status of this run's files."""
         self._state.refresh()
         found = [*notes]
@@ -568,6 +572,7 @@ class _Run:
             made=self._made,
             again=dict(self._again),
             notes=found,
+            keep_damaged=keep_damaged,
         )
 
 
@@ -591,5 +596,6 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
         If there is no state in the folder, or it cannot be read.
     """
     state = state_of(folder)
-    runs = state.runs()
-    return status_of(state, os.fsdecode(folder), int(runs[-1].get("files", 0)) if runs else 0)
+    last = (state.runs() or [{}])[-1]
+    count, keep_damaged = int(last.get("files", 0)), bool(last.get("keep_damaged"))
+    return status_of(state, os.fsdecode(folder), count, keep_damaged=keep_damaged)

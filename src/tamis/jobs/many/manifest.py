@@ -28,7 +28,7 @@ NAME = "manifest.json"
 _COLUMNS = (
     *("path", "dataset", "filters", "bound", "relative_bound", "largest_error", "nbytes", "source_nbytes"),
     *("target_nbytes", "target_file_nbytes", "target_sha256", "source", "source_file_nbytes", "source_sha256"),
-    "version",
+    *("version", "damaged"),
 )
 
 
@@ -118,12 +118,15 @@ class Manifest(Result):
                 "source_sha256": record.source_sha256,
                 "version": record.version,
             }
-            for dataset in record.datasets or ({},):
+            damaged = {str(item.get("path")): str(item.get("reason")) for item in record.damaged}
+            paths = [dataset.get("path") for dataset in record.datasets]
+            others = [{"path": path} for path in damaged if path not in paths]
+            for dataset in (*record.datasets, *others) or ({},):
                 named = {"dataset": dataset.get("path", ""), "filters": dataset.get("pipeline", "")}
-                yield {**dataset, **named, **own}
+                yield {**dataset, **named, **own, "damaged": damaged.get(named["dataset"], "")}
 
     def _table(self) -> list[list[str]]:
-        rows = [["file", "dataset", "filters", "bound", "largest error", "ratio", "SHA-256"]]
+        rows = [["file", "dataset", "filters", "bound", "largest error", "ratio", "SHA-256", "damaged"]]
         for row in self._rows():
             before, after = row.get("nbytes"), row.get("target_nbytes")
             bound, error = row.get("bound"), row.get("largest_error")
@@ -133,7 +136,10 @@ class Manifest(Result):
                 ratio_text(ratio(before, after) if before and after else None),
             )
             names = (printable(str(row[name])) for name in ("path", "dataset", "filters"))
-            rows.append([*names, *numbers, row["target_sha256"][:12]])
+            damaged = printable(row["damaged"])
+            rows.append([*names, *numbers, row["target_sha256"][:12], damaged])
+        if not any(row[-1] for row in rows[1:]):
+            return [row[:-1] for row in rows]
         return rows
 
     def _parts(self) -> Iterator[Part]:

@@ -31,6 +31,15 @@ class Failure(NamedTuple):
     attempts: int
 
 
+class DamagedDataset(NamedTuple):
+    """A dataset with chunks that cannot be decoded, whose bytes were copied unchanged."""
+
+    path: str  # Path of the target below the folder
+    source: str
+    dataset: str
+    reason: str
+
+
 class Worst(NamedTuple):
     """The dataset whose largest error is nearest to its bound."""
 
@@ -89,6 +98,10 @@ class FolderStatus(Result):
     other_files
         Files that targets lead to by links, virtual datasets or raw files, and that the run did not make, by the path
         of the target below the folder.
+    damaged
+        Datasets with chunks that cannot be decoded, whose bytes were copied unchanged.
+    keep_damaged
+        Whether the last run accepts them.
     """
 
     folder: str
@@ -105,11 +118,14 @@ class FolderStatus(Result):
     notes: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     other_files: Mapping[str, tuple[OtherFile, ...]] = field(default_factory=dict)
+    damaged: tuple[DamagedDataset, ...] = ()
+    keep_damaged: bool = False
 
     @property
     def ok(self) -> bool:
-        """Whether all files are done, and every name of the recipe is in one of them."""
-        return not (self.failures or self.unmatched) and self.done >= self.files
+        """Whether all files are done, none has damage that is not accepted, and each name of the recipe is in one."""
+        is_damaged = self.damaged and not self.keep_damaged
+        return not (self.failures or self.unmatched or is_damaged) and self.done >= self.files
 
     @property
     def missed(self) -> bool:
@@ -120,12 +136,18 @@ class FolderStatus(Result):
         """Return the content of the JSON: see docs/folders.md."""
         named = {"failures": [item._asdict() for item in self.failures], "worst": self.worst and self.worst._asdict()}
         named["other_files"] = _others_dict(self.other_files)
+        named["damaged"] = [item._asdict() for item in self.damaged]
         return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
 
     def _parts(self) -> Iterator[Part]:
         if self.failures:
             rows = [(printable(item.path), str(item.attempts), printable(item.message)) for item in self.failures]
             yield Table([("failed", "tries", "reason"), *rows[:_MOST_FAILURES]], folded=[2], right=[1], name="Failures")
+            if len(rows) > _MOST_FAILURES:
+                yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
+        if self.damaged:
+            rows = [tuple(map(printable, (item.path, item.dataset, item.reason))) for item in self.damaged]
+            yield Table([("damaged", "dataset", "reason"), *rows[:_MOST_FAILURES]], folded=[2], name="Damaged")
             if len(rows) > _MOST_FAILURES:
                 yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
         for reason, count in self.again.items():
@@ -148,6 +170,8 @@ class FolderStatus(Result):
         if self.done:
             text += f", {sizes}" + (f" (ratio {share})" if share else "")
         text += f", {len(self.failures)} failed" if self.failures else ""
+        damaged = len({item.path for item in self.damaged})
+        text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
         left = self.files - self.done - len(self.failures) - self.running
         return text + (f", {left} left" if left > 0 else "")
@@ -232,6 +256,7 @@ class Tally:
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
         self.other_files: dict[str, tuple[OtherFile, ...]] = {}
+        self.damaged: list[DamagedDataset] = []
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
 
@@ -254,6 +279,9 @@ class Tally:
         self._unmatched.update(record.unmatched)
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
+        for item in record.damaged:
+            found = str(item.get("path")), str(item.get("reason"))
+            self.damaged.append(DamagedDataset(record.path, record.source, *found))
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -281,6 +309,7 @@ def status_of(
     made: int = 0,
     again: Mapping[str, int] = _NOTHING,
     notes: Iterable[str] = (),
+    keep_damaged: bool = False,
 ) -> FolderStatus:
     """Return the status of a folder from its state, and from facts about a run.
 
@@ -314,4 +343,6 @@ def status_of(
         tuple(all_notes),
         tally.unmatched,
         tally.other_files,
+        tuple(tally.damaged),
+        keep_damaged,
     )

@@ -67,6 +67,7 @@ class FileRecord:
     unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
     # Files that the target leads to, and that the run does not make: see `OtherFile`
     other_files: tuple[Mapping[str, Any], ...] = ()
+    damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -75,7 +76,10 @@ class FileRecord:
         return (
             all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
             and all(isinstance(number, int | float) for number in numbers)
-            and all(isinstance(item, dict) for item in (self.error or {}, *self.datasets, *self.other_files))
+            and all(
+                isinstance(item, dict)
+                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged)
+            )
         )
 
     def to_line(self) -> bytes:
@@ -96,7 +100,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "damaged")
 
 
 class Known(NamedTuple):

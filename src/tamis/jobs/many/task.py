@@ -189,7 +189,8 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
     others = tuple(other._asdict() for other in result.other_files)
     record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched, other_files=others)
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
-    return replace(record, datasets=datasets, notes=_notes_of(result))
+    damaged = tuple(item._asdict() for item in result.damaged)
+    return replace(record, datasets=datasets, notes=_notes_of(result), damaged=damaged)
 
 
 def _is_recorded(task: FileTask, source: Path | Address) -> bool:
@@ -211,7 +212,8 @@ _KEPT_FIELDS = (
 def _notes_of(result: RepackResult) -> tuple[str, ...]:
     from tamis.jobs.repack.resuming import NOTHING_LEFT
 
-    kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept]
+    damaged = {path for path, _ in result.damaged}
+    kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept if path not in damaged]
     return (*kept, *(note for note in result.notes if note != NOTHING_LEFT))
 
 

@@ -17,7 +17,7 @@ from tamis.jobs.progress import Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, run_verify
-from tamis.kinds import CALLBACK, NAMES, PATH, checked
+from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
 from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class FolderVerification(Result):
     exclude=NAMES,
     variables=NAMES,
     drop=NAMES,
+    keep_damaged=FLAG,
     progress=CALLBACK,
 )
 def verify_many(
@@ -106,6 +107,7 @@ def verify_many(
     variables: Iterable[str] = (),
     drop: Iterable[str] = (),
     threads: int | None = None,
+    keep_damaged: bool = False,
     progress: Progress | None = None,
 ) -> FolderVerification:
     """Compare the files of a folder with those of the same names in another one, whoever made them.
@@ -114,7 +116,7 @@ def verify_many(
     ----------
     source, target
         Paths of the folders. ``a.nc`` of the first one may be ``a.zarr`` in the second one, and the other way round.
-    bounds, variables, drop, threads
+    bounds, variables, drop, threads, keep_damaged
         See `verify`; a name may be absent from some files.
     include, exclude
         Patterns of names of files, or of paths if they have a slash; by default all files that tamis reads.
@@ -157,7 +159,10 @@ def verify_many(
         met.add(other)
         try:
             asked = limits, names, dropped, threads, partial(_report, report, step)
-            result = run_verify(listing.files[path].source, other, *asked, optional_names=True, pairs=pairs)
+            source_path = listing.files[path].source
+            result = run_verify(
+                source_path, other, *asked, optional_names=True, pairs=pairs, keep_damaged=keep_damaged
+            )
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:

@@ -19,6 +19,7 @@ from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
 from tamis.jobs.repack.new_target import (
     check_room,
     copy_as_it_is,
+    damage_in,
     describe,
     growth_of,
     prove,
@@ -39,6 +40,7 @@ from tamis.stores.other_files import OtherFile, OtherFiles, Places
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack.spread import Pool
+    from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
     from tamis.rewrite.write import EncodeElsewhere
     from tamis.safety.transaction import Transaction
@@ -283,6 +285,7 @@ def run_repack(
         earlier is not None and earlier.done,
         tuple(planning.unmatched),
         done.others,
+        done.damaged,
     )
 
 
@@ -390,12 +393,13 @@ def _translated(store: Store, planning: Planning) -> list[str]:
 
 
 class _Done(NamedTuple):
-    """Result of a run: datasets, unreadable ones with the reason, and notes."""
+    """Result of a run: datasets, unreadable ones with the reason, notes, and damaged datasets."""
 
     datasets: tuple[Repacked, ...] = ()
     unread: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
+    damaged: tuple[Damage, ...] = ()
 
 
 def _run(
@@ -409,6 +413,7 @@ def _run(
 ) -> _Done:
     """Write, verify and commit the target."""
     source = place_of(store.path)
+    by_objects = planning.form is not None and planning.form.copies_objects_of(store)
     with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
         room = transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes
         arguments = store, planning, transaction, resuming, report, options
@@ -436,7 +441,9 @@ def _run(
             if path in written or (plan.copied and path not in planning.kept)
         }
         try:
-            done = prove(store, planning, stored, written, transaction, report, options.threads)
+            damaged = damage_in(planning, written, report, options.threads, by_objects=by_objects)
+            names = {item.path for item in damaged}
+            done = prove(store, planning, stored, written, transaction, report, options.threads, names)
         except BoundError as error:
             if not any(result.reused for result in written.values()):
                 raise
@@ -444,10 +451,10 @@ def _run(
         else:
             refuse_missed(planning.plans, done)
             record = replace(record, links=others.key)
-            record.write(transaction.path, *transaction.finish_sync(), len(unread))
+            record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files))
+            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged)
     transaction.discard()
     again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool)
     return again._replace(notes=(stale, *again.notes))

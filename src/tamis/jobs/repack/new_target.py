@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.rewrite.damage import Damage, damage_of
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.packed_array import float_type, in_units_of, marks_of, unpacked
 from tamis.rewrite.prove import Verified, reached_while_writing, verify, verify_copied, verify_kept
@@ -288,10 +289,12 @@ def prove(
     transaction: Transaction,
     report: Progress,
     threads: int,
+    damaged: Collection[str] = (),
 ) -> tuple[Repacked, ...]:
     """Compare the planned datasets of a written target with those of the source.
 
-    Datasets without a plan are also compared, unless they were copied as stored or left out.
+    Datasets without a plan are also compared, unless they were copied as stored or left out. No other program reads
+    the `damaged` ones, which have the stored bytes of the source.
     """
     results, small, source = [], SmallArrays(), planning.datasets
     by_objects = planning.form is not None and planning.form.copies_objects_of(store)
@@ -316,7 +319,7 @@ def prove(
             if stores:
                 before, after = stores.as_read(path, before, after)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
-                witness = small.takes(before, after)
+                witness = path not in damaged and small.takes(before, after)
                 if plan is None:
                     verify_kept(path, before, after, partial(report, step), threads, witness=witness)
                 elif plan.copied:
@@ -332,6 +335,25 @@ def prove(
             with located(path=transaction.target), reading(out.path, dataset=path):
                 verify_kept(path, original, after, partial(report, step), threads)
     return tuple(results)
+
+
+def damage_in(
+    planning: Planning, written: Collection[str], report: Progress, threads: int, *, by_objects: bool
+) -> tuple[Damage, ...]:
+    """Return the datasets of a target that have chunks as they are stored in the source, some of them damaged.
+
+    All others were decoded to be written. A copy by objects has the stored bytes of all datasets that were not written.
+    """
+    plans = planning.plans
+    paths = [path for path in planning.datasets if path not in written and path not in planning.dropped]
+    paths = [path for path in paths if by_objects or (path in plans and plans[path].copied)]
+    together = f"decoding {plural(len(paths), 'dataset')} copied as stored"
+    damaged = []
+    for number, path in enumerate(paths, 1):
+        step = Step(f"decoding {path}", number, len(paths), together)
+        if reason := damage_of(planning.datasets[path], partial(report, step), threads):
+            damaged.append(Damage(path, reason))
+    return tuple(damaged)
 
 
 def _check_copied(

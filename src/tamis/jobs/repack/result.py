@@ -14,6 +14,7 @@ from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
+    from tamis.rewrite.damage import Damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class RepackResult(DatasetsResult[Repacked]):
         Names and patterns of the recipe that match no dataset.
     other_files
         Files that the target leads to by links, virtual datasets or raw files, and that this run does not make.
+    damaged
+        Datasets with chunks that cannot be decoded, whose bytes were copied unchanged, with the reason.
     """
 
     source: str
@@ -176,6 +179,7 @@ class RepackResult(DatasetsResult[Repacked]):
     done_already: bool = False
     unmatched: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
+    damaged: tuple[Damage, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
@@ -184,6 +188,7 @@ class RepackResult(DatasetsResult[Repacked]):
             **json_fields(self),
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
             "other_files": [other._asdict() for other in self.other_files],
+            "damaged": [item._asdict() for item in self.damaged],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -192,12 +197,15 @@ class RepackResult(DatasetsResult[Repacked]):
         )
         for paths, note in shared((dataset.path, note) for dataset in self.datasets for note in dataset.notes):
             yield "note", printable(f"{paths}: {note}")
-        for paths, reason in shared(self.kept):
+        damaged = {path for path, _ in self.damaged}
+        for paths, reason in shared((path, reason) for path, reason in self.kept if path not in damaged):
             yield "note", printable(f"{paths}: kept as it is: {reason}")
         for note in self.notes:
             yield "note", printable(note)
         if self.other_files:
             yield "note", f"the target {needed_text(self.other_files)}"
+        for path, reason in self.damaged:
+            yield "problem", printable(f"{path}: damaged, and copied as it is: {reason}")
         if self.done_already:
             return
         if reused := sum(dataset.reused_chunks for dataset in self.datasets):

@@ -171,7 +171,7 @@ def look_at(
         return Earlier(False, False, "it was changed after tamis made it")
     same = old.source == record.source
     if same and old.recipe == record.recipe and old.unread:
-        return Earlier(False, True, f"the values of {plural(old.unread, 'dataset')} could not be read")
+        return _unread(old.unread)
     if same and old.recipe == record.recipe and record.elsewhere:
         compared = _compare(target, source, plans, options)
         changed = Earlier(False, True, "its values are from other files, and these may have changed")
@@ -184,6 +184,11 @@ def look_at(
         return Earlier(False, False, "tamis made it from another file")
     what = "other filters, chunks or options were requested" if same else f"{source} has changed"
     return Earlier(False, True, f"{what} since it was made")
+
+
+def _unread(count: int) -> Earlier:
+    """Return the state of a target some of whose datasets have the stored bytes of the source, but no known values."""
+    return Earlier(False, True, f"the values of {plural(count, 'dataset')} could not be read")
 
 
 def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite], options: RepackOptions) -> Earlier:
@@ -205,8 +210,11 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite],
         bounds: dict[str, Bound] = {path: bound for path, bound in allowed.items() if bound is not None}
         if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source
             return unknown
-        if not verify(source, target, bounds={"*": 0.0, **bounds}).ok:
+        found = verify(source, target, bounds={"*": 0.0, **bounds}, keep_damaged=True)
+        if not found.ok:
             return unknown
+        if unread := sum(note.code == "stored-bytes" for note in found.notes):
+            return _unread(unread)
     except TamisError:
         return unknown
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")

@@ -35,7 +35,8 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
-from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
+from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, Kind, checked
+from tamis.rewrite.damage import damage_of
 from tamis.rewrite.packed_array import ArrayInUnits
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
 
-@checked(source=PATH, target=PATH, bounds=BOUNDS, variables=NAMES, drop=NAMES, progress=CALLBACK)
+@checked(source=PATH, target=PATH, bounds=BOUNDS, variables=NAMES, drop=NAMES, keep_damaged=FLAG, progress=CALLBACK)
 def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -59,6 +60,7 @@ def verify(
     variables: Sequence[str] = (),
     drop: Iterable[str] = (),
     threads: int | None = None,
+    keep_damaged: bool = False,
     progress: Progress | None = None,
 ) -> Verification:
     """Compare an HDF5 or netCDF file with its source.
@@ -85,6 +87,9 @@ def verify(
         Names or patterns of datasets that were left out of the target on purpose, with links to them.
     threads
         Number of threads; by default as many as the process may use. The result does not depend on it.
+    keep_damaged
+        Whether chunks that cannot be decoded, but have the same stored bytes in both files, are notes instead of
+        problems.
     progress
         Called before the first and after each part of a dataset, with the step (`tamis.jobs.progress.Step`), the number
         of compared values, and the number of all values.
@@ -108,7 +113,8 @@ def verify(
     >>> result.ok, result["TS"].status, result["TS"].tally.error
     (True, 'equal', 0)
     """
-    return run_verify(source, target, checked_bounds(bounds), variables, drop, threads, progress)
+    limits = checked_bounds(bounds)
+    return run_verify(source, target, limits, variables, drop, threads, progress, keep_damaged=keep_damaged)
 
 
 def run_verify(
@@ -122,6 +128,7 @@ def run_verify(
     *,
     optional_names: bool = False,
     pairs: Collection[tuple[str, str]] = (),
+    keep_damaged: bool = False,
 ) -> Verification:
     """Do as `verify` does; names of bounds may be absent from a file if they are optional.
 
@@ -132,6 +139,7 @@ def run_verify(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
         )
         comparison.pairs = {*comparison.pairs, *pairs}
+        comparison.keep_damaged = keep_damaged
         for _ in comparison.run():
             pass
     return comparison.result(source, target)
@@ -165,6 +173,8 @@ class Comparison:
     # Files that are compared anyway, source and target, to which links may lead
     pairs: Collection[tuple[str, str]] = ()
     follows: bool = True  # Whether what external links lead to is compared, too
+    # Whether chunks that cannot be decoded in both files are no problem, if their bytes are equal
+    keep_damaged: bool = False
 
     @classmethod
     def of(
@@ -470,7 +480,13 @@ class Comparison:
         except TamisError:
             if not self.stores.same_stored_chunks(source, target):
                 raise
-        self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
+        text = "its values cannot be read; the stored bytes of all chunks are equal"
+        if reason := damage_of(target, report, self.threads):
+            text = f"damaged, and the same in both files: {reason}"
+        if reason and not self.keep_damaged:
+            self.problems.append(Finding(path, "damaged", text))
+        else:
+            self._note(path, "stored-bytes", text)
         return None, True
 
     def _other_files(self, source: StoredArray, target: StoredArray) -> str | None:

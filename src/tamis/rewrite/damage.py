@@ -1,0 +1,94 @@
+"""Find the chunks of an array that cannot be decoded: what keeps its bytes is copied with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+from tamis.arrays.gather import bounded_threads, chunks_at_once
+from tamis.arrays.grid import grid_of
+from tamis.arrays.threads import ordered_map
+from tamis.errors import MissingFilterError, TamisError
+from tamis.filters.unknown import UnknownFilter
+from tamis.formatting import plural
+from tamis.stores.protocols import ELSEWHERE
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.arrays.index import Parts
+    from tamis.arrays.reader import ArrayReader
+    from tamis.stores.protocols import StoredArray
+
+_FAILURES = (TamisError, OSError, RuntimeError)
+"""What reading a damaged chunk raises: h5py has its own errors."""
+
+
+class Damage(NamedTuple):
+    """A dataset with chunks that cannot be decoded."""
+
+    path: str
+    reason: str  # How many chunks, and why the first one cannot
+
+
+def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads: int = 1) -> str:
+    """Decode all stored chunks of an array; return how many cannot be decoded and why, empty if all can.
+
+    Nothing is known about filters that are not installed, and about values in other files, which are not opened.
+    """
+    if array.chunk_shape is None or array.layout in ELSEWHERE or not array.size or _lacks_filter(array):
+        return ""
+    try:
+        parts = array.parts(grid_of(array.shape, array.chunk_shape))
+        reader = array.open_reader() if array.dtype is not None else array.open_values()
+    except MissingFilterError:
+        return ""
+    except _FAILURES as error:
+        return str(error)
+
+    def failures(group: Parts) -> list[str]:
+        return [text for box in group.boxes() for text in _failures(reader, box)]
+
+    broken: list[str] = []
+    done = 0
+    progress(0, len(parts))
+    with (
+        closing(reader),
+        closing(ordered_map(failures, _tasks(parts, array), bounded_threads(array.chunk.nbytes, threads))) as results,
+    ):
+        for group, texts in zip(_tasks(parts, array), results, strict=True):
+            broken += texts
+            done += len(group)
+            progress(done, len(parts))
+    if not broken:
+        return ""
+    first = broken[0].removeprefix(f"{array.label}: ")
+    return f"{len(broken)} of {plural(len(parts), 'chunk')} cannot be decoded: {first}"
+
+
+def _lacks_filter(array: StoredArray) -> bool:
+    return any(isinstance(item, UnknownFilter) and not item.reason for item in array.pipeline.filters)
+
+
+def _tasks(parts: Parts, array: StoredArray) -> Iterator[Parts]:
+    at_once = chunks_at_once(max(array.chunk.nbytes, 1))
+    yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+
+
+def _failures(reader: ArrayReader, chunks: Parts) -> list[str]:
+    """Return why chunks cannot be decoded, each by itself only if they cannot be read together."""
+    if not (reason := _failure(reader, chunks.bounding())):
+        return []
+    if len(chunks) == 1:
+        return [reason]
+    return [text for part in chunks if (text := _failure(reader, part))]
+
+
+def _failure(reader: ArrayReader, part: Region) -> str:
+    try:
+        reader.read(part)
+    except MissingFilterError:
+        return ""
+    except _FAILURES as error:
+        return str(error)
+    return ""
