@@ -100,13 +100,19 @@ _OPTIONS = (
         default=None,
         help="Also replace files that have several names; the others keep the old content.",
     ),
+    click.option(
+        "--settle",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        help="Leave files alone that were changed so short a time ago; 2 by default, 60 on servers of files.",
+    ),
     click.option("--yes", is_flag=True, help="Do not ask before files are replaced."),
 )
 
 
 MANY_OPTIONS = (
     *("files_from", "include", "exclude", "other", "to", "combine", "workers", "scheduler", "scheduler_file", "shard"),
-    *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "yes"),
+    *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "settle", "yes"),
 )
 """Names of these options as arguments."""
 _OF_ANY_NUMBER = ("workers", "scheduler", "scheduler_file", "yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter, deque
@@ -38,6 +39,7 @@ _RETRY_SECONDS = 1.0
 """Pause before the second try of a file; it doubles with each further one."""
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
+_SECONDS = Kind("seconds, 0 or more", lambda value: isinstance(value, int | float) and 0 <= value < math.inf)
 _SHARD = Kind("a pair such as (1, 8)", lambda value: isinstance(value, tuple | list) and len(value) == 2)
 
 
@@ -62,6 +64,7 @@ _KINDS = {
     "exclude": NAMES,
     "shard": _SHARD.or_none(),
     "keep_originals": PATH.or_none(),
+    "settle": _SECONDS.or_none(),
     **dict.fromkeys(("checksums", "overwrite", "replace", "break_hard_links", "keep_going", "keep_damaged"), FLAG),
 }
 
@@ -96,6 +99,7 @@ def repack_many(
     replace: bool = False,
     keep_originals: str | os.PathLike[str] | None = None,
     break_hard_links: bool = False,
+    settle: float | None = None,
     keep_damaged: bool = False,
     confirm: Callable[[FolderPreview], object] | None = None,
     progress: ManyProgress | None = None,
@@ -146,6 +150,9 @@ def repack_many(
         Folder for the sources that are replaced.
     break_hard_links
         Whether files with several hard links are replaced; the other names keep the old content.
+    settle
+        Seconds for which a file that is replaced must not have changed; others are left alone, and fail. By default 2
+        where the system tells which files are open for writing, 60 elsewhere: see docs/in-place.md.
     keep_damaged
         Whether the status is `ok` although chunks that cannot be decoded were copied as they are; they are listed all
         the same.
@@ -181,6 +188,7 @@ def repack_many(
         keep_originals=keep_originals,
         options={**options, "overwrite": overwrite},
         folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
+        settle=settle,
     )
     if confirm is not None:
         confirm(_preview(run))
@@ -224,6 +232,7 @@ def preview_repack_many(
         choice=Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named),
         shard=options.pop("shard", None),
         keep_originals=options.pop("keep_originals", None),
+        settle=options.pop("settle", None),
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
@@ -290,6 +299,7 @@ def _prepared(
     choice: Choice,
     shard: tuple[int, int] | None,
     keep_originals: str | os.PathLike[str] | None,
+    settle: float | None,
     folder: Mapping[str, Any],
     options: Mapping[str, Any],
     client: Any = None,
@@ -307,6 +317,8 @@ def _prepared(
         )
     if keep_originals is not None and not replaces:
         raise ParameterError("expected replace with keep_originals, got keep_originals alone")
+    if settle is not None and not replaces:
+        raise ParameterError("expected replace with settle, got settle alone")
     if replaces and choice.to is not None:
         raise ParameterError("expected replace without another format of the targets, got both")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
@@ -329,7 +341,11 @@ def _prepared(
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
     return _Prepared(
         FolderOptions(
-            place, replace(asked, threads=threads, optional_names=True), keep_originals=keep_originals, **folder
+            place,
+            replace(asked, threads=threads, optional_names=True),
+            keep_originals=keep_originals,
+            settle=settle,
+            **folder,
         ),
         listing,
         _part(listing, shard),

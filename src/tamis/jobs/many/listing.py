@@ -24,12 +24,15 @@ STATE_FOLDER = ".tamis"
 REPLACEMENT = ".tamis-new-"
 """Beginning of the name of a file that will replace the one with the rest of the name."""
 
+REPLACED = ".tamis-old-"
+"""Beginning of the name that a file has while it is replaced, until it is known that nobody has written it since."""
+
 Other = Literal["skip", "copy", "fail"]
 OTHERS = get_args(Other)
 To = Literal["nc", "zarr"]
 
 _OURS = re.compile(
-    rf"{re.escape(STATE_FOLDER)}|{re.escape(REPLACEMENT)}.*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
+    rf"{re.escape(STATE_FOLDER)}|({re.escape(REPLACEMENT)}|{re.escape(REPLACED)}).*|\..*\.[0-9a-f]{{8}}\.tamis(-journal|-chunks)?"
 )
 
 

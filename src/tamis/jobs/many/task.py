@@ -19,13 +19,14 @@ from tamis import _native
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import REPLACEMENT, SourceFile
+from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.result import error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.library_errors import disk_text
+from tamis.safety.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.safety.transaction import remove
 from tamis.stores.other_files import Places
 
@@ -45,6 +46,7 @@ class FolderOptions:
     replace: bool = False  # Whether each target takes the place of its source
     keep_originals: str | None = None  # Folder that gets the sources that are replaced
     break_hard_links: bool = False  # Whether sources with other names are replaced, too
+    settle: float | None = None  # Seconds for which a source must not have changed; None if the system decides
     targets: str = ""  # File with the path of each target of the run: see `listed_targets`
 
     def with_targets(self, path: str) -> FolderOptions:
@@ -140,7 +142,12 @@ def why_refused(file: SourceFile, options: FolderOptions) -> str:
     """Return why a file would not be replaced, without reading it; empty if it would."""
     try:
         if options.replace:
-            _check_replaceable(Path(file.source), _original(file, options), options)
+            path = Path(file.source)
+            _check_replaceable(path, _original(file, options), options)
+            if _settle_seconds(path, options) > SETTLE_SECONDS:  # the run waits that long
+                _check_settled(path, options)
+            with lease_on(path) as lease:
+                _check_unwritten(path, lease)
     except FileError as error:
         return str(error)
     return ""
@@ -255,9 +262,13 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
     """Make a new file beside its source, which it replaces once it is complete and proven."""
     path, options, began = Path(task.file.source), task.options, time.perf_counter()
     new = path.with_name(f"{REPLACEMENT}{path.name}")
+    _end_exchange(task, path)
     if task.is_half_done and (finished := _finished(task, path)) is not None:
         return finished
-    identity = Identity.of(path)
+    _check_settled(path, options)
+    with lease_on(path) as lease:
+        _check_unwritten(path, lease)
+    status, identity = Identity.of(path, with_ctime=True), Identity.of(path)
     if task.expected is not None and identity != task.expected:
         return FileRecord(task.file.target, "changed", task.file.source)
     original = _original(task.file, options)
@@ -274,13 +285,15 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
             group = path.stat().st_gid
             note = f"this user may not give the new file to group {group}: its group may do no more than all others"
             record = replace(record, notes=(*record.notes, note))
-        if Identity.of(path) != identity:
-            raise FileError(f"{path}: changed while it was read, and stays: repack it again").at(path=path)
-        about = _completed(replace(record, action="replacing"), task, began)
-        write_record(options.folder, about, durable=True)
-        if original is not None:
-            _keep_original(path, original)
-        os.replace(new, path)
+        with lease_on(path) as lease:
+            _check_unwritten(path, lease)
+            if Identity.of(path, with_ctime=True) != status:
+                raise _changed(path)
+            about = _completed(replace(record, action="replacing"), task, began)
+            write_record(options.folder, about, durable=True)
+            if original is not None:
+                _keep_original(path, original)
+            _take_place(new, path, identity, lease)
     except Exception as error:
         with suppress(OSError):
             remove(new)
@@ -293,6 +306,68 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         note = f"replaced, but a power failure may undo it: its folder cannot be made durable: {disk_text(error)}"
         record = replace(record, notes=(*record.notes, note))
     return record
+
+
+def _settle_seconds(path: Path, options: FolderOptions) -> float:
+    if options.settle is not None:
+        return options.settle
+    return SETTLE_SECONDS if can_tell(path) else SETTLE_SECONDS_ON_SERVERS
+
+
+def _check_settled(path: Path, options: FolderOptions) -> None:
+    """Raise FileError for a file that was changed so short a time ago that more may follow."""
+    seconds, age = _settle_seconds(path, options), time.time() - path.stat().st_mtime
+    if seconds and age < seconds:
+        when = f"{max(age, 0):.0f} s ago" if age > -1 else "in the future, by its time"
+        text = f"{path}: was changed {when}, and stays: it is replaced {seconds:g} s after its last change (--settle)"
+        raise FileError(text).at(path=path) from OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _check_unwritten(path: Path, lease: Lease | None) -> None:
+    """Raise FileError for a file that another program has open for writing."""
+    if lease is None:
+        text = f"{path}: another program has it open for writing, and it stays: repack it again when that has ended"
+        raise FileError(text).at(path=path) from OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _changed(path: Path) -> FileError:
+    return FileError(f"{path}: changed while it was read, and stays: repack it again").at(path=path)
+
+
+def _take_place(new: Path, path: Path, identity: Identity, lease: Lease | None) -> None:
+    """Give a new file the name of an old one, which gets it back if somebody has written it until then."""
+    old = _name_of_old(path)
+    try:
+        os.link(path, old)
+    except OSError:  # a file system without hard links
+        os.replace(new, path)
+        return
+    try:
+        os.replace(new, path)
+        if Identity.of(old) != identity or (lease is not None and lease.is_awaited):
+            os.replace(old, path)
+            raise _changed(path)
+    finally:
+        remove(old)
+
+
+def _name_of_old(path: Path) -> Path:
+    return path.with_name(f"{REPLACED}{path.name}")
+
+
+def _end_exchange(task: FileTask, path: Path) -> None:
+    """Remove the old name that a killed run left to a file; a file that was written since gets its name back."""
+    old = _name_of_old(path)
+    if not os.path.lexists(old):
+        return
+    known = State(task.options.folder)
+    known.refresh()
+    record = known.known.get(task.file.target)
+    is_new = record is not None and record.target_nbytes == nbytes_of(path) and not path.samefile(old)
+    if is_new and record is not None and Identity.of(old) != record.identity:
+        os.replace(old, path)
+    elif is_new or path.samefile(old):
+        remove(old)
 
 
 def _finished(task: FileTask, path: Path) -> FileRecord | None:
@@ -318,8 +393,9 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
             f"{path}: belongs to another user, whom the new file could not be given to: run as user {owner}"
         ).at(path=path)
     others = path.stat().st_nlink - 1
-    if original is not None and original.exists() and original.samefile(path):
-        others -= 1  # of a run that was interrupted
+    for left in (original, _name_of_old(path)):
+        if left is not None and left.exists() and left.samefile(path):
+            others -= 1  # of a run that was interrupted
     if others > 0 and not options.break_hard_links:
         raise FileError(
             f"{path}: has {plural(others, 'other hard link')}, which would keep the old content and its bytes: "
