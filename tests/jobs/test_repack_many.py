@@ -446,7 +446,7 @@ def test_file_that_cannot_be_read_fails_alone(tree: Path, tmp_path: Path) -> Non
 
 def test_name_that_no_file_has_is_a_failure(tree: Path, tmp_path: Path) -> None:
     text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TT:deflate", code=1)
-    assert "TT: no file has a dataset of this name" in text
+    assert "expected a dataset named 'TT' in one of the files, found only /TS" in text
 
 
 def test_runs_with_different_recipes_refuse_each_other(tree: Path, tmp_path: Path) -> None:

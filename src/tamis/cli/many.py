@@ -186,7 +186,7 @@ def repack_many(
     given = {name: value for name, value in running.items() if value is not None}
     with _naming_the_next_step(output), ended_by_signals() as check, _progress(output, check) as progress:
         result = tamis.repack_many(
-            sources, target, recipe, client=client, progress=progress, **given, **asked, **options
+            sources, target, recipe, client=client, warn=warner(output), progress=progress, **given, **asked, **options
         )
     output.result(result)
     end(result, output)
@@ -216,6 +216,11 @@ def _combine(
     with ended_by_signals() as check, output.progress(check) as progress:
         result = tamis.combine(paths, target, recipe, dimension, **choice, progress=progress, **options)
     output.result(result)
+
+
+def warner(output: Output) -> Callable[[Any], None]:
+    """Return a function that prints a warning, also where only errors are printed: values may be lost."""
+    return lambda warning: output.complain(f"{warning.path}: {warning.text}")
 
 
 def end(result: FolderStatus, output: Output) -> None:

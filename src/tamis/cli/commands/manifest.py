@@ -45,4 +45,6 @@ def command(folder: str, form: str | None, check: bool, quiet: bool, as_json: bo
             checked = tamis.check_manifest(folder, progress)
     output.result(checked)
     if not checked.ok:
+        for _, text in checked.findings() if quiet and not as_json else ():
+            output.complain(text)
         sys.exit(VIOLATED)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tamis
-from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths
+from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths, warner
 from tamis.cli.options import FILE, by_name, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
@@ -223,7 +223,7 @@ def command(
                 output.result(tamis.preview_repack(source, target, recipe, **options))
                 return
             options["client"] = client_of(output, many["scheduler"], many["scheduler_file"])
-            options |= {"overwrite": overwrite, "threads": threads, "workers": many["workers"]}
+            options |= {"overwrite": overwrite, "threads": threads, "workers": many["workers"], "warn": warner(output)}
             run = partial(tamis.repack, source, target, recipe, **options)
             show_stored(output, target, options["resume"], run, keep_damaged=keep_damaged)
 

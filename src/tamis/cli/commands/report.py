@@ -140,6 +140,8 @@ def _report_folder(
     if name is not None and not as_json:
         output.note(f"{name}: the index")
     if not index.ok:
+        if output.quiet and not as_json:
+            output.complain(f"{target}: some files failed, have damage or are left: tamis status lists them")
         sys.exit(FAILED)
 
 

@@ -75,6 +75,8 @@ def command(
     if is_folder(source):
         output.result(folders)
         if not folders.ok:
+            for file in folders.wrong if quiet and not as_json else ():
+                output.complain(f"{file.path}: {file.verdict}: {file.text}")
             sys.exit(FAILED if folders.failed else VIOLATED)
         return
     output.result(result)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from tamis import _native
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
+from tamis.jobs.many.look_ahead import check_names, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
@@ -30,6 +31,7 @@ from tamis.stores.other_files import OtherFile, Places
 if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import Recipe
+    from tamis.jobs.repack.job import Warn
 
 _MOST_DEATHS = 3
 """Ends of its process after which a file is set aside."""
@@ -76,6 +78,7 @@ _KINDS = {
     workers=COUNT,
     retries=_TRIES,
     confirm=CALLBACK,
+    warn=CALLBACK,
     progress=CALLBACK,
     **_KINDS,
 )
@@ -102,6 +105,7 @@ def repack_many(
     settle: float | None = None,
     keep_damaged: bool = False,
     confirm: Callable[[FolderPreview], object] | None = None,
+    warn: Warn | None = None,
     progress: ManyProgress | None = None,
     **options: Unpack[RepackKeywords],
 ) -> FolderStatus:
@@ -159,6 +163,8 @@ def repack_many(
     confirm
         Called with the result of `preview_repack_many` before anything is written; an error that it raises ends the
         run.
+    warn
+        Called with each of the `warnings` of the preview before anything is written.
     progress
         Called a few times a second with `Running`.
     **options
@@ -172,7 +178,7 @@ def repack_many(
     Raises
     ------
     FileError
-        If a source does not exist, or the folder cannot be written.
+        If a source does not exist, a name of the recipe is in none of the files, or the folder cannot be written.
     ParameterError
         If options contradict each other, or two sources have the same target.
     """
@@ -190,8 +196,13 @@ def repack_many(
         folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
         settle=settle,
     )
-    if confirm is not None:
-        confirm(_preview(run))
+    check_names(run.listing.files.values(), run.options.repack.recipe)
+    if confirm is not None or warn is not None:
+        preview = _preview(run)
+        for warning in preview.warnings if warn is not None else ():
+            warn(warning)
+        if confirm is not None:
+            confirm(preview)
     with (
         begin_run(run.options.folder, _description(run, shard) | {"keep_damaged": keep_damaged}) as described,
         listed_targets(described, run.targets()) as targets,
@@ -219,7 +230,8 @@ def preview_repack_many(
         See `repack_many`.
     **options
         Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going``,
-        ``keep_damaged`` and ``progress``. What happens to the datasets of one file is shown by `preview_repack`.
+        ``keep_damaged``, ``warn`` and ``progress``. What happens to the datasets of one file is shown by
+        `preview_repack`.
     """
     for name in options.keys() & _KINDS.keys():
         _KINDS[name].check(name, options[name])
@@ -236,6 +248,7 @@ def preview_repack_many(
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
+    check_names(run.listing.files.values(), run.options.repack.recipe)
     return _preview(run)
 
 
@@ -246,7 +259,9 @@ def _preview(run: _Prepared) -> FolderPreview:
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
     places = Places.of_files(run.targets())
     rows = [_preview_of(file, state, run.options, places) for file in run.files]
-    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)))
+    left = {row.path for row in rows if row.action == "repack"}
+    warnings = warnings_of([file for file in run.files if file.target in left], run.options.repack)
+    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)), warnings)
 
 
 def _preview_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> FilePreview:

@@ -17,7 +17,7 @@ from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State
-from tamis.jobs.result import SCHEMA, Part, Result, Table, json_text
+from tamis.jobs.result import SCHEMA, Line, Part, Result, Table, json_text
 from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of, sha256_of
 from tamis.safety.library_errors import disk_text
@@ -211,19 +211,23 @@ class ManifestCheck(Result):
         """Whether all recorded files are there, unchanged."""
         return not (self.changed or self.missing or self.unreadable)
 
+    def findings(self) -> Iterator[Line]:
+        """Yield what is wrong with each file."""
+        for kind, verb, paths in (
+            ("violation", "changed since it was made", self.changed),
+            ("violation", "missing", self.missing),
+            ("problem", "cannot be read", self.unreadable),
+        ):
+            yield from ((kind, f"{printable(path)}: {verb}") for path in paths)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
         return {"schema": SCHEMA, "ok": self.ok, **asdict(self)}
 
     def _parts(self) -> Iterator[Part]:
-        for kind, verb, paths in (
-            ("violation", "changed since it was made", self.changed),
-            ("violation", "missing", self.missing),
-            ("problem", "cannot be read", self.unreadable),
-            ("note", "not in the manifest", self.unknown),
-        ):
-            for path in paths:
-                yield kind, f"{printable(path)}: {verb}"
+        yield from self.findings()
+        for path in self.unknown:
+            yield "note", f"{printable(path)}: not in the manifest"
         wrong = {"changed": self.changed, "missing": self.missing, "unreadable": self.unreadable}
         words = "".join(f", {len(paths)} {word}" for word, paths in wrong.items() if paths)
         text = f"{printable(self.folder)}: {plural(self.unchanged, 'file')} unchanged{words}"

@@ -15,6 +15,7 @@ from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord, State
+    from tamis.rewrite.coarse_bounds import Warned
 
 _MOST_FAILURES = 20
 _MOST_NOTES = 5
@@ -38,6 +39,14 @@ class DamagedDataset(NamedTuple):
     source: str
     dataset: str
     reason: str
+
+
+class FolderWarning(NamedTuple):
+    """A bound that is too large for the values of a dataset."""
+
+    dataset: str  # Path, or a pattern for several ones
+    files: int  # Number of files with such a warning
+    text: str  # That of the first one
 
 
 class Worst(NamedTuple):
@@ -102,6 +111,8 @@ class FolderStatus(Result):
         Datasets with chunks that cannot be decoded, whose bytes were copied unchanged.
     keep_damaged
         Whether the last run accepts them.
+    warnings
+        Bounds that are too large for the values, by dataset or pattern.
     """
 
     folder: str
@@ -120,6 +131,7 @@ class FolderStatus(Result):
     other_files: Mapping[str, tuple[OtherFile, ...]] = field(default_factory=dict)
     damaged: tuple[DamagedDataset, ...] = ()
     keep_damaged: bool = False
+    warnings: tuple[FolderWarning, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -136,6 +148,7 @@ class FolderStatus(Result):
         """Return the content of the JSON: see docs/folders.md."""
         named = {"failures": [item._asdict() for item in self.failures], "worst": self.worst and self.worst._asdict()}
         named["other_files"] = _others_dict(self.other_files)
+        named["warnings"] = [item._asdict() for item in self.warnings]
         named["damaged"] = [item._asdict() for item in self.damaged]
         return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
 
@@ -155,11 +168,15 @@ class FolderStatus(Result):
         for note in self.notes:
             yield "note", printable(note)
         yield from _others_lines(self.other_files)
+        for item in self.warnings:
+            more = f" ({item.files} files; these are the numbers of the first)" if item.files > 1 else ""
+            yield "problem", printable(f"{item.dataset}: {item.text}{more}")
         for name in self.unmatched:
             yield "problem", printable(f"{name}: no file has a dataset of this name")
         if self.worst is not None:
             worst = self.worst
-            text = f"largest error: {worst.largest_error:.3g} of the bound {worst.bound:g} ({100 * worst.share:.1f} %)"
+            share = f"{100 * worst.share:.1f} % of the bound" if worst.largest_error else "with a bound of"
+            text = f"largest error: {worst.largest_error:.3g}, {share} {worst.bound:g}"
             yield "", printable(f"{text}, in {worst.dataset} of {worst.path}")
         yield ("name" if self.ok else "problem"), self._summary()
 
@@ -205,15 +222,19 @@ class FolderPreview(Result):
         What would be done with each file, by path.
     notes
         Notes for the user.
+    warnings
+        Bounds that are too large for the values, judging by a sample of some files, by path or pattern.
     """
 
     folder: str
     files: tuple[FilePreview, ...]
     notes: tuple[str, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
-        found = {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+        named = {"warnings": [item._asdict() for item in self.warnings]}
+        found = {"schema": SCHEMA, "dry_run": True, **json_fields(self), **named}
         for entry, file in zip(found["files"], self.files, strict=True):
             entry["other_files"] = [other._asdict() for other in file.other_files]
         return found
@@ -228,6 +249,8 @@ class FolderPreview(Result):
         for note in self.notes:
             yield "note", printable(note)
         yield from _others_lines({file.path: file.other_files for file in self.files if file.other_files})
+        for path, warning in self.warnings:
+            yield "problem", printable(f"{path}: {warning}")
         left = [file for file in self.files if file.action in ("repack", "copy")]
         refused = sum(file.action == "refuse" for file in self.files)
         size = size_text(sum(file.nbytes for file in left))
@@ -257,6 +280,7 @@ class Tally:
         self.failures: dict[str, Failure] = {}
         self.other_files: dict[str, tuple[OtherFile, ...]] = {}
         self.damaged: list[DamagedDataset] = []
+        self.warnings: dict[str, FolderWarning] = {}
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
 
@@ -279,6 +303,10 @@ class Tally:
         self._unmatched.update(record.unmatched)
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
+        for item in record.warnings:
+            path, text = str(item.get("path")), str(item.get("text"))
+            before = self.warnings.get(path, FolderWarning(path, 0, text))
+            self.warnings[path] = before._replace(files=before.files + 1)
         for item in record.damaged:
             found = str(item.get("path")), str(item.get("reason"))
             self.damaged.append(DamagedDataset(record.path, record.source, *found))
@@ -345,4 +373,5 @@ def status_of(
         tally.other_files,
         tuple(tally.damaged),
         keep_damaged,
+        tuple(tally.warnings.values()),
     )

@@ -68,6 +68,7 @@ class FileRecord:
     # Files that the target leads to, and that the run does not make: see `OtherFile`
     other_files: tuple[Mapping[str, Any], ...] = ()
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
+    warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -78,7 +79,7 @@ class FileRecord:
             and all(isinstance(number, int | float) for number in numbers)
             and all(
                 isinstance(item, dict)
-                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged)
+                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged, *self.warnings)
             )
         )
 
@@ -100,7 +101,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files", "damaged")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "damaged", "warnings")
 
 
 class Known(NamedTuple):

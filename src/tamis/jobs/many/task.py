@@ -197,7 +197,8 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
     record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched, other_files=others)
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     damaged = tuple(item._asdict() for item in result.damaged)
-    return replace(record, datasets=datasets, notes=_notes_of(result), damaged=damaged)
+    warnings = tuple(item._asdict() for item in result.warnings)
+    return replace(record, datasets=datasets, notes=_notes_of(result), damaged=damaged, warnings=warnings)
 
 
 def _is_recorded(task: FileTask, source: Path | Address) -> bool:

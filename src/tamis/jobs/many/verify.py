@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from tamis.jobs.many.listing import Choice, left_out, list_files, nothing_in
 from tamis.jobs.progress import Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
-from tamis.jobs.verify.job import BOUNDS, run_verify
+from tamis.jobs.verify.job import BOUNDS, COARSE, run_verify
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
 from tamis.safety.library_errors import disk_text
 
@@ -59,9 +60,14 @@ class FolderVerification(Result):
     notes: tuple[str, ...] = ()
 
     @property
+    def wrong(self) -> tuple[FileVerdict, ...]:
+        """The files that differ, are missing, or cannot be compared."""
+        return tuple(file for file in self.files if file.verdict in ("different", "failed", "missing"))
+
+    @property
     def ok(self) -> bool:
         """Whether every file is there, and equal or within its bounds."""
-        return not any(file.verdict in ("different", "failed", "missing") for file in self.files)
+        return not self.wrong
 
     @property
     def failed(self) -> bool:
@@ -73,8 +79,7 @@ class FolderVerification(Result):
         return {"schema": SCHEMA, "ok": self.ok, **json_fields(self)}
 
     def _parts(self) -> Iterator[Part]:
-        wrong = [file for file in self.files if file.verdict in ("different", "failed", "missing")]
-        rows = [(printable(file.path), file.verdict, printable(file.text)) for file in wrong]
+        rows = [(printable(file.path), file.verdict, printable(file.text)) for file in self.wrong]
         yield Table([("file", "verdict", "why"), *rows[:_MOST_ROWS]], folded=[2], name="Files")
         if len(rows) > _MOST_ROWS:
             yield "note", f"and {len(rows) - _MOST_ROWS} more: --json lists all"
@@ -145,6 +150,7 @@ def verify_many(
         (os.path.realpath(file.source), os.path.realpath(os.path.join(os.fsdecode(target), path)))
         for path, file in listing.files.items()
     }
+    warned, counts = dict[str, str](), Counter[str]()
     for number, path in enumerate(sorted(listing.files), 1):
         step = Step(f"comparing {path}", number, len(listing.files))
         try:
@@ -167,8 +173,11 @@ def verify_many(
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:
             verdicts.append(_verdict_on(path, result))
+            warned.update({note.path: note.text for note in result.notes if note.code == COARSE})
+            counts.update(note.path for note in result.notes if note.code == COARSE)
     extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
     notes = [*left_out(listing)]
+    notes += [f"{path}: {text} (in {plural(counts[path], 'file')})" for path, text in warned.items()]
     if extra:
         notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")
     return FolderVerification(os.fsdecode(source), os.fsdecode(target), tuple(verdicts), tuple(notes))

@@ -189,6 +189,8 @@ class Variable(NamedTuple):
     """A remark about the want."""
     has_noise: bool = False
     """Whether its values are measurements or the like, floats or packed, which can do without their last bits."""
+    pattern: str = ""
+    """The pattern that has the want; empty for an exact name."""
 
     @property
     def extents(self) -> tuple[int, ...]:

@@ -41,11 +41,13 @@ from tamis.jobs.plan.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
+from tamis.rewrite.coarse_bounds import Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
     from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.pipeline import Pipeline
     from tamis.stores.protocols import Store
 
 
@@ -368,8 +370,9 @@ def plan(
             free = [variable for variable in variables if variable.want is FREE]
             results += _free(stores, free, results, budget, settings, progress)
         others = () if keeps_chunks else rechunked(stores, [result.path for result in results], kept)
+        warnings = _warnings(variables, results)
     files = tuple(map(os.fsdecode, paths))
-    plan = Plan(files, tuple(results), tuple(kept.items()), missing, 0.0, readers, others)
+    plan = Plan(files, tuple(results), tuple(kept.items()), missing, 0.0, readers, others, warnings)
     if confirm:
         plan = confirmed(plan, {variable.path: variable.want for variable in variables}, progress)
     return replace(plan, seconds=time.perf_counter() - begin)
@@ -406,6 +409,37 @@ def _free(
 
     left = budget.left(stores, others, variables)
     return within_budget(variables, left, look, lambda variable: planned(variable, settings, work(variable)))
+
+
+_MOST_FILES = 3
+"""Files of a plan whose values are compared with the bounds."""
+
+
+def _warnings(variables: Sequence[Variable], results: Sequence[PlannedVariable]) -> tuple[Warned, ...]:
+    """Return warnings about chosen bounds that are too large for the values, in one of the first files."""
+    chosen = {result.path: result.chosen.pipeline for result in results if result.chosen is not None}
+    asked = [variable for variable in variables if variable.path in chosen]
+    warnings: dict[str, Warned] = {}
+    for number in range(_MOST_FILES):
+        spreads = {}
+        for variable in asked:
+            bound = _absolute_bound(variable, chosen[variable.path])
+            if bound and number < len(variable.arrays):
+                spread = rounded_spread(variable.arrays[number], bound)
+                spreads |= {variable.path: (bound, spread)} if spread is not None else {}
+        patterns = {variable.path: variable.pattern for variable in asked if variable.pattern}
+        for warning in warnings_of(spreads, patterns):
+            warnings.setdefault(warning.path, warning)
+    return tuple(warnings.values())
+
+
+def _absolute_bound(variable: Variable, filters: Pipeline) -> float | None:
+    """Return the largest absolute error of chosen filters, in units of the variable; None if they have none."""
+    if "abs" in variable.want.limits:
+        return None if filters.error_bound == 0 and filters.rounding is None else variable.want.limits["abs"]
+    if filters.rounding is not None:
+        return filters.rounding.absolute_bound
+    return filters.bound or filters.error_bound
 
 
 def _check(paths: Sequence[object], sample: int | None) -> None:

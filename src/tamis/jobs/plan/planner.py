@@ -64,13 +64,13 @@ def variables_of(
     first = stores[0]
     first.check_listed()
     names = Names(first)
-    wants: dict[str, tuple[Want, bool]] = {}
+    wants: dict[str, tuple[Want, str]] = {}
     for entry in assigned(asked or {"*": Want()}, names.match_any):
-        wants.setdefault(entry.path, (entry.value, entry.exact))
+        wants.setdefault(entry.path, (entry.value, "" if entry.exact else entry.name))
     variables: list[Variable] = []
     kept: dict[str, str] = {}
-    for path, (wanted, exact) in wants.items():
-        role = first.roles.get(path, meaning.DATA)
+    for path, (wanted, pattern) in wants.items():
+        role, exact = first.roles.get(path, meaning.DATA), not pattern
         want = Want() if role.is_exact and not exact else wanted
         arrays = [store.arrays[path] for store in stores if path in store.arrays]
         if len(arrays) < len(stores):
@@ -94,7 +94,7 @@ def variables_of(
             number = arrays[0].number_type
             is_float = number is not None and (number.kind == "f" or arrays[0].packing is not None)
             has_noise = is_float and not role.is_exact
-            variables.append(Variable(path, want, stores, arrays, shape, missing, note, has_noise))
+            variables.append(Variable(path, want, stores, arrays, shape, missing, note, has_noise, pattern))
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy, Recipe
+    from tamis.rewrite.coarse_bounds import Warned
 
 _SURE = 1.1
 _FACTOR = 1.03
@@ -369,6 +370,8 @@ class Plan(DatasetsResult[PlannedVariable]):
         Who can read what is chosen.
     rechunked
         Other variables whose chunks are much larger than their values, with better ones.
+    warnings
+        Chosen bounds that are too large for the values, judging by a sample, by path or pattern.
     """
 
     files: tuple[str, ...]
@@ -378,6 +381,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     seconds: float
     readers: str
     rechunked: tuple[Rechunked, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
     @property
     def recipe(self) -> Recipe:
@@ -467,7 +471,8 @@ class Plan(DatasetsResult[PlannedVariable]):
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
         recipe = {"recipe": self.filters, "chunks": self.chunks, "require": self.require, "options": self.options}
-        return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
+        warnings = [item._asdict() for item in self.warnings]
+        return {"schema": SCHEMA, **json_fields(self), **json_value(recipe), "warnings": warnings}
 
     def _parts(self) -> Iterator[Part]:
         rows: list[tuple[str, ...]] = []
@@ -494,6 +499,8 @@ class Plan(DatasetsResult[PlannedVariable]):
             yield "note", printable(f"{path}: {reason}")
         for large in self.rechunked:
             yield "note", printable(f"{large.path}: {large.reason}")
+        for path, text in self.warnings:
+            yield "problem", printable(f"{path}: {text}")
         yield from (("note", f"not tried, because not installed: {text}") for text in _not_installed(self))
         files = printable(title(self.files))
         if not (self.filters or self.chunks):

@@ -33,6 +33,7 @@ from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
+from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import reading
 from tamis.stores.other_files import OtherFile, OtherFiles, Places
@@ -48,11 +49,14 @@ if TYPE_CHECKING:
 
 _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
+Warn = Callable[[Warned], object]
+"""Takes a warning before anything is written."""
+
 Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 """Completes options according to the source."""
 
 
-@checked(source=PATH, target=PATH, workers=COUNT, client=CLIENT, progress=CALLBACK)
+@checked(source=PATH, target=PATH, workers=COUNT, client=CLIENT, warn=CALLBACK, progress=CALLBACK)
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -78,6 +82,7 @@ def repack(
     drop: Iterable[str] = (),
     workers: int | None = None,
     client: Any = None,
+    warn: Warn | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file or a Zarr store, with new filters on some of its datasets.
@@ -166,6 +171,8 @@ def repack(
     client
         A Dask client, whose workers encode instead, with one thread by default; they must reach source and target by
         the same paths.
+    warn
+        Called with each of the `warnings` of the result before anything is written.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -210,10 +217,10 @@ def repack(
         drop=drop,
     )
     if workers is None and client is None:
-        return run_repack(source, target, options, progress)
+        return run_repack(source, target, options, progress, warn=warn)
     from tamis.jobs.repack.spread import Pool
 
-    return run_repack(source, target, options, progress, pool=Pool.of(workers, client, threads))
+    return run_repack(source, target, options, progress, pool=Pool.of(workers, client, threads), warn=warn)
 
 
 def run_repack(
@@ -226,6 +233,7 @@ def run_repack(
     *,
     private: bool = False,
     places: Places | None = None,
+    warn: Warn | None = None,
 ) -> RepackResult:
     """Do as `repack` does; a private target here is for its owner alone.
 
@@ -238,13 +246,13 @@ def run_repack(
 
         def run(staged: Path, asked: RepackOptions) -> RepackResult:
             sent = Places().and_file(os.fspath(place_of(source)), place)
-            return run_repack(source, staged, asked, progress, adapt, pool, places=sent)
+            return run_repack(source, staged, asked, progress, adapt, pool, places=sent, warn=warn)
 
         return repack_to_address(place_of(source), place, options, quiet, run)
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)
-    done = _Done()
+    done, warnings = _Done(), tuple[Warned, ...]()
     with (
         open_store(source) as store,
         reading(source, only_damage=True),
@@ -269,6 +277,9 @@ def run_repack(
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
         else:
+            warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
+            for warning in warnings if warn is not None else ():
+                warn(warning)
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
             done = _run(store, planning, record, transaction, report, options, pool)
@@ -286,6 +297,7 @@ def run_repack(
         tuple(planning.unmatched),
         done.others,
         done.damaged,
+        warnings,
     )
 
 
@@ -343,7 +355,8 @@ def run_preview(
                 with Resuming(transaction, source, planning.plans, resume=True) as resuming:
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
-    return RepackPreview(source_text, place_text, datasets, tuple(notes), tuple(others.files))
+        warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
+    return RepackPreview(source_text, place_text, datasets, tuple(notes), tuple(others.files), warnings)
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:

@@ -181,6 +181,7 @@ class Planning(NamedTuple):
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
     form: TargetForm | None = None  # Form of the target; None without a target
     places: Places = Places()  # Where the files of the run go
+    patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
 
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
@@ -295,7 +296,9 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return Planning(plans, kept, datasets, explicit, names.unmatched, dropped)
+    patterns = {labels[recipe.path]: recipe.name for recipe in reversed(recipes) if not recipe.exact}
+    patterns = {path: name for path, name in patterns.items() if path not in explicit}
+    return Planning(plans, kept, datasets, explicit, names.unmatched, dropped, patterns=patterns)
 
 
 def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:

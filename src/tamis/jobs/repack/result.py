@@ -14,6 +14,7 @@ from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
+    from tamis.rewrite.coarse_bounds import Warned
     from tamis.rewrite.damage import Damage
 
 
@@ -165,6 +166,8 @@ class RepackResult(DatasetsResult[Repacked]):
         Files that the target leads to by links, virtual datasets or raw files, and that this run does not make.
     damaged
         Datasets with chunks that cannot be decoded, whose bytes were copied unchanged, with the reason.
+    warnings
+        Bounds that are too large for the values, judging by a sample, by path or pattern.
     """
 
     source: str
@@ -180,6 +183,7 @@ class RepackResult(DatasetsResult[Repacked]):
     unmatched: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
     damaged: tuple[Damage, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
@@ -189,6 +193,7 @@ class RepackResult(DatasetsResult[Repacked]):
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
             "other_files": [other._asdict() for other in self.other_files],
             "damaged": [item._asdict() for item in self.damaged],
+            "warnings": [item._asdict() for item in self.warnings],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -204,6 +209,8 @@ class RepackResult(DatasetsResult[Repacked]):
             yield "note", printable(note)
         if self.other_files:
             yield "note", f"the target {needed_text(self.other_files)}"
+        for path, text in self.warnings:
+            yield "problem", printable(f"{path}: {text}")
         for path, reason in self.damaged:
             yield "problem", printable(f"{path}: damaged, and copied as it is: {reason}")
         if self.done_already:
@@ -296,6 +303,8 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         Notes about interrupted runs, and about other files that the source refers to.
     other_files
         Files that the target would lead to, and that the run would not make.
+    warnings
+        As in `RepackResult`.
     """
 
     source: str
@@ -303,11 +312,15 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     datasets: tuple[DatasetPreview, ...]
     notes: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
-        others = [other._asdict() for other in self.other_files]
-        return {"schema": SCHEMA, "dry_run": True, **json_fields(self), "other_files": others}
+        named = {
+            "other_files": [other._asdict() for other in self.other_files],
+            "warnings": [item._asdict() for item in self.warnings],
+        }
+        return {"schema": SCHEMA, "dry_run": True, **json_fields(self), **named}
 
     def _parts(self) -> Iterator[Part]:
         rows = [_PREVIEW, *map(_preview_row, self.datasets)]
@@ -318,6 +331,8 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
             yield "note", printable(note)
         if self.other_files:
             yield "note", f"the target {needed_text(self.other_files)}"
+        for path, text in self.warnings:
+            yield "problem", printable(f"{path}: {text}")
         yield "name", f"{printable(self.target)}: dry run, nothing was written"
 
 

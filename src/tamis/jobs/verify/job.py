@@ -36,8 +36,10 @@ from tamis.jobs.verify.bounds import (
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, Kind, checked
+from tamis.rewrite.coarse_bounds import spread_of
 from tamis.rewrite.damage import damage_of
 from tamis.rewrite.packed_array import ArrayInUnits
+from tamis.rewrite.packed_array import in_units as values_in_units
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.meaning import Packing
     from tamis.stores.protocols import Alike, Store, StoredArray
+
+COARSE = "coarse-bound"
+"""Code of a note about a bound that is too large for the values."""
 
 BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
@@ -529,12 +534,21 @@ class Comparison:
             self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
         bound = result.bound
+        if bound and tally.different:
+            self._warn(result.path, bound, source, target)
         if result.recorded and bound and tally.error > bound and only_rounding_exceeds(bound, source, target):
             text = f"the largest error, {tally.error:.7g}, exceeds {bound:.7g} only by rounding to {target.number_type}"
             self._note(result.path, "rounded", text)
             bound = float(tally.error)
         for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
             self._violation(result.path, code, text)
+
+    def _warn(self, path: str, bound: float, source: StoredArray, target: StoredArray) -> None:
+        """Note a bound that is too large for the values of the source, some of which changed."""
+        with closing(target.open_reader()) as after:
+            spread = spread_of(source, bound, lambda part, _: values_in_units(target, after.read(part)))
+        if spread is not None and (warning := spread.warning(bound)):
+            self._note(path, COARSE, warning)
 
     def _type_words(self, array: StoredArray) -> str:
         """Return the type in words; encoding and padding of texts are a matter of the format."""

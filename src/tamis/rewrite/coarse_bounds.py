@@ -1,0 +1,169 @@
+"""Bounds that are too large for the values that they are for, judging by a sample, before anything is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.gather import within
+from tamis.arrays.grid import default_chunks, grid_of
+from tamis.errors import TamisError
+from tamis.meaning import text
+from tamis.rewrite.new_chunk import make_chunk
+from tamis.rewrite.packed_array import in_units
+from tamis.stores.protocols import ELSEWHERE
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.rewrite.rewrite import Rewrite
+    from tamis.stores.protocols import StoredArray
+
+_MOST_OF_DEVIATION = 0.1
+"""Largest bound without a warning, as a share of the standard deviation."""
+_MOST_ZEROED = 0.01
+"""Largest share of values other than 0 that may become 0 without a warning."""
+_UNLIKE = 100
+"""How many times the standard deviation of a variable may be that of another one with the same bound."""
+_SAMPLE_NBYTES = 4 << 20
+_LEAST_PARTS, _MOST_PARTS = 5, 64
+
+Change = Callable[["Region", NDArray[Any]], NDArray[Any]]
+"""Returns the values of a part, in units of the variable, as they become; by its stored values."""
+
+
+class Warned(NamedTuple):
+    """A warning about a bound."""
+
+    path: str  # Path of the dataset, or a pattern for several ones
+    text: str
+
+
+class Spread(NamedTuple):
+    """How the values of a variable differ, judging by a sample, and how many of them become 0."""
+
+    deviation: float  # Standard deviation, in units of the variable
+    nonzero: int
+    zeroed: int = 0
+    units: str = ""
+
+    def warning(self, bound: float) -> str:
+        """Return why a bound is too large for the values; empty if it is not."""
+        facts = []
+        if self.deviation > 0 and bound > _MOST_OF_DEVIATION * self.deviation:
+            times = _number(bound / self.deviation)
+            facts.append(f"is {times} times the standard deviation, {self.deviation_text}")
+        if self.nonzero and self.zeroed > _MOST_ZEROED * self.nonzero:
+            facts.append(f"makes {_number(100 * self.zeroed / self.nonzero)} % of the values other than 0 to 0")
+        return f"the bound {bound:g} {', and '.join(facts)}" if facts else ""
+
+    @property
+    def deviation_text(self) -> str:
+        """The standard deviation with its units."""
+        return f"{self.deviation:.2g} {self.units}".rstrip()
+
+
+def _number(value: float) -> str:
+    """Return a number with two digits, large ones without an exponent while they can be read."""
+    return f"{value:.2g}" if value < 10 or value >= 1e6 else f"{float(f'{value:.2g}'):.0f}"
+
+
+def spread_of(
+    source: StoredArray, bound: float, change: Change, chunk_shape: tuple[int, ...] | None = None
+) -> Spread | None:
+    """Return the spread of a sample of an array; None if it has no valid values, or they cannot be read."""
+    dtype = source.number_type
+    if dtype is None or not source.size or source.layout in ELSEWHERE:
+        return None
+    shape = chunk_shape or source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=False)
+    values, nonzero, zeroed = [], 0, 0
+    try:
+        parts = source.parts(grid_of(source.shape, shape))
+        nbytes = math.prod(shape) * dtype.itemsize
+        count = min(max(_SAMPLE_NBYTES // max(nbytes, 1), _LEAST_PARTS), _MOST_PARTS, len(parts))
+        with closing(source.open_reader()) as reader:
+            for place in range(count):
+                part = parts[(2 * place + 1) * len(parts) // (2 * count)]
+                stored = np.ascontiguousarray(reader.read(part))
+                units = in_units(source, stored).astype(np.float64)
+                missing = source.missing.find(stored)
+                valid = np.isfinite(units) if missing is None else np.isfinite(units) & ~missing
+                values.append(units[valid])
+                small = valid & (units != 0) & (abs(units) <= bound)
+                nonzero += int(np.count_nonzero(valid & (units != 0)))
+                if small.any():
+                    zeroed += int(np.count_nonzero(small & (change(part, stored) == 0)))
+    except (TamisError, OSError, RuntimeError):
+        return None  # writing reports why
+    every = np.concatenate(values) if values else np.empty(0)
+    if not every.size:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = float(np.std(every))
+    return Spread(deviation if math.isfinite(deviation) else 0.0, nonzero, zeroed, text(source.attributes, "units"))
+
+
+def spread_for(plan: Rewrite, source: StoredArray) -> Spread | None:
+    """Return the spread of an array under a plan; None if the plan has no absolute bound or changes nothing."""
+    bound = plan.unpacked_bound
+    if not bound or not math.isfinite(bound) or not plan.recoded:
+        return None
+
+    def change(part: Region, values: NDArray[Any]) -> NDArray[Any]:
+        if plan.codes is not None:
+            return plan.codes.unpack(plan.codes.pack(in_units(source, values))[0]).astype(np.float64)
+        chunk = make_chunk(plan, part, values.astype(plan.dtype, copy=False))
+        decoded = plan.pipeline.decode(chunk.data, chunk.mask, plan.chunk)
+        inside = within(part, tuple(slice(axis.start, None) for axis in part))
+        return in_units(source, decoded[inside]).astype(np.float64)
+
+    return spread_of(source, bound, change, plan.chunk_shape)
+
+
+def rounded_spread(source: StoredArray, bound: float) -> Spread | None:
+    """Return the spread of an array whose values would become multiples of twice a bound."""
+    return spread_of(source, bound, lambda _, values: _rounded(in_units(source, values), bound))
+
+
+def _rounded(values: NDArray[Any], bound: float) -> NDArray[Any]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.rint(values.astype(np.float64) / (2 * bound))
+
+
+def coarse_bounds(
+    plans: Mapping[str, Rewrite], arrays: Mapping[str, StoredArray], patterns: Mapping[str, str]
+) -> tuple[Warned, ...]:
+    """Return warnings about the bounds of plans, and about patterns that give one bound to unlike variables.
+
+    `patterns` has the pattern that matched each path, where no exact name did.
+    """
+    spreads = {path: (plan.unpacked_bound, spread_for(plan, arrays[path])) for path, plan in plans.items()}
+    return warnings_of(
+        {path: (bound, spread) for path, (bound, spread) in spreads.items() if bound and spread}, patterns
+    )
+
+
+def warnings_of(spreads: Mapping[str, tuple[float, Spread]], patterns: Mapping[str, str]) -> tuple[Warned, ...]:
+    """Return the warnings of `coarse_bounds`, by the bound and the spread of each variable."""
+    warnings: list[Warned] = []
+    alike: dict[tuple[str, float], dict[str, Spread]] = {}
+    for path, (bound, spread) in spreads.items():
+        if reason := spread.warning(bound):
+            warnings.append(Warned(path, reason))
+        if path in patterns and spread.deviation:
+            alike.setdefault((patterns[path], bound), {})[path] = spread
+    return (*warnings, *_unlike(alike.items()))
+
+
+def _unlike(groups: Iterable[tuple[tuple[str, float], Mapping[str, Spread]]]) -> Iterable[Warned]:
+    for (pattern, bound), spreads in groups:
+        ordered = sorted(spreads, key=lambda path: spreads[path].deviation)
+        low, high = spreads[ordered[0]], spreads[ordered[-1]]
+        if high.deviation >= _UNLIKE * low.deviation:
+            both = ", ".join(f"{path} ({spreads[path].deviation_text})" for path in (ordered[0], ordered[-1]))
+            words = f"gives the bound {bound:g} to unlike variables, with standard deviations such as {both}"
+            yield Warned(pattern, f"{words}: give each its own bound")

@@ -1,0 +1,119 @@
+"""Known defect U79: a bound larger than the values wiped a variable, and no command said so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+import tamis
+
+TAMIS = [sys.executable, "-m", "tamis"]
+WIPED = "makes 100 % of the values other than 0 to 0"
+
+
+def run(*words: str | Path, code: int = 0) -> str:
+    """Run a command as a process; return what it said."""
+    done = subprocess.run([*TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Precipitation, temperature and wind."""
+    random = np.random.default_rng(0)
+    path = tmp_path / "in" / "a.nc"
+    path.parent.mkdir()
+    with netCDF4.Dataset(path, "w") as file:
+        for name, extent in (("time", 6), ("lat", 48), ("lon", 64)):
+            file.createDimension(name, extent)
+        for name, values, units in (
+            ("PRECT", random.gamma(0.3, 1e-7, (6, 48, 64)), "m/s"),
+            ("TS", random.normal(280, 20, (6, 48, 64)), "K"),
+            ("U", random.normal(0, 10, (6, 48, 64)), "m/s"),
+        ):
+            made = file.createVariable(name, "f4", ("time", "lat", "lon"), zlib=True, chunksizes=(1, 48, 64))
+            made[:] = values
+            made.units = units
+    return path
+
+
+@pytest.mark.parametrize(
+    "filters", ["zfp(accuracy=0.1)", "pack(bound=0.1)|deflate(4)", "absolute(bound=0.1)|deflate(4)"]
+)
+def test_u79_one_file_is_warned_about_before_it_is_written(source: Path, tmp_path: Path, filters: str) -> None:
+    words = ("repack", source, tmp_path / "b.nc", "-f", f"*:{filters}")
+    for said in (run(*words, "--dry-run"), run(*words, "-q")):
+        assert "times the standard deviation" in said
+        assert WIPED in said
+        assert "to unlike variables, with standard deviations such as /PRECT" in said
+        assert "/TS: the bound" not in said
+        assert "/U: the bound" not in said
+    found = tamis.repack(source, tmp_path / "c.nc", {"*": filters})
+    assert [item.path for item in found.warnings] == ["/PRECT", "*"]
+    assert [item["path"] for item in json.loads(found.to_json())["warnings"]] == ["/PRECT", "*"]
+
+
+def test_u79_a_warning_comes_before_the_target(source: Path, tmp_path: Path) -> None:
+    def warn(warning: object) -> None:
+        assert not list(tmp_path.glob("*.nc"))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tamis.repack(source, tmp_path / "b.nc", {"PRECT": "zfp(accuracy=0.1)"}, warn=warn)
+    with pytest.raises(KeyboardInterrupt):
+        tamis.repack_many(source.parent, tmp_path / "out", {"PRECT": "zfp(accuracy=0.1)"}, warn=warn)
+    assert not (tmp_path / "out").exists()
+
+
+def test_u79_folders_say_as_much(source: Path, tmp_path: Path) -> None:
+    (source.parent / "b.nc").write_bytes(source.read_bytes())
+    words = ("repack", source.parent, tmp_path / "out", "-f", "*:zfp(accuracy=0.1)", "--workers", "1")
+    assert WIPED in run(*words, "--dry-run")
+    assert WIPED in run(*words, "-q")
+    said = run("status", tmp_path / "out")
+    assert WIPED in said
+    assert "(2 files; these are the numbers of the first)" in said
+    found = json.loads(run("status", tmp_path / "out", "--json"))["warnings"]
+    assert [(item["dataset"], item["files"]) for item in found] == [("/PRECT", 2), ("*", 2)]
+    said = run("verify", source.parent, tmp_path / "out", "--bound", "*:0.1")
+    assert WIPED in said
+    assert "(in 2 files)" in said
+
+
+def test_u79_verify_and_plan_warn(source: Path, tmp_path: Path) -> None:
+    run("repack", source, tmp_path / "b.nc", "-f", "*:zfp(accuracy=0.1)", "-q")
+    for bound in ("*:0.1", "recorded"):
+        assert "note: /PRECT: the bound 0." in run("verify", source, tmp_path / "b.nc", "--bound", bound)
+    said = run("plan", source, "-w", "*:abs=0.1")
+    assert WIPED in said
+    assert "*: gives the bound 0.1 to unlike variables" in said
+    assert not tamis.plan(source, {"TS": "abs=0.1"}).warnings
+
+
+@pytest.mark.parametrize(("share", "is_said"), [(0.5, True), (0.2, True), (0.09, False)])
+def test_u79_a_tenth_of_the_deviation_is_the_limit(tmp_path: Path, share: float, is_said: bool) -> None:
+    values = np.random.default_rng(0).normal(1000, 1, (64, 64)).astype("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = values
+    found = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": f"absolute(bound={share})|deflate(4)"})
+    assert bool(found.warnings) == is_said
+
+
+def test_u79_values_that_become_zero_are_counted_beside_missing_ones(tmp_path: Path) -> None:
+    values = np.where(np.arange(4096) % 20 == 0, 0.01, 100.0 * np.sin(np.arange(4096))).astype("f4")
+    values[::7] = -999
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = values.reshape(64, 64)
+        file["x"].attrs["_FillValue"] = np.float32(-999)
+        file.create_dataset("constant", data=np.full((64, 64), 5.0))
+    (warning,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "absolute(bound=0.5)|deflate(4)"}).warnings
+    assert warning.path == "/x"
+    assert warning.text.startswith("the bound 0.5 makes ")
