@@ -93,6 +93,12 @@ _OPTIONS = (
         default=None,
         help="Without OUT: give each new file the name, owner, mode and times of the old one, once it is proven.",
     ),
+    click.option(
+        "--packing",
+        type=click.Choice(("one", "each")),
+        help="For packed variables: one packing in all files (default), by a pass over all values first, or one for"
+        " each file.",
+    ),
     click.option("--keep-originals", metavar="FOLDER", type=FILE, help="Keep what --replace replaces in this folder."),
     click.option(
         "--break-hard-links",
@@ -112,7 +118,17 @@ _OPTIONS = (
 
 MANY_OPTIONS = (
     *("files_from", "include", "exclude", "other", "to", "combine", "workers", "scheduler", "scheduler_file", "shard"),
-    *("keep_going", "retries", "checksums", "replace", "keep_originals", "break_hard_links", "settle", "yes"),
+    *(
+        "keep_going",
+        "retries",
+        "checksums",
+        "replace",
+        "keep_originals",
+        "break_hard_links",
+        "settle",
+        "packing",
+        "yes",
+    ),
 )
 """Names of these options as arguments."""
 _OF_ANY_NUMBER = ("workers", "scheduler", "scheduler_file", "yes")

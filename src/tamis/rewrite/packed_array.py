@@ -233,11 +233,21 @@ def packing_range_of(
     return total if parts.are_all else total.plus(PackingRange.of(fill_of(source).reshape(1), marks))
 
 
+def keeps_values(source: StoredArray, codes: Codes) -> bool:
+    """Return whether an array is packed in the same steps from 0 on already, so that no value changes."""
+    packing = source.packing
+    if packing is None or packing.scale != codes.scale:
+        return False
+    return (packing.offset / codes.scale).is_integer() and (codes.offset / codes.scale).is_integer()
+
+
 def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
     """Return the attributes that record the bound together with that of an earlier rounding or packing, if any."""
     before = recorded_rounding(source.attributes, source.number_type)
     if before is None or (bound := before.absolute_bound) is None:
         return {}
+    if not before.in_place and keeps_values(source, codes):
+        return {Pack.attribute: np.float64(bound)}
     if before.in_place and source.packing is not None:
         bound = source.packing.unpacked_error(bound)
     removed = {before.attribute: None} if before.in_place else {}

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args
 
 from tamis import _native
 from tamis.errors import FileError, ParameterError, TamisError
+from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
 from tamis.jobs.many.look_ahead import check_names, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
+from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
-from tamis.jobs.many.task import FileTask, FolderOptions, why_refused
+from tamis.jobs.many.task import FileTask, FolderOptions, Packing, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
@@ -39,6 +41,9 @@ _WAIT_SECONDS = 0.2
 _CLAIMED_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 """Pause before the second try of a file; it doubles with each further one."""
+
+_MOST_PACKINGS = 5
+"""Packed variables that a result names."""
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
 _SECONDS = Kind("seconds, 0 or more", lambda value: isinstance(value, int | float) and 0 <= value < math.inf)
@@ -104,6 +109,7 @@ def repack_many(
     break_hard_links: bool = False,
     settle: float | None = None,
     keep_damaged: bool = False,
+    packing: Packing = "one",
     confirm: Callable[[FolderPreview], object] | None = None,
     warn: Warn | None = None,
     progress: ManyProgress | None = None,
@@ -160,6 +166,9 @@ def repack_many(
     keep_damaged
         Whether the status is `ok` although chunks that cannot be decoded were copied as they are; they are listed all
         the same.
+    packing
+        ``"one"``: a variable that is packed has one packing in all files, by a pass over all values first, so that
+        programs may join the files. ``"each"``: each file has the packing that suits its values.
     confirm
         Called with the result of `preview_repack_many` before anything is written; an error that it raises ends the
         run.
@@ -195,6 +204,7 @@ def repack_many(
         options={**options, "overwrite": overwrite},
         folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
         settle=settle,
+        packing=packing,
     )
     check_names(run.listing.files.values(), run.options.repack.recipe)
     if confirm is not None or warn is not None:
@@ -203,15 +213,20 @@ def repack_many(
             warn(warning)
         if confirm is not None:
             confirm(preview)
+    report = progress or (lambda _: None)
     with (
         begin_run(run.options.folder, _description(run, shard) | {"keep_damaged": keep_damaged}) as described,
         listed_targets(described, run.targets()) as targets,
     ):
-        options_of_files = run.options.with_targets(targets)
-        files = _Run(options_of_files, run.files, retries, keep_going, progress or (lambda _: None))
-        files.fail_unread(run.listing)
-        if files.queue:
-            files.go(LocalWorkers(run.processes) if client is None else DaskWorkers(client))
+        workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
+        try:
+            options = _with_ranges(run, workers, report).with_targets(targets)
+            files = _Run(options, run.files, retries, keep_going, report)
+            files.fail_unread(run.listing)
+            if files.queue:
+                files.go(workers)
+        finally:
+            workers.stop()
         return files.finished(left_out(run.listing), keep_damaged=keep_damaged)
 
 
@@ -245,6 +260,7 @@ def preview_repack_many(
         shard=options.pop("shard", None),
         keep_originals=options.pop("keep_originals", None),
         settle=options.pop("settle", None),
+        packing=options.pop("packing", "one"),
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
@@ -266,7 +282,8 @@ def _preview(run: _Prepared) -> FolderPreview:
 
 def _preview_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> FilePreview:
     known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
-    reason = _why_again(file, known, options, places)
+    # The ranges of packed variables are not known before all values are read.
+    reason = _why_again(file, known, options, places, packing=None if known is None else known.packing)
     action: FileAction = "repack" if file.is_read else "copy"
     if reason is None:
         action = "done"
@@ -289,6 +306,30 @@ def _others_of(file: SourceFile, target: str, options: FolderOptions, places: Pl
         return needed_files(file.source, target, options.repack, places)
     except TamisError:
         return ()
+
+
+def _with_ranges(run: _Prepared, workers: Workers, report: ManyProgress) -> FolderOptions:
+    """Return the options of a run with the ranges of packed variables over all of its files, also of other parts."""
+    options, files = run.options, run.listing.files.values()
+    if options.packing == "each" or not is_packed(options.repack.recipe):
+        return options
+    state = State(options.folder)
+    state.refresh()
+    places = Places.of_files(run.targets())
+
+    def is_done(file: SourceFile) -> bool:
+        known = state.known.get(file.target)
+        if known is None or not known.packing or known.recipe != options.key:
+            return False
+        return _why_again(file, known, options, places, packing=known.packing) is None
+
+    nbytes = sum(file.nbytes for file in run.files)
+
+    def tell(step: str, done: int, total: int) -> None:
+        report(Running(len(run.files), 0, 0, nbytes, 0, 0, {"ranges of packed variables": (step, done, total)}))
+
+    ranges = common_ranges(files, is_done, options, workers, tell)
+    return replace(options, repack=replace(options.repack, ranges=ranges))
 
 
 class _Prepared(NamedTuple):
@@ -315,6 +356,7 @@ def _prepared(
     shard: tuple[int, int] | None,
     keep_originals: str | os.PathLike[str] | None,
     settle: float | None,
+    packing: Packing,
     folder: Mapping[str, Any],
     options: Mapping[str, Any],
     client: Any = None,
@@ -332,6 +374,8 @@ def _prepared(
         )
     if keep_originals is not None and not replaces:
         raise ParameterError("expected replace with keep_originals, got keep_originals alone")
+    if packing not in get_args(Packing):
+        raise ParameterError(f"expected packing to be one of {', '.join(get_args(Packing))}, got {packing!r}")
     if settle is not None and not replaces:
         raise ParameterError("expected replace with settle, got settle alone")
     if replaces and choice.to is not None:
@@ -360,6 +404,7 @@ def _prepared(
             replace(asked, threads=threads, optional_names=True),
             keep_originals=keep_originals,
             settle=settle,
+            packing=packing,
             **folder,
         ),
         listing,
@@ -424,12 +469,20 @@ def _description(run: _Prepared, shard: tuple[int, int] | None) -> dict[str, Any
     }
 
 
-def _why_again(file: SourceFile, known: Known | None, options: FolderOptions, places: Places) -> str | None:
-    """Return why a file has to be made although there is a record of it; None if it is done, empty without a record."""
+def _why_again(
+    file: SourceFile, known: Known | None, options: FolderOptions, places: Places, *, packing: str | None = None
+) -> str | None:
+    """Return why a file has to be made although there is a record of it; None if it is done, empty without a record.
+
+    `packing` is the key of the ranges of packed variables, by default that of the options.
+    """
     if known is None or known.action in ("failed", "replacing"):
         return ""
     if file.is_read and known.recipe != options.key:
         return "other filters, chunks or options were requested"
+    # What was replaced would lose more values: it keeps its packing.
+    if file.is_read and not options.replace and known.packing != (options.packing_key if packing is None else packing):
+        return "the ranges of packed variables are larger now"
     target = Path(options.folder, file.target)
     try:
         if nbytes_of(target) != known.target_nbytes:
@@ -492,19 +545,16 @@ class _Run:
 
     def go(self, workers: Workers) -> None:
         """Make all files."""
-        try:
-            while self.queue or self._at_work or self._later:
-                self._submit(workers)
-                if not self._at_work and not self._later:
-                    break
-                begun = time.monotonic()
-                for event in workers.events(_WAIT_SECONDS) if self._at_work else ():
-                    self._take(event)
-                if not self._at_work:
-                    time.sleep(max(_WAIT_SECONDS - (time.monotonic() - begun), 0))
-                self._tell()
-        finally:
-            workers.stop()
+        while self.queue or self._at_work or self._later:
+            self._submit(workers)
+            if not self._at_work and not self._later:
+                break
+            begun = time.monotonic()
+            for event in workers.events(_WAIT_SECONDS) if self._at_work else ():
+                self._take(event)
+            if not self._at_work:
+                time.sleep(max(_WAIT_SECONDS - (time.monotonic() - begun), 0))
+            self._tell()
 
     def _submit(self, workers: Workers) -> None:
         if self._stops:
@@ -586,10 +636,30 @@ class _Run:
         nbytes = self._nbytes, self._done_nbytes, self._begun_nbytes
         self._report(Running(len(self._files), self._done, len(self._failed), *nbytes, self._at_work))
 
+    def _packing_notes(self) -> Iterator[str]:
+        """Yield notes about packed variables."""
+        options = self._options
+        if not is_packed(options.repack.recipe):
+            return
+        if options.packing == "each":
+            yield "packed variables have a packing of their own in each file (--packing one: the same in all)"
+            return
+        valid = {path: extent for path, extent in options.repack.ranges.items() if extent.low <= extent.high}
+        for path, extent in sorted(valid.items())[:_MOST_PACKINGS]:
+            ends = f"from {extent.low:g} to {extent.high:g}"
+            yield f"{path}: one packing in all files, for values {ends} (--packing each: one for each file)"
+        if len(valid) > _MOST_PACKINGS:
+            yield f"{len(valid) - _MOST_PACKINGS} more variables have one packing in all files"
+        known = [self._state.known[file.target] for file in self._files if file.target in self._state.known]
+        others = sum(item.action == "repacked" and item.packing != options.packing_key for item in known)
+        if others and options.replace:
+            files = plural(others, "file")
+            yield f"{files} replaced by runs that did not know the ranges of all files, and may have another packing"
+
     def finished(self, notes: Iterable[str], *, keep_damaged: bool) -> FolderStatus:
         """Write the manifest, and return the status of this run's files."""
         self._state.refresh()
-        found = [*notes]
+        found = [*notes, *self._packing_notes()]
         try:
             write_manifest(self._state, self._options.folder)
         except FileError as error:

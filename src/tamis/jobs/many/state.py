@@ -64,6 +64,7 @@ class FileRecord:
     error: Mapping[str, Any] | None = None  # Kind and message
     datasets: tuple[Mapping[str, Any], ...] = ()  # What was done to each dataset
     notes: tuple[str, ...] = ()
+    packing: str = ""  # Key of the ranges of packed variables; empty if each file has its own
     unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
     # Files that the target leads to, and that the run does not make: see `OtherFile`
     other_files: tuple[Mapping[str, Any], ...] = ()
@@ -72,7 +73,16 @@ class FileRecord:
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
-        texts = self.path, self.action, self.source, self.source_sha256, self.recipe, self.version, self.target_sha256
+        texts = (
+            self.path,
+            self.action,
+            self.source,
+            self.source_sha256,
+            self.recipe,
+            self.packing,
+            self.version,
+            self.target_sha256,
+        )
         numbers = *self.identity, self.target_nbytes, self.attempt, self.serial, self.seconds, self.time
         return (
             all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
@@ -110,6 +120,7 @@ class Known(NamedTuple):
     action: str
     identity: Identity
     recipe: str
+    packing: str
     target_nbytes: int
     serial: int
     time: float
@@ -163,7 +174,7 @@ class State:
         self._ends[name] = offset
 
     def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
-        sizes = record.identity, record.recipe, record.target_nbytes
+        sizes = record.identity, record.recipe, record.packing, record.target_nbytes
         others = tuple(dict.fromkeys(str(other.get("file")) for other in record.other_files))
         known = Known(record.action, *sizes, record.serial, record.time, *place, others)
         done = self.done if record.action in ("repacked", "copied") else {}
@@ -221,17 +232,17 @@ class _Writers:
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        self._names: dict[Path, str] = {}  # each process has files of its own
+        self._names: dict[tuple[Path, str], str] = {}  # each process has files of its own
         self._lock = threading.Lock()
 
-    def append(self, folder: Path, line: bytes, *, durable: bool) -> None:
+    def append(self, folder: Path, line: bytes, *, durable: bool, kind: str = _STATE) -> None:
         with self._lock:
-            path = folder / self._names.setdefault(folder, f"{_STATE}{_unique_name()}{_ENDING}")
+            path = folder / self._names.setdefault((folder, kind), f"{kind}{_unique_name()}{_ENDING}")
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, NEW_FILE)
             try:
                 write_all(handle, line)
             except OSError:
-                del self._names[folder]  # a torn line ends the file: the next one begins another
+                del self._names[folder, kind]  # a torn line ends the file: the next one begins another
                 raise
             finally:
                 os.close(handle)
@@ -255,6 +266,11 @@ def write_record(folder: str | os.PathLike[str], record: FileRecord, *, durable:
         _WRITERS.append(state, record.to_line(), durable=durable)
     except OSError as error:
         raise FileError(f"{state}: the state cannot be written: {disk_text(error)}").at(path=state) from error
+
+
+def append_line(folder: str | os.PathLike[str], line: bytes, *, kind: str) -> None:
+    """Append a line to a file of this process, whose name begins with a word, beside the state of a folder."""
+    _WRITERS.append(Path(folder, STATE_FOLDER), line, durable=False, kind=kind)
 
 
 def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) -> BinaryIO:

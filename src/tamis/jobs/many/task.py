@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis import _native
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, opened_like, take_access
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import RepackResult
+
+
+Packing = Literal["one", "each"]
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,26 @@ class FolderOptions:
         """Where the files of the run go."""
         return places_in(self.targets) if self.targets else Places()
 
+    packing: Packing = "one"  # Whether a packed variable has one packing in all files, or each file its own
+
     @lazy_property
     def key(self) -> str:
-        """A short checksum of everything that determines the bytes of targets."""
-        return hashlib.sha256(self.repack.target_key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        """A short checksum of everything that determines the bytes of targets, but for the ranges of packed values."""
+        return _checksum(self.repack.target_key + ("" if self.packing == "one" else self.packing))
+
+    @lazy_property
+    def repack_key(self) -> str:
+        """The same, whatever the packing of other files."""
+        return _checksum(self.repack.target_key)
+
+    @property
+    def packing_key(self) -> str:
+        """A short checksum of the ranges that all files have in common; empty without any."""
+        return _checksum(repr(sorted(self.repack.ranges.items()))) if self.repack.ranges else ""
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 class FileTask(NamedTuple):
@@ -104,6 +123,7 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
     return replace(
         record,
         recipe=task.options.key,
+        packing=task.options.packing_key,
         version=_native.version,
         seconds=round(time.perf_counter() - began, 3),
         attempt=task.attempt,

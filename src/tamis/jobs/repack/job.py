@@ -28,7 +28,7 @@ from tamis.jobs.repack.new_target import (
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
-from tamis.jobs.repack.planning import SURVEY_ALONE, Planning, ReadSurvey, Survey, plan_datasets
+from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
@@ -263,7 +263,8 @@ def run_repack(
         if not form.copies_objects_of(store):
             store.read_ahead()
         options = adapt(options, store) if adapt else options
-        planning = _planning(store, options, form, ReadSurvey(report, options.threads))
+        survey = GivenRanges(options.ranges, ReadSurvey(report, options.threads))
+        planning = _planning(store, options, form, survey)
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
         notes = [*_notes_of(planning, options), *_translated(store, planning)]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Chunks, Recipes
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
     from tamis.pipeline import Pipeline
+    from tamis.rounding import PackingRange
 
 
 class RepackKeywords(TypedDict, total=False):
@@ -69,6 +70,8 @@ class RepackOptions:
     threads: int = 1
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
+    # Ranges of packed datasets by path, instead of those of the values, which they have; empty for those
+    ranges: Mapping[str, PackingRange] = field(default_factory=dict)
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
@@ -132,7 +135,9 @@ class RepackOptions:
     @property
     def target_key(self) -> str:
         """All that determines the bytes of a target, as a text: a target with another one is made anew."""
-        others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
+        others = replace(
+            self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False, ranges={}
+        )
         return f"{self.recipe} {others}"
 
     @property

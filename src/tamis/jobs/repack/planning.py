@@ -26,7 +26,7 @@ from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, a
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.packed_array import pack_array, packing_range_of, unpacked_type
+from tamis.rewrite.packed_array import keeps_values, pack_array, packing_range_of, unpacked_type
 from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import stored_ratio, survey
@@ -74,6 +74,22 @@ class ReadSurvey(NamedTuple):
         """See `Survey.packing_range`."""
         step = Step(f"reading {source.path}, whose range is needed", 1, 1)
         return packing_range_of(source, grid_of(source.shape, chunk_shape), partial(self.report, step), self.threads)
+
+
+class GivenRanges(NamedTuple):
+    """A survey whose ranges are known: those of several files together."""
+
+    ranges: Mapping[str, PackingRange]
+    read: ReadSurvey
+
+    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+        """See `Survey.measured`."""
+        return self.read.measured(plan, source, moments=moments)
+
+    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
+        """See `Survey.packing_range`."""
+        known = self.ranges.get(source.path)
+        return self.read.packing_range(source, chunk_shape) if known is None else known
 
 
 SURVEY_ALONE = ReadSurvey()
@@ -424,7 +440,9 @@ def _plan_packed(
     notes.append(f"packed to {packed.codes.dtype}, {packed.codes.used_bits} bits of which are used")
     if packed.codes.dtype.itemsize == packed.codes.unpacked.itemsize:
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
-    if dataset.packing is not None:
+    if keeps_values(dataset, packed.codes):
+        notes.append("packed before in the same steps: its values do not change, and keep their recorded bound")
+    elif dataset.packing is not None:
         notes.append(f"packed before by {dataset.packing}: the new error adds to the old one")
     elif before := recorded_rounding(dataset.attributes, dataset.number_type):
         notes.append(f"its values were already rounded by {before}: the new error adds to the old one")

@@ -73,6 +73,7 @@ class Record:
         place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
         choices = [options.missing, str(planning.form or ""), "history" if options.history else ""]
         choices.append("keep classic" if options.keep_classic else "")
+        choices.append(f"ranges {sorted(options.ranges.items())}" if options.ranges else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)

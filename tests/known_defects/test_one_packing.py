@@ -1,0 +1,151 @@
+"""Known defect U113: each file of a folder had its own packing, which programs that join the files then spoilt."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+from inprocess import threads_as_workers
+
+import tamis
+
+TAMIS = [sys.executable, "-m", "tamis"]
+RECIPE = {"T": "pack(bound=0.1)|deflate(4)"}
+PACK = ("-f", "T:pack(bound=0.1)|deflate(4)")
+
+
+def run(*words: str | Path, code: int = 0) -> str:
+    """Run a command as a process; return what it said."""
+    done = subprocess.run([*TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def write(path: Path, low: float, number: int, missing: bool = False) -> None:
+    values = np.random.default_rng(number).uniform(low, low + 10, (4, 32, 32)).astype("f4")
+    if missing:
+        values[1, :3] = np.nan
+    ds = xr.Dataset({"T": (("time", "y", "x"), values, {"units": "K"})}, {"time": np.arange(4) + 4 * number})
+    encoding = {"T": {"chunksizes": (1, 32, 32), "zlib": True, "_FillValue": None}}
+    ds.to_netcdf(path, encoding=encoding)
+    os.utime(path, (1e9, 1e9 + number))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four files that continue each other, each with values of its own."""
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        write(tmp_path / "in" / f"{number}.nc", 250 + 10 * number, number, missing=number == 2)
+    return tmp_path / "in"
+
+
+def packings(folder: Path) -> set[tuple[Any, ...]]:
+    found = set()
+    for path in sorted(folder.glob("*.nc")):
+        with netCDF4.Dataset(path) as file:
+            file.set_auto_maskandscale(False)
+            names = ("scale_factor", "add_offset", "_FillValue")
+            found.add((str(file["T"].dtype), *(float(getattr(file["T"], name, -1)) for name in names)))
+    return found
+
+
+def test_u113_joined_files_keep_the_bound(folder: Path, tmp_path: Path) -> None:
+    said = run("repack", folder, tmp_path / "out", *PACK)
+    assert "/T: one packing in all files, for values from 250" in said
+    assert len(packings(tmp_path / "out")) == 1
+    with xr.open_mfdataset(folder.glob("*.nc")) as ds:
+        before = ds["T"].values
+    with xr.open_mfdataset(tmp_path.glob("out/*.nc"), engine="netcdf4") as ds:
+        ds.to_netcdf(tmp_path / "xarray.nc", engine="netcdf4")
+    joined = [tmp_path / "xarray.nc"]
+    if shutil.which("cdo"):
+        joined.append(tmp_path / "cdo.nc")
+        files = sorted(tmp_path.glob("out/*.nc"))
+        subprocess.run(["cdo", "-s", "mergetime", *files, joined[-1]], check=True)
+    for path in joined:
+        with xr.open_dataset(path, engine="netcdf4") as ds:
+            after = ds["T"].values
+        assert (np.isnan(after) == np.isnan(before)).all()
+        assert np.nanmax(abs(after.astype("f8") - before)) <= 0.1
+
+
+def test_u113_each_file_its_own_if_asked(folder: Path, tmp_path: Path) -> None:
+    said = run("repack", folder, tmp_path / "out", *PACK, "--packing", "each")
+    assert "packed variables have a packing of their own in each file" in said
+    assert len(packings(tmp_path / "out")) == 4
+    assert "4 files made again: other filters, chunks or options" in run("repack", folder, tmp_path / "out", *PACK)
+    assert len(packings(tmp_path / "out")) == 1
+
+
+def test_u113_later_files_make_the_earlier_ones_again(folder: Path, tmp_path: Path) -> None:
+    with threads_as_workers():
+        assert tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2).made == 4
+        write(folder / "5.nc", 262, 5)  # within the range
+        assert tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2).made == 1
+        assert len(packings(tmp_path / "out")) == 1
+        write(folder / "6.nc", 340, 6)
+        preview = tamis.preview_repack_many(folder, tmp_path / "out", RECIPE)
+        assert sorted(file.action for file in preview.files) == ["done"] * 5 + ["repack"]
+        found = tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2)
+        assert found.made == 6
+        assert found.again == {"the ranges of packed variables are larger now": 5}
+        assert len(packings(tmp_path / "out")) == 1
+        assert tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2).made == 0
+        assert tamis.verify_many(folder, tmp_path / "out", bounds={"T": 0.1}).ok
+
+
+def test_u113_parts_of_an_array_of_jobs_agree(folder: Path, tmp_path: Path) -> None:
+    words = ["repack", str(folder), str(tmp_path / "out"), *PACK, "--workers", "1", "-q"]
+    jobs = [subprocess.Popen([*TAMIS, *words, "--shard", f"{part}/3"]) for part in (1, 2, 3)]
+    assert [job.wait(120) for job in jobs] == [0, 0, 0]
+    assert len(packings(tmp_path / "out")) == 1
+    lines = [line for path in tmp_path.glob("out/.tamis/ranges-*") for line in path.read_bytes().splitlines()]
+    assert {json.loads(line)["path"] for line in lines} == {"0.nc", "1.nc", "2.nc", "3.nc"}
+    assert len(lines) < 12  # the jobs share the pass
+    with threads_as_workers():
+        tamis.repack_many(folder, tmp_path / "one", RECIPE, workers=1, shard=(2, 4))
+        tamis.repack_many(folder, tmp_path / "one", RECIPE, workers=1, shard=(3, 4))
+    assert packings(tmp_path / "one") == packings(tmp_path / "out")
+
+
+def test_u113_files_in_place_get_one_packing_also_in_several_runs(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "aside").mkdir()
+    (folder / "3.nc").rename(tmp_path / "aside" / "3.nc")
+    (folder / "2.nc").chmod(0)
+    with threads_as_workers():
+        found = tamis.repack_many(folder, None, RECIPE, replace=True, workers=1)
+        (folder / "2.nc").chmod(0o644)
+        found = tamis.repack_many(folder, None, RECIPE, replace=True, workers=1)
+        assert found.ok
+        assert len(packings(folder)) == 1
+        (tmp_path / "aside" / "3.nc").rename(folder / "3.nc")
+        found = tamis.repack_many(folder, None, RECIPE, replace=True, workers=1)
+    assert found.made == 1
+    assert any("and may have another packing" in note for note in found.notes)
+
+
+def test_u113_a_file_that_cannot_be_read_fails_alone(folder: Path, tmp_path: Path) -> None:
+    (folder / "1.nc").write_bytes(b"\x89HDF\r\n\x1a\n damaged")
+    with threads_as_workers():
+        found = tamis.repack_many(folder, tmp_path / "out", RECIPE, workers=2, retries=0)
+    assert [item.path for item in found.failures] == ["1.nc"]
+    assert len(packings(tmp_path / "out")) == 1
+
+
+def test_u113_ranges_of_a_recipe_and_patterns_are_joined_too(folder: Path, tmp_path: Path) -> None:
+    recipe = {"*": "pack(bound=0.1,range=250:270)|deflate(4)"}
+    with threads_as_workers():
+        assert tamis.repack_many(folder, tmp_path / "out", recipe, workers=2).ok
+        with pytest.raises(tamis.ParameterError, match="packing to be one of one, each"):
+            tamis.repack_many(folder, tmp_path / "out", recipe, packing="two")  # type: ignore[arg-type]
+    assert len(packings(tmp_path / "out")) == 1
