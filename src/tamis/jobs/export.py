@@ -18,6 +18,7 @@ from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
+from tamis.safety.journal import marked
 from tamis.safety.library_errors import reading
 from tamis.safety.transaction import FolderTransaction
 from tamis.safety.whole_file import write_whole
@@ -316,7 +317,7 @@ def _write_folder(references: References, place: Path, kind: str, message: str) 
     from tamis.formats.references import targets
     from tamis.formats.zarr.writing.writer import ZarrForm
 
-    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:
+    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction, marked(transaction):
         try:
             if kind == "icechunk":
                 targets.write_icechunk(references, transaction.path, message, transaction.mode)

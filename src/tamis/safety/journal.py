@@ -14,7 +14,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from tamis.access import PRIVATE_FILE
 from tamis.arrays.source import checksum_of, close_handle, opened, read_at
 from tamis.safety.disk import nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
-from tamis.safety.transaction import journal_of, remove, remove_segments, temporaries_of
+from tamis.safety.transaction import Transaction, journal_of, remove, remove_segments, temporaries_of
 
 MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
@@ -186,6 +186,19 @@ class Record(NamedTuple):
 
 _TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
 _RECORD_TYPE = np.dtype([*zip(Record._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
+
+
+@contextmanager
+def marked(target: Transaction) -> Iterator[None]:
+    """Remove what ended runs left for a target, and mark what this process writes, so that a later run may do so."""
+    for leftover in find_leftovers(target.target_path).dead:
+        target.notes += leftover.remove()
+        leftover.close()
+    journal = Journal(target.journal, Run({}, {}))
+    try:
+        yield
+    finally:
+        journal.close()
 
 
 class Leftovers(NamedTuple):

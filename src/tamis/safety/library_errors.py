@@ -85,6 +85,11 @@ def is_disk_full(error: BaseException) -> bool:
     return _number(error) in _MEANINGS
 
 
+def lacks_space(error: BaseException) -> bool:
+    """Return whether the disk is full, in contrast to a limit of the size of a file."""
+    return _number(error) in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _number(error: BaseException | None) -> int | None:
     """Return the errno of an error or of its causes; None if there is none."""
     while error is not None:

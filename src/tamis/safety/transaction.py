@@ -63,6 +63,7 @@ class Transaction:
         self.is_kept: Callable[[], bool] = lambda: False
         self._named = False
         self.notes: list[str] = []
+        self.needed_nbytes = 0  # Most bytes that the target takes; 0 if that is not known
         self.path = self.target_path.with_name(
             f"{_beginning(self.target_path)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tamis.access import create_empty
 from tamis.errors import FileError
+from tamis.safety.journal import marked
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import Transaction
 
@@ -38,7 +39,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, overwrite
             return
         if not overwrite:
             check_free(place)
-        with Transaction(place, overwrite=overwrite) as transaction:
+        with Transaction(place, overwrite=overwrite) as transaction, marked(transaction):
             create_empty(transaction.path, transaction.mode)
             transaction.path.write_bytes(data)
             transaction.commit()

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args
 from tamis import _native
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import Choice, Listing, Other, SourceFile, To, left_out, list_files, nothing_in
+from tamis.jobs.many.leftovers import sweep
+from tamis.jobs.many.listing import (
+    STATE_FOLDER,
+    Choice,
+    Listing,
+    Other,
+    SourceFile,
+    To,
+    left_out,
+    list_files,
+    nothing_in,
+)
 from tamis.jobs.many.look_ahead import check_names, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.ranges import common_ranges, is_packed
@@ -223,6 +234,7 @@ def repack_many(
             options = _with_ranges(run, workers, report).with_targets(targets)
             files = _Run(options, run.files, retries, keep_going, report)
             files.fail_unread(run.listing)
+            files.sweep(run.listing)
             if files.queue:
                 files.go(workers)
         finally:
@@ -401,7 +413,7 @@ def _prepared(
     return _Prepared(
         FolderOptions(
             place,
-            replace(asked, threads=threads, optional_names=True),
+            replace(asked, threads=threads, optional_names=True, room=os.path.join(place, STATE_FOLDER, "room")),
             keep_originals=keep_originals,
             settle=settle,
             packing=packing,
@@ -516,6 +528,7 @@ class _Run:
         self._made = self._done = self._done_nbytes = 0
         self._failed: dict[str, FileRecord] = {}  # Last records of files that failed for good
         self._deaths: Counter[str] = Counter()
+        self._swept: tuple[str, ...] = ()  # Notes about what ended runs left
         self._at_work: dict[str, tuple[str, int, int]] = {}
         self._later: list[tuple[float, FileTask]] = []  # Failed, or others have it, with the time of the next try
         self._stops = False
@@ -536,6 +549,12 @@ class _Run:
         is_half_done = known is not None and known.action == "replacing"
         is_ours = _is_as_made(Path(self._options.folder, file.target), self._state.done.get(file.target))
         return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours)
+
+    def sweep(self, listing: Listing) -> None:
+        """Remove what ended runs left, and begin with the files that they have a part of, whose room is taken."""
+        swept = sweep(self._options.folder, listing.files, {task.file.target for task in self.queue})
+        self.queue = deque(sorted(self.queue, key=lambda task: task.file.target not in swept.begun))
+        self._swept = swept.notes
 
     def fail_unread(self, listing: Listing) -> None:
         """Record the files that cannot even be listed."""
@@ -659,7 +678,7 @@ class _Run:
     def finished(self, notes: Iterable[str], *, keep_damaged: bool) -> FolderStatus:
         """Write the manifest, and return the status of this run's files."""
         self._state.refresh()
-        found = [*notes, *self._packing_notes()]
+        found = [*notes, *self._swept, *self._packing_notes()]
         try:
             write_manifest(self._state, self._options.folder)
         except FileError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -35,7 +36,9 @@ from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.safety.disk import nbytes_of
+from tamis.safety.journal import marked
 from tamis.safety.library_errors import reading
+from tamis.safety.room import Room
 from tamis.stores.other_files import OtherFile, OtherFiles, Places
 
 if TYPE_CHECKING:
@@ -428,15 +431,21 @@ def _run(
     """Write, verify and commit the target."""
     source = place_of(store.path)
     by_objects = planning.form is not None and planning.form.copies_objects_of(store)
-    with Resuming(transaction, source, planning.plans, resume=options.resume) as resuming:
-        room = transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes
+    reserved = Room(Path(options.room)) if options.room else None
+    with (
+        closing(reserved) if reserved else nullcontext(),
+        Resuming(
+            transaction, source, planning.plans, resume=options.resume, gives_way=reserved is not None
+        ) as resuming,
+    ):
+        room = transaction, store, planning.datasets, planning.plans, resuming.removable_nbytes
         arguments = store, planning, transaction, resuming, report, options
         if pool is None:
-            check_room(*room)
+            check_room(*room, reserved=reserved)
             written, unread, others = write_target(*arguments)
         else:
             with pool.spread(store, planning, transaction, resuming.run) as spread:
-                check_room(*room, spread.segments_nbytes)
+                check_room(*room, spread.segments_nbytes, reserved=reserved)
                 written, unread, others = write_target(*arguments, spread)
         notes = [*others.notes]
         if growth := growth_of(store, transaction):
@@ -486,14 +495,14 @@ def save_store(
     """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked."""
     began, path = time.perf_counter(), Path(os.fsdecode(target))
     form, threads = target_form(path, **options.form), options.threads
-    with form.begin(path, overwrite=options.overwrite) as transaction:
+    with form.begin(path, overwrite=options.overwrite) as transaction, marked(transaction):
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
         planning = plan_datasets(store, options, survey(report, threads))._replace(form=form)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)
-        check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
+        check_room(transaction, store, planning.datasets, planning.plans, 0)
         encode = elsewhere(transaction.path, form.files)
         written, unread, others = write_target(store, planning, transaction, Unresumed(), report, options, encode)
         transaction.begin_sync()

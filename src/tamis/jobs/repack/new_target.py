@@ -46,7 +46,7 @@ from tamis.rewrite.transfer import Changes
 from tamis.rewrite.witness import SmallArrays
 from tamis.rewrite.write import EncodeElsewhere, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
-from tamis.safety.library_errors import disk_text, is_disk_full, reading
+from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
 from tamis.stores.first_bytes import is_classic
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.resuming import Resuming, Unresumed
     from tamis.rewrite.packed_array import PackedArray
     from tamis.rewrite.rewrite import Create
+    from tamis.safety.room import Room
     from tamis.safety.transaction import Transaction
     from tamis.stores.other_files import OtherFiles
 
@@ -98,30 +99,40 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
 
 
 def check_room(
-    folder: Path,
+    transaction: Transaction,
     source: Store,
     arrays: Mapping[str, StoredArray],
     plans: Mapping[str, Rewrite],
     removable_nbytes: int,
     segments_nbytes: int = 0,
+    reserved: Room | None = None,
 ) -> None:
     """Check that a folder has space for the target; its size is only estimated by encoding if space could be short.
 
     `removable_nbytes` are the bytes of interrupted runs that this run removes before it writes, `segments_nbytes` the
-    decoded bytes of chunks that other processes store beside the target until they are copied to it.
+    decoded bytes of chunks that other processes store beside the target until they are copied to it. With `reserved`,
+    what other processes of the run will write counts, and is waited for.
     """
-    free = shutil.disk_usage(folder).free + removable_nbytes
+    folder = transaction.path.parent
+
+    def has_room(nbytes: int, *, waits: bool) -> bool:
+        transaction.needed_nbytes = nbytes
+        if reserved is None:
+            return shutil.disk_usage(folder).free + removable_nbytes >= nbytes
+        return reserved.reserve(folder, transaction.path, nbytes, removable_nbytes, waits=waits)
+
     replaced = most = 0
     for path, plan in plans.items():
         with reading(source.path, dataset=path):
             replaced, most = replaced + arrays[path].stored_nbytes, most + most_nbytes(plan, arrays[path])
     others = max(source.nbytes - replaced, 0)
     segments_share = min(1.0, segments_nbytes / max(most, 1))
-    if free >= others + most * (1 + segments_share):
+    if has_room(others + round(most * (1 + segments_share)), waits=False):
         return
     encoded = sum(likely_nbytes(plan, plan.packed(arrays[path])) for path, plan in plans.items())
     likely = others + round(encoded * (1 + segments_share))
-    if free < likely:
+    if not has_room(likely, waits=True):
+        free = shutil.disk_usage(folder).free + removable_nbytes
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
             " room, or write to another folder"
@@ -242,6 +253,9 @@ def write_target(
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
         text = f"{transaction.target}: cannot be written: {disk_text(error)}"
+        if lacks_space(error) and transaction.needed_nbytes:
+            free = shutil.disk_usage(transaction.path.parent).free
+            text += f": it takes up to {size_text(transaction.needed_nbytes)}, and {size_text(free)} are left"
         raise FileError(text).at(path=transaction.target) from error
     return written, unread, others
 

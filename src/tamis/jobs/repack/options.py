@@ -71,7 +71,9 @@ class RepackOptions:
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
     # Ranges of packed datasets by path, instead of those of the values, which they have; empty for those
-    ranges: Mapping[str, PackingRange] = field(default_factory=dict)
+    ranges: Mapping[str, PackingRange] = field(default_factory=dict, repr=False)
+    # Folder where the processes of a run reserve room on the disk; empty for a single file
+    room: str = field(default="", repr=False)
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
@@ -135,9 +137,8 @@ class RepackOptions:
     @property
     def target_key(self) -> str:
         """All that determines the bytes of a target, as a text: a target with another one is made anew."""
-        others = replace(
-            self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False, ranges={}
-        )
+        # Fields without a representation say nothing about a single target, or are in its record.
+        others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
         return f"{self.recipe} {others}"
 
     @property

@@ -32,7 +32,7 @@ from tamis.rewrite.surveys import count_missing
 from tamis.rewrite.write import would_grow
 from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
-from tamis.safety.library_errors import disk_text
+from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
 from tamis.stores.protocols import ELSEWHERE, Store
 from tamis.zfp.configuration import config
@@ -275,8 +275,15 @@ class Resuming:
     """
 
     def __init__(
-        self, transaction: Transaction, source: Path | Address, plans: Mapping[str, Rewrite], *, resume: bool
+        self,
+        transaction: Transaction,
+        source: Path | Address,
+        plans: Mapping[str, Rewrite],
+        *,
+        resume: bool,
+        gives_way: bool = False,
     ) -> None:
+        self._gives_way = gives_way  # Whether nothing is kept if the disk is full, because other files need the room
         self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
@@ -312,7 +319,8 @@ class Resuming:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_stale = isinstance(error, BoundError)
+        is_in_the_way = self._gives_way and error is not None and is_disk_full(error)
+        self._is_stale = is_in_the_way or isinstance(error, BoundError)
         try:
             if error is not None:
                 self.flush()

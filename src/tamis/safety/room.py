@@ -1,0 +1,116 @@
+"""Room on a file system that several processes reserve for what they write, so that together they do not fill it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tamis.access import NEW_FILE
+from tamis.safety.disk import nbytes_of
+
+_LOCK, _ENDING, _TOKEN_NBYTES = "lock", ".json", 4
+_WAIT_SECONDS = 0.2
+
+
+class Room:
+    """Reservations of processes, as files in a folder; each is locked while its process is at work."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._handle: int | None = None
+        self._path: Path | None = None
+
+    def reserve(self, place: Path, written: Path, nbytes: int, removable_nbytes: int, *, waits: bool) -> bool:
+        """Reserve bytes on the file system of a folder, beside what other processes reserved.
+
+        Parameters
+        ----------
+        place
+            The folder.
+        written
+            The file or folder that gets the bytes: what it has already is no longer reserved.
+        nbytes
+            Bytes to reserve.
+        removable_nbytes
+            Bytes that this process removes before it writes.
+        waits
+            Whether to wait until other processes have ended what they write.
+
+        Returns
+        -------
+        bool
+            False if there is too little room, and no other process is waited for.
+        """
+        self.close()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            with self._locked():
+                others = self._others(place.stat().st_dev)
+                if shutil.disk_usage(place).free + removable_nbytes - others >= nbytes:
+                    self._write(place, written, nbytes)
+                    return True
+            if not (others and waits):
+                return False
+            time.sleep(_WAIT_SECONDS)
+
+    def close(self) -> None:
+        """Give the room back."""
+        if self._handle is not None and self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+            os.close(self._handle)
+            self._handle = self._path = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE)
+        try:
+            with suppress(OSError):  # a file system without locks: two processes may look at once
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _write(self, place: Path, written: Path, nbytes: int) -> None:
+        path = self._folder / f"{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        entry = {"device": place.stat().st_dev, "written": os.fspath(written), "nbytes": nbytes}
+        with suppress(OSError):  # a disk that is full to the last byte
+            os.write(handle, json.dumps(entry).encode())
+        self._handle, self._path = handle, path
+
+    def _others(self, device: int) -> int:
+        """Return the bytes that other processes will still write; remove what ended processes left."""
+        total = 0
+        for path in self._folder.glob(f"*{_ENDING}"):
+            with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
+                if _is_free(stream.fileno()):
+                    path.unlink()
+                    continue
+                entry = json.loads(stream.read())
+                if entry["device"] == device:
+                    total += max(int(entry["nbytes"]) - _written(entry["written"]), 0)
+        return total
+
+
+def _is_free(handle: int) -> bool:
+    """Return whether no process holds the lock of a file; False where there are no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _written(path: str) -> int:
+    with suppress(OSError):
+        return nbytes_of(path)
+    return 0
