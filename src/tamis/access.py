@@ -76,6 +76,14 @@ def _take_owner(new: Path, status: os.stat_result) -> bool:
     return new.stat().st_gid == status.st_gid
 
 
+def may_give_group(path: Path) -> bool:
+    """Return whether this user may give a new file in the same folder the group of a file."""
+    group, folder = path.stat().st_gid, path.parent.stat()
+    if os.geteuid() == 0 or group in (os.getegid(), *os.getgroups()):
+        return True
+    return bool(folder.st_mode & stat.S_ISGID) and folder.st_gid == group
+
+
 def _take_list(new: Path, replaced: Path) -> bool:
     """Give a file the access list of another one; return False if there is none."""
     if not _has_list(replaced):

@@ -177,14 +177,27 @@ def test_target_of_another_user_is_overwritten_for_the_same_group(mode: int, pla
     assert place.access("target.nc") == (ALICE.number, GROUP, oct(mode))
 
 
-def test_group_that_the_owner_is_not_in_gets_no_more_than_all_others(place: Place) -> None:
+def test_u104_group_that_the_owner_is_not_in_gets_no_more_than_all_others(place: Place) -> None:
     place.file("archive/a.nc", 0o660, group=9999)
     place.file("archive/b.nc", 0o664, group=9999)
-    place.run(ALICE, "repack", "archive", "--replace", "--yes", *ZFP, "-q")
+    words = ("repack", "archive", "--replace", "--yes", *ZFP)
+    lost = "this user may not give the new file to group 9999"
+    assert place.run(ALICE, *words, "--dry-run").count(lost) == 2
+    assert f"2 files: {lost}" in place.run(ALICE, *words)
     assert place.access("archive/a.nc") == (ALICE.number, ALICE.number, "0o600")
     assert place.access("archive/b.nc") == (ALICE.number, ALICE.number, "0o644")
     manifest = (place.path / "archive" / ".tamis" / "manifest.json").read_text()
-    assert "this user may not give the new file to group 9999" in manifest
+    assert lost in manifest
+
+
+@with_mode(0o2775)
+def test_u104_group_of_a_folder_that_gives_its_own_is_kept(place: Place) -> None:
+    place.file("archive/a.nc", 0o660, group=9999)
+    os.chown(place.path / "archive", ALICE.number, 9999)
+    (place.path / "archive").chmod(0o2775)
+    words = ("repack", "archive", "--replace", "--yes", *ZFP)
+    assert "may not give" not in place.run(ALICE, *words, "--dry-run") + place.run(ALICE, *words)
+    assert place.access("archive/a.nc") == (ALICE.number, 9999, "0o660")
 
 
 @with_mode(0o1777)

@@ -32,7 +32,7 @@ from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
-from tamis.jobs.many.task import FileTask, FolderOptions, Packing, why_refused
+from tamis.jobs.many.task import FileTask, FolderOptions, Packing, what_is_lost, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
@@ -220,8 +220,9 @@ def repack_many(
     check_names(run.listing.files.values(), run.options.repack.recipe)
     if confirm is not None or warn is not None:
         preview = _preview(run)
-        for warning in preview.warnings if warn is not None else ():
-            warn(warning)
+        if warn is not None:
+            for warning in preview.warnings:
+                warn(warning)
         if confirm is not None:
             confirm(preview)
     report = progress or (lambda _: None)
@@ -229,16 +230,16 @@ def repack_many(
         begin_run(run.options.folder, _description(run, shard) | {"keep_damaged": keep_damaged}) as described,
         listed_targets(described, run.targets()) as targets,
     ):
-        workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
+        processes: Workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
         try:
-            options = _with_ranges(run, workers, report).with_targets(targets)
+            options = _with_ranges(run, processes, report).with_targets(targets)
             files = _Run(options, run.files, retries, keep_going, report)
             files.fail_unread(run.listing)
             files.sweep(run.listing)
             if files.queue:
-                files.go(workers)
+                files.go(processes)
         finally:
-            workers.stop()
+            processes.stop()
         return files.finished(left_out(run.listing), keep_damaged=keep_damaged)
 
 
@@ -305,6 +306,8 @@ def _preview_of(file: SourceFile, state: State, options: FolderOptions, places: 
         reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
     elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
         reason = "the target exists: it is refused unless tamis made it from this source"
+    if action == "repack" and (lost := what_is_lost(file, options)):
+        reason = f"{reason}; {lost}" if reason else lost
     kind = format_of(file.source)
     others = _others_of(file, target, options, places) if kind == "HDF5" and action in ("repack", "done") else ()
     return FilePreview(file.target, file.source, action, reason or "", file.nbytes, kind, others)

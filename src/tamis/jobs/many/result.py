@@ -159,7 +159,7 @@ class FolderStatus(Result):
             if len(rows) > _MOST_FAILURES:
                 yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
         if self.damaged:
-            rows = [tuple(map(printable, (item.path, item.dataset, item.reason))) for item in self.damaged]
+            rows = [(printable(item.path), printable(item.dataset), printable(item.reason)) for item in self.damaged]
             yield Table([("damaged", "dataset", "reason"), *rows[:_MOST_FAILURES]], folded=[2], name="Damaged")
             if len(rows) > _MOST_FAILURES:
                 yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
@@ -283,6 +283,7 @@ class Tally:
         self.warnings: dict[str, FolderWarning] = {}
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
+        self._file_notes: Counter[str] = Counter()
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -303,6 +304,7 @@ class Tally:
         self._unmatched.update(record.unmatched)
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
+        self._file_notes.update(note for note in record.notes if not note.startswith(record.unmatched))
         for item in record.warnings:
             path, text = str(item.get("path")), str(item.get("text"))
             before = self.warnings.get(path, FolderWarning(path, 0, text))
@@ -321,6 +323,8 @@ class Tally:
         """Yield the most frequent notes about datasets, and names that some files do not have."""
         for text, count in self._notes.most_common(_MOST_NOTES):
             yield f"{plural(count, 'dataset')}: {text}"
+        for text, count in self._file_notes.most_common(_MOST_NOTES):
+            yield f"{plural(count, 'file')}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"

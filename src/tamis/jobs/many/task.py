@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis import _native
-from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, opened_like, take_access
+from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
@@ -173,6 +173,19 @@ def why_refused(file: SourceFile, options: FolderOptions) -> str:
     return ""
 
 
+def what_is_lost(file: SourceFile, options: FolderOptions) -> str:
+    """Return what the new file would not have of the one that it replaces; empty if it would have all."""
+    with suppress(OSError):
+        if options.replace and not may_give_group(Path(file.source)):
+            return _lost_group(Path(file.source))
+    return ""
+
+
+def _lost_group(path: Path) -> str:
+    group = path.stat().st_gid
+    return f"this user may not give the new file to group {group}: its group may do no more than all others"
+
+
 def _original(file: SourceFile, options: FolderOptions) -> Path | None:
     return None if options.keep_originals is None else Path(options.keep_originals, file.target)
 
@@ -303,9 +316,7 @@ def _replaced(task: FileTask, report: Progress) -> FileRecord:
         record = _repacked(ours, path, new, report)
         record = replace(record, identity=identity, **_checksums(new, path if options.checksums else None))
         if not _keep_attributes(path, new):
-            group = path.stat().st_gid
-            note = f"this user may not give the new file to group {group}: its group may do no more than all others"
-            record = replace(record, notes=(*record.notes, note))
+            record = replace(record, notes=(*record.notes, _lost_group(path)))
         with lease_on(path) as lease:
             _check_unwritten(path, lease)
             if Identity.of(path, with_ctime=True) != status:

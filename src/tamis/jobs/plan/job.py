@@ -41,7 +41,7 @@ from tamis.jobs.plan.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
-from tamis.rewrite.coarse_bounds import Warned, rounded_spread, warnings_of
+from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
@@ -421,7 +421,7 @@ def _warnings(variables: Sequence[Variable], results: Sequence[PlannedVariable])
     asked = [variable for variable in variables if variable.path in chosen]
     warnings: dict[str, Warned] = {}
     for number in range(_MOST_FILES):
-        spreads = {}
+        spreads: dict[str, tuple[float, Spread]] = {}
         for variable in asked:
             bound = _absolute_bound(variable, chosen[variable.path])
             if bound and number < len(variable.arrays):

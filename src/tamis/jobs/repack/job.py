@@ -282,8 +282,9 @@ def run_repack(
             notes += remove_leftovers(transaction)
         else:
             warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-            for warning in warnings if warn is not None else ():
-                warn(warning)
+            if warn is not None:
+                for warning in warnings:
+                    warn(warning)
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
             done = _run(store, planning, record, transaction, report, options, pool)
