@@ -232,8 +232,8 @@ def repack_many(
     ):
         processes: Workers = LocalWorkers(run.processes) if client is None else DaskWorkers(client)
         try:
-            options = _with_ranges(run, processes, report).with_targets(targets)
-            files = _Run(options, run.files, retries, keep_going, report)
+            complete = _with_ranges(run, processes, report).with_targets(targets)
+            files = _Run(complete, run.files, retries, keep_going, report)
             files.fail_unread(run.listing)
             files.sweep(run.listing)
             if files.queue:
