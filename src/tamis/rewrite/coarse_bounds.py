@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.accuracy.reasonable import LARGE_SHARE, ZEROED_SHARE
 from tamis.arrays.gather import within
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import TamisError
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
-_MOST_OF_DEVIATION = 0.1
-"""Largest bound without a warning, as a share of the standard deviation."""
-_MOST_ZEROED = 0.01
-"""Largest share of values other than 0 that may become 0 without a warning."""
 _UNLIKE = 100
 """How many times the standard deviation of a variable may be that of another one with the same bound."""
 _SAMPLE_NBYTES = 4 << 20
@@ -54,10 +51,10 @@ class Spread(NamedTuple):
     def warning(self, bound: float) -> str:
         """Return why a bound is too large for the values; empty if it is not."""
         facts = []
-        if self.deviation > 0 and bound > _MOST_OF_DEVIATION * self.deviation:
+        if self.deviation > 0 and bound > LARGE_SHARE * self.deviation:
             times = _number(bound / self.deviation)
             facts.append(f"is {times} times the standard deviation, {self.deviation_text}")
-        if self.nonzero and self.zeroed > _MOST_ZEROED * self.nonzero:
+        if self.nonzero and self.zeroed > ZEROED_SHARE * self.nonzero:
             facts.append(f"makes {_number(100 * self.zeroed / self.nonzero)} % of the values other than 0 to 0")
         return f"the bound {bound:g} {', and '.join(facts)}" if facts else ""
 

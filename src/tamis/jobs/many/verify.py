@@ -166,9 +166,7 @@ def verify_many(
         try:
             asked = limits, names, dropped, threads, partial(_report, report, step)
             source_path = listing.files[path].source
-            result = run_verify(
-                source_path, other, *asked, optional_names=True, pairs=pairs, keep_damaged=keep_damaged
-            )
+            result = run_verify(source_path, other, *asked, optional_names=True, pairs=pairs, keep_damaged=keep_damaged)
         except TamisError as error:
             verdicts.append(FileVerdict(path, "failed", str(error), 0.0))
         else:

@@ -482,11 +482,12 @@ class Plan(DatasetsResult[PlannedVariable]):
             rows += [_row(variable, other) for other in variable.compared]
         yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
         yield from _ladders(self)
+        warned = {path for path, _ in self.warnings}
         for variable in self.datasets:
             yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
             if variable.confirmed is not None:
                 yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
-            for text in _warnings(variable):
+            for text in () if variable.path in warned else _warnings(variable):  # a warning below says the same
                 yield "note", printable(f"{variable.path}: marked !: {text}")
             for offer in variable.offers:
                 yield "note", printable(f"{variable.path}: offer: {offer}")
