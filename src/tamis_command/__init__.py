@@ -28,6 +28,7 @@ def main() -> None:
     gc.disable()  # imports create no garbage, and collections would slow them down
     from tamis.cli import main as run
     from tamis.cli import preload
+    from tamis.cli.ending import ended_while_waiting
 
     preload(sys.argv[1:])
     # Collections skip imported objects. The last one, at the end of Python, must not be left out: errors refer to the
@@ -36,4 +37,5 @@ def main() -> None:
     gc.enable()
     if is_default:
         signal.signal(signal.SIGINT, handler)
-    run()
+    with ended_while_waiting():
+        run()

@@ -18,7 +18,7 @@ SWEEP = Path(__file__).with_name("sweep.py")
 @pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 @needs.needs("cc")
-def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
+def test_u105_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
     run_script: Callable[..., str], tmp_path: Path
 ) -> None:
     """A call of each kind in each job, chosen at random by a fixed seed."""

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -136,6 +137,77 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
         for number, handler in replaced.items():
             signal.signal(number, handler)
         sys.unraisablehook = hook
+
+
+_PATIENCE_SECONDS = 1.0
+"""How long a command may wait for something else after a signal that ends it."""
+
+_LOOK_SECONDS = 0.1
+_LEAST_CPU_SHARE = 0.1
+"""A process that uses less than this share of a processor waits."""
+
+
+@contextmanager
+def ended_while_waiting() -> Iterator[None]:
+    """End the process soon after a signal that its main thread does not see, because it waits in another library.
+
+    Python runs handlers of signals in its main thread, between its own instructions. A request to a server that does
+    not answer, for example, takes minutes in which there are none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
+    main = threading.get_ident()
+    came = threading.Event()
+    watch = threading.Thread(target=_end_if_stuck, args=(source, main, came), name="tamis signals", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(sink)  # without a signal, the thread reads the end
+        if not came.is_set():
+            watch.join()
+
+
+def _end_if_stuck(source: int, main: int, came: threading.Event) -> None:
+    """Wait for a signal that ends a command, and end the process once nothing goes on in it.
+
+    At its end, too: Python then waits for its threads, which may wait for the server.
+    """
+    ending = {getattr(signal, name) for name in ("SIGINT", *_ENDING_SIGNALS) if hasattr(signal, name)}
+    with os.fdopen(source, "rb", buffering=0) as numbers:
+        while (number := numbers.read(1)) and number[0] not in ending:
+            pass
+    if not number:
+        return
+    came.set()
+    place, used, since = _place_of(main), time.process_time(), time.monotonic()
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        here, seconds = _place_of(main), time.monotonic() - since
+        if here != place or time.process_time() - used > max(_LEAST_CPU_SHARE * seconds, _LOOK_SECONDS):
+            place, used, since = here, time.process_time(), time.monotonic()
+        elif seconds > _PATIENCE_SECONDS:
+            _end_at_once(number[0])
+
+
+def _place_of(thread: int) -> tuple[int, int]:
+    """Return where a thread is in Python's code."""
+    frame = sys._current_frames().get(thread)
+    return (id(frame), frame.f_lasti) if frame is not None else (0, 0)
+
+
+def _end_at_once(number: int) -> NoReturn:
+    from tamis.safety.transaction import abandon_all  # late: commands that write nothing do not need it
+
+    abandon_all()
+    with suppress(OSError):
+        os.write(2, b"\ntamis: interrupted\n")
+    os._exit(128 + number)
 
 
 def _is_output_error(error: OSError) -> bool:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
+from weakref import WeakSet
 
 from tamis import library_lock
 from tamis.access import NEW_FILE, NEW_FOLDER, PRIVATE_FOLDER, mode_for, take_access, take_access_inside
@@ -32,6 +33,17 @@ _SEGMENTS_ENDING = "-chunks"
 _TOKEN_NBYTES = 4
 _TRIES = 9
 """Of the removal of a folder in which workers of a run that was aborted may still be at work."""
+
+
+_open: WeakSet[Transaction] = WeakSet()
+"""Those whose temporary files may exist."""
+
+
+def abandon_all() -> None:
+    """Remove the temporary files of all transactions, for a process that must end while their threads wait."""
+    for transaction in [*_open]:
+        with suppress(Exception):
+            transaction.abandon()
 
 
 class Transaction:
@@ -87,17 +99,27 @@ class Transaction:
             )
 
     def __enter__(self) -> Self:
+        _open.add(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _open.discard(self)
         if self._named or not self.is_kept():
             try:
                 self.discard()
             except BaseException:  # Ctrl-C
                 self.discard()
                 raise
+
+    def abandon(self) -> None:
+        """Remove what `discard` removes, unless it is kept to be resumed, without waiting for anything."""
+        if self._named or self.is_kept():
+            return
+        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+            with suppress(OSError):
+                remove_it(path)
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
