@@ -17,7 +17,7 @@ from tamis import library_lock
 
 @pytest.fixture(autouse=True)
 def collecting() -> Iterator[None]:
-    assert gc.isenabled()
+    gc.enable()  # dask leaves it off after each selection if it was imported while tests were collected
     yield
     assert gc.isenabled()
 

@@ -197,6 +197,7 @@ def _called(path: Path) -> list[tuple[int, str]]:
 OF_ONE_JOB = {
     "arrays/gather.py",
     "arrays/threads.py",
+    "cli/ending.py",
     "filters/_plugin_worker.py",
     "jobs/inspect/cost.py",
     "jobs/report/profiler.py",

@@ -475,7 +475,7 @@ def test_u56_chunks_that_hdf5_has_read_are_copied_as_stored(tmp_path: Path) -> N
     with Hdf5Store.open(source) as store:
         array = store.arrays["/x"]
         assert np.array_equal(array.dataset[...], values)
-        transaction = SimpleNamespace(path=target, mode=0o644)
+        transaction = SimpleNamespace(path=target, target=target, mode=0o644)
         copy_file(store, transaction, Changes({}, dict))  # type: ignore[arg-type]
     assert stored(target, (0, 0)) == stored(source, (0, 0))
 

@@ -45,7 +45,6 @@ def assert_printable(text: str) -> None:
         lambda path: "\n".join(map(str, tamis.inspect(path).datasets)),
         lambda path: tamis.inspect(path).to_json(),
         lambda path: str(tamis.verify(path, path)),
-        lambda path: "\n".join(map(str, tamis.verify(path, path).notes)),
         lambda path: tamis.verify(path, path).to_json(),
         lambda path: tamis.preview_repack(path, path.with_name("b.h5"), {"*": "shuffle"}).to_json(),
         lambda path: str(tamis.spec("zfp(rate=8)", variable=f"TS{EVIL}")),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.reasonable import LARGE_SHARE, ZEROED_SHARE
-from tamis.arrays.gather import within
 from tamis.arrays.grid import default_chunks, grid_of
 from tamis.errors import TamisError
 from tamis.meaning import text
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.packed_array import in_units
+from tamis.rewrite.packed_array import as_floats, in_units
+from tamis.rewrite.values import Padding
 from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 _UNLIKE = 100
 """How many times the standard deviation of a variable may be that of another one with the same bound."""
-_SAMPLE_NBYTES = 4 << 20
-_LEAST_PARTS, _MOST_PARTS = 5, 64
+_MOST_BLOCKS, _MOST_VALUES = 8, 1 << 15
+"""Limits of a sample: blocks of a variable, each of another chunk, and values of a block."""
 
 Change = Callable[["Region", NDArray[Any]], NDArray[Any]]
 """Returns the values of a part, in units of the variable, as they become; by its stored values."""
@@ -69,23 +70,16 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if value < 10 or value >= 1e6 else f"{float(f'{value:.2g}'):.0f}"
 
 
-def spread_of(
-    source: StoredArray, bound: float, change: Change, chunk_shape: tuple[int, ...] | None = None
-) -> Spread | None:
+def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | None:
     """Return the spread of a sample of an array; None if it has no valid values, or they cannot be read."""
     dtype = source.number_type
     if dtype is None or not source.size or source.layout in ELSEWHERE:
         return None
-    shape = chunk_shape or source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=False)
     values, nonzero, zeroed = [], 0, 0
     try:
-        parts = source.parts(grid_of(source.shape, shape))
-        nbytes = math.prod(shape) * dtype.itemsize
-        count = min(max(_SAMPLE_NBYTES // max(nbytes, 1), _LEAST_PARTS), _MOST_PARTS, len(parts))
         with closing(source.open_reader()) as reader:
-            for place in range(count):
-                part = parts[(2 * place + 1) * len(parts) // (2 * count)]
-                stored = np.ascontiguousarray(reader.read(part))
+            for block in _sample(source, dtype):
+                stored = np.ascontiguousarray(reader.read(block))
                 units = in_units(source, stored).astype(np.float64)
                 missing = source.missing.find(stored)
                 valid = np.isfinite(units) if missing is None else np.isfinite(units) & ~missing
@@ -93,7 +87,7 @@ def spread_of(
                 small = valid & (units != 0) & (abs(units) <= bound)
                 nonzero += int(np.count_nonzero(valid & (units != 0)))
                 if small.any():
-                    zeroed += int(np.count_nonzero(small & (change(part, stored) == 0)))
+                    zeroed += int(np.count_nonzero(small & (change(block, stored) == 0)))
     except (TamisError, OSError, RuntimeError):
         return None  # writing reports why
     every = np.concatenate(values) if values else np.empty(0)
@@ -104,21 +98,34 @@ def spread_of(
     return Spread(deviation if math.isfinite(deviation) else 0.0, nonzero, zeroed, text(source.attributes, "units"))
 
 
+def _sample(source: StoredArray, dtype: np.dtype[Any]) -> Iterator[Region]:
+    """Yield blocks of an array, each in another one of its chunks, so that none is decoded twice."""
+    shape = source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=False)
+    parts = source.parts(grid_of(source.shape, shape))
+    count = min(_MOST_BLOCKS, len(parts))
+    for place in range(count):
+        part = parts[(2 * place + 1) * len(parts) // (2 * count)]
+        extents = [axis.stop - axis.start for axis in part]
+        while math.prod(extents) > _MOST_VALUES:
+            longest = extents.index(max(extents))
+            extents[longest] = -(-extents[longest] // 2)
+        yield tuple(slice(axis.start, axis.start + extent) for axis, extent in zip(part, extents, strict=True))
+
+
 def spread_for(plan: Rewrite, source: StoredArray) -> Spread | None:
     """Return the spread of an array under a plan; None if the plan has no absolute bound or changes nothing."""
     bound = plan.unpacked_bound
     if not bound or not math.isfinite(bound) or not plan.recoded:
         return None
 
-    def change(part: Region, values: NDArray[Any]) -> NDArray[Any]:
+    def change(block: Region, values: NDArray[Any]) -> NDArray[Any]:
         if plan.codes is not None:
-            return plan.codes.unpack(plan.codes.pack(in_units(source, values))[0]).astype(np.float64)
-        chunk = make_chunk(plan, part, values.astype(plan.dtype, copy=False))
-        decoded = plan.pipeline.decode(chunk.data, chunk.mask, plan.chunk)
-        inside = within(part, tuple(slice(axis.start, None) for axis in part))
-        return in_units(source, decoded[inside]).astype(np.float64)
+            return plan.codes.unpack(plan.codes.pack(as_floats(source, values))[0]).astype(np.float64)
+        alone = replace(plan, chunk_shape=values.shape, padding=Padding())
+        chunk = make_chunk(alone, block, values.astype(plan.dtype, copy=False))
+        return in_units(source, alone.pipeline.decode(chunk.data, chunk.mask, alone.chunk)).astype(np.float64)
 
-    return spread_of(source, bound, change, plan.chunk_shape)
+    return spread_of(source, bound, change)
 
 
 def rounded_spread(source: StoredArray, bound: float) -> Spread | None:

@@ -84,7 +84,8 @@ def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], c
     """
     if array.chunk_shape != chunk_shape or array.dtype != dtype or array.has_named_type:
         return False
-    if array.chunk.dtype != dtype:
+    stored_type = array.chunk.dtype  # that of their bytes, for records and the like
+    if stored_type.kind in "iufc" and dtype.kind in "iufc" and stored_type != dtype:
         return False  # the bytes of the chunks have another order than the values
     if len(array.pipeline.stages) != len(pipeline.stages) or not array.partial_filtered:
         return False

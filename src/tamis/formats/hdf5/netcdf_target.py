@@ -455,7 +455,7 @@ def check_array(variable: NamedArray, array: StoredArray, *, is_netcdf: bool = F
             " Zarr or in a file named .h5, or convert it to float32 or float64 before"
         )
     is_scale = variable.dimensions == (variable.path.rpartition("/")[2],)
-    _check_attributes(variable.path, variable.attributes, is_scale=is_scale)
+    _check_attributes(variable.path, variable.attributes, is_scale=is_scale or is_netcdf)
 
 
 def _foreign_floats(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
@@ -468,6 +468,7 @@ def _foreign_floats(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
 
 
 def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: bool) -> None:
+    """Raise FileError if an attribute has a name that HDF5's scales need, or that netCDF's library hides."""
     reserved = RESERVED if is_scale or is_scale_class(attributes.get("CLASS")) else RESERVED - OF_SCALES
     for name in attributes:
         if name in reserved:

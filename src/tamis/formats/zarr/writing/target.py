@@ -598,7 +598,9 @@ class ZarrTarget:
             if other not in self._names:
                 self._names.add(other)
                 chunk = ChunkType(np.dtype(np.int8), ())
-                writer = ZarrWriter(self, NewChunks(other, Grid((), ()), chunk, Pipeline(), False))
+                is_full = self.form.zarr_format == 2  # so that its fill value is null, which is no attribute
+                writer = ZarrWriter(self, NewChunks(other, Grid((), ()), chunk, Pipeline(), is_full))
+                writer.finish()
                 self._arrays[other] = NewArray(other, (), about, chunk.dtype, np.int8(0), writer)
             elif other not in self._arrays or dict(self._arrays[other].attributes) != about:
                 continue
