@@ -54,8 +54,9 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, c
     if (zfp::promises_accuracy(params, chunk.type, chunk.layout.rank) && proves_chunks())
         status = append_proof(hdf5, dcpl, type, requested, chunk, params.minexp, stored, count);
     if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
-    // HDF5 completes a chunk that was written in part with the fill value. A lossy mode cannot keep every fill value beside
-    // others, and HDF5 loses the whole chunk where a required filter fails: an optional one leaves that chunk unfiltered.
+    // HDF5 completes a chunk that was written in part with the fill value. A lossy mode cannot keep every fill value
+    // beside others, and HDF5 loses the whole chunk where a required filter fails: an optional one leaves that chunk
+    // unfiltered.
     if (!params.lossless() && has_chosen_fill(hdf5, dcpl)) flags |= flag_optional;
     if (hdf5.modify_filter(dcpl, filter_id, flags, count, stored) < 0)
         return refuse(hdf5, function, "H5E_CANTINIT_g", Message::format("zfp: cannot store the filter's parameters"));

@@ -28,7 +28,8 @@ RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
 
 def without_progress(text: str) -> str:
     """What stands on stderr beside the lines for finished datasets."""
-    line = r"^tamis \w+: (\w+ /.* \(\d+ of \d+\)|verifying \d+ datasets?|decoding \d+ datasets? copied as stored): done( in [0-9.]+ s)?\n"
+    step = r"\w+ /.* \(\d+ of \d+\)|verifying \d+ datasets?|decoding \d+ datasets? copied as stored"
+    line = rf"^tamis \w+: ({step}): done( in [0-9.]+ s)?\n"
     return re.sub(line, "", text, flags=re.MULTILINE)
 
 

@@ -58,12 +58,12 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
             sum = _mm256_or_si256(sum, _mm256_shuffle_epi8(from[shuffles.from[i]], places));
         }
     };
-    const auto gather = [&]<std::size_t group, std::size_t first, std::size_t... i>(
-                            std::index_sequence<i...>) __attribute__((always_inline)) {
-        __m256i sum = _mm256_setzero_si256();
-        (shuffle.template operator()<first + i>(sum), ...);
-        to[group] = sum;
-    };
+    const auto gather = [&]<std::size_t group, std::size_t first, std::size_t... i>(std::index_sequence<i...>)
+                            __attribute__((always_inline)) {
+                                __m256i sum = _mm256_setzero_si256();
+                                (shuffle.template operator()<first + i>(sum), ...);
+                                to[group] = sum;
+                            };
     const auto gather_all = [&]<std::size_t... group>(std::index_sequence<group...>) __attribute__((always_inline)) {
         (gather.template operator()<group, shuffles.begins[group]>(
              std::make_index_sequence<shuffles.begins[group + 1] - shuffles.begins[group]>()),

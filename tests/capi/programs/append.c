@@ -7,7 +7,7 @@
 
 enum { n = 1024 };
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
     if (count != 4 || H5Z_zfp_initialize() < 0) return 1;
     const float fill = (float)atof(arguments[2]);
     const hid_t file = H5Fcreate(arguments[1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);

@@ -4,7 +4,7 @@
 
 #include "H5Zzfp.h"
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
     static double values[1000];
     double accuracy;
     if (count != 2 || H5Z_zfp_initialize() < 0) return 1;
