@@ -76,6 +76,14 @@ class TamisError(Exception):
         self._place = _merged(self._known(), place)
         return self
 
+    def renaming(self, old: str, new: str) -> Self:
+        """Say a name instead of another one, such as a target's instead of its temporary one; return the error."""
+        self.args = (Exception.__str__(self).replace(old, new),)
+        known = self._known().get("path")
+        if known is not None and os.fsdecode(known) == old:
+            self._place = {**self._known(), "path": new}
+        return self
+
     def _known(self) -> _Place:
         """Return the place added here, completed by that of the error from which this one was raised."""
         added: _Place = vars(self).get("_place", {})
@@ -83,11 +91,18 @@ class TamisError(Exception):
         return _merged(added, cause._known()) if isinstance(cause, TamisError) else added
 
     def __str__(self) -> str:
-        return printable_lines(Exception.__str__(self))  # ImportError and KeyError print other things
+        text = Exception.__str__(self)  # ImportError and KeyError print other things
+        if len(text) > _LONGEST:  # such as an argument of 100,000 letters
+            text = f"{text[: _LONGEST // 2]}… ({len(text)} letters) …{text[-_LONGEST // 4 :]}"
+        return printable_lines(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         place: dict[str, Any] = {"path": self.path, "dataset": self.dataset, "chunk": self.chunk, "filter": self.filter}
         return type(self), self.args, {**vars(self), "_place": place}
+
+
+_LONGEST = 4000
+"""Letters of a message."""
 
 
 def _labelled(label: str, message: str) -> str:

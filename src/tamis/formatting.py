@@ -99,6 +99,11 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
+def with_article(word: str) -> str:
+    """Return a word after "a" or "an"."""
+    return f"{'an' if word[:1] in 'aeiou' else 'a'} {word}"
+
+
 def absent_text(names: tuple[str, ...]) -> str:
     """Return a note that other files are absent."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""

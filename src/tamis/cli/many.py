@@ -267,7 +267,7 @@ def _confirm(preview: tamis.FolderPreview) -> None:
     size = size_text(sum(file.nbytes for file in left))
     question = f"Replace {plural(len(left), 'file')} ({size}) in {printable(preview.folder)}?"
     if not is_terminal(sys.stdin):
-        raise ParameterError(f"expected --yes, because nobody can answer: {question}")
+        raise ParameterError(f"{question} There is no terminal to answer at: add --yes to go on")
     click.confirm(question, abort=True, err=True)
 
 

@@ -121,6 +121,9 @@ def objects_of(address: Address) -> tuple[Objects, str]:
         objects = _opened(root, _frozen(options), _environment())
         return objects, unquote(parts.path).lstrip("/") if parts.scheme.lower().startswith("http") else key
     except Exception as error:  # obstore raises its own kinds, and TypeError for options
+        if "Unable to recogni" in str(error):
+            text = f"{address}: tamis knows no {parts.scheme}:// addresses, but s3://, gs://, az://, http://, https://"
+            raise FileError(text).at(path=address) from None
         raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None
 
 
@@ -183,7 +186,7 @@ def reason_of(error: BaseException, address: Address) -> str:
         advice = (
             "the signed address may have expired: get a new one"
             if signed
-            else "check the credentials, or ask for a public bucket without them (skip_signature=true)"
+            else "check the credentials, or read a public bucket without them (--anonymous, or skip_signature=True)"
         )
         return f"access denied{f' ({status})' if status else ''}: {advice}"
     if status == 416:

@@ -19,7 +19,7 @@ from weakref import WeakSet
 from tamis import library_lock
 from tamis.access import NEW_FILE, NEW_FOLDER, PRIVATE_FOLDER, mode_for, take_access, take_access_inside
 from tamis.arrays.source import close_handle
-from tamis.errors import FileError
+from tamis.errors import FileError, TamisError
 from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
 from tamis.safety.library_errors import disk_text
 
@@ -106,6 +106,8 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _open.discard(self)
+        if isinstance(error, TamisError):
+            error.renaming(str(self.path), str(self.target))
         if self._named or not self.is_kept():
             try:
                 self.discard()

@@ -22,7 +22,7 @@ from tamis.filters import ChunkType
 from tamis.formats.zarr.array_metadata import Described
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.stored.codecs import MASK_MARK
-from tamis.formatting import absent_text, printable
+from tamis.formatting import absent_text, printable, with_article
 from tamis.notation.zarr import version_3
 from tamis.stores.protocols import ELSEWHERE, StoredArray
 from tamis.stores.translation import translations
@@ -76,7 +76,7 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
         raise _refusal(array, f"values of a fixed size, found {array.type_text}")
     if array.layout in ELSEWHERE:
         absent = f", whose {absent_text(array.absent_files)}" if array.absent_files else ""
-        raise _refusal(array, f"values in this file, found a {array.layout} dataset{absent}")
+        raise _refusal(array, f"values in this file, found those of {with_article(array.layout)} dataset{absent}")
     if named.shape != tuple(array.shape):
         raise _refusal(array, f"as many values as its dimensions have, {named.shape}, found {array.shape}")
     values = array.as_values()

@@ -225,9 +225,7 @@ def is_ours(name: str) -> bool:
 
 def nothing_in(folder: str | os.PathLike[str]) -> FileError:
     """Return the error about a folder without files that tamis reads."""
-    return FileError(f"{os.fsdecode(folder)}: expected {READABLE}, got {kind_of(folder)}; found none in it").at(
-        path=folder
-    )
+    return FileError(f"{os.fsdecode(folder)}: nothing in this folder is {READABLE}").at(path=folder)
 
 
 def left_out(listing: Listing) -> Iterator[str]:

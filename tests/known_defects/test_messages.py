@@ -1,0 +1,74 @@
+"""U115: messages name what the user named, and say what to change in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+from tamis.safety.transaction import Transaction
+
+TAMIS = Path(sys.executable).with_name("tamis")
+
+
+def said(*words: str | Path) -> str:
+    done = subprocess.run([TAMIS, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode in (1, 2), done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_u115_error_about_an_unfinished_target_names_the_target(tmp_path: Path) -> None:
+    target = tmp_path / "out.nc"
+    with pytest.raises(tamis.FileError) as raised, Transaction(target) as transaction:
+        raise tamis.FileError(f"{transaction.path}: /v: damaged").at(path=transaction.path)
+    assert str(raised.value) == f"{target}: /v: damaged"
+    assert raised.value.path == str(target)
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "s4", "htp"])
+def test_u115_unknown_kind_of_address_is_named(scheme: str) -> None:
+    pytest.importorskip("obstore")
+    message = said("inspect", f"{scheme}://host/a.nc")
+    assert f"tamis knows no {scheme}:// addresses, but s3://" in message
+
+
+def test_u115_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file, file / "inside"):
+        assert f"{file} is a file: name a folder to install to" in said("config", "--install", place)
+
+
+def test_u115_folder_without_files_to_read(tmp_path: Path) -> None:
+    assert f"{tmp_path}: nothing in this folder is an HDF5" in said("inspect", tmp_path)
+
+
+def test_u115_question_without_a_terminal_names_the_option(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.arange(1000.0), chunks=(100,))
+    message = said("repack", tmp_path, "--replace", "-f", "*:deflate(1)", "--settle", "0")
+    assert "There is no terminal to answer at: add --yes to go on" in message
+
+
+def test_u115_articles_fit_their_words(tmp_path: Path) -> None:
+    np.arange(10.0).tofile(tmp_path / "raw")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", (10,), "f8", external=[("raw", 0, 80)])
+    message = said("export", tmp_path / "a.h5", "--to", "kerchunk", "-o", tmp_path / "refs.json")
+    assert "those of an external dataset" in message
+
+
+@pytest.mark.parametrize("count", [3, 100_000])
+def test_u115_messages_are_short(count: int) -> None:
+    with pytest.raises(tamis.TamisError) as raised:
+        tamis.repack("a.nc", "b.nc", {"v": "x" * count})
+    assert len(str(raised.value)) < 5000
+    error = tamis.FileError("a" * 100_000)
+    assert len(str(error)) < 5000
+    assert "(100000 letters)" in str(error)
