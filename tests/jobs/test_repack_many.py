@@ -511,7 +511,7 @@ def test_wrong_arguments_are_parameter_errors(tree: Path, tmp_path: Path) -> Non
     with pytest.raises(tamis.FileError, match="expected a folder with the same files"):
         tamis.verify_many(tree, tmp_path / "absent")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(tamis.FileError, match=r"nothing in this folder is an HDF5"):
+    with pytest.raises(tamis.FileError, match=r"got a folder without Zarr metadata .*; nothing in it is one either"):
         tamis.repack_many(tmp_path / "empty", out, RECIPE)
 
 

@@ -225,7 +225,8 @@ def is_ours(name: str) -> bool:
 
 def nothing_in(folder: str | os.PathLike[str]) -> FileError:
     """Return the error about a folder without files that tamis reads."""
-    return FileError(f"{os.fsdecode(folder)}: nothing in this folder is {READABLE}").at(path=folder)
+    found = f"{kind_of(folder)}; nothing in it is one either"
+    return FileError(f"{os.fsdecode(folder)}: expected {READABLE}, got {found}").at(path=folder)
 
 
 def left_out(listing: Listing) -> Iterator[str]:

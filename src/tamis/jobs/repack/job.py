@@ -270,7 +270,7 @@ def run_repack(
         planning = _planning(store, options, form, survey)
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
-        notes = [*_notes_of(planning, options), *_translated(store, planning)]
+        notes = [*_notes_of(store, planning, options), *_translated(store, planning)]
         record = Record.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning)
@@ -348,7 +348,7 @@ def run_preview(
         datasets = describe(planning)
         planning = planning._replace(places=Places().and_file(source_text, place_text))
         others = _other_files(store, target, planning)
-        notes = [*_notes_of(planning, options), *_translated(store, planning), *others.notes]
+        notes = [*_notes_of(store, planning, options), *_translated(store, planning), *others.notes]
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
@@ -387,10 +387,14 @@ def _other_files(store: Store, target: Path, planning: Planning) -> OtherFiles:
     return store.survey_other_files(os.fspath(target), planning.places, rewritten)
 
 
-def _notes_of(planning: Planning, options: RepackOptions) -> list[str]:
+def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[str]:
+    assert planning.form is not None
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
-    return [*notes, *[_NOTHING_ASKED] * options.is_empty, *_oversized_notes(planning)]
+    if options.is_empty:
+        is_other = not planning.form.copies_objects_of(store)
+        notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
+    return [*notes, *_oversized_notes(planning)]
 
 
 def _oversized_notes(planning: Planning) -> Iterator[str]:
