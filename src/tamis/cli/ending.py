@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -51,6 +52,8 @@ def share_freed_memory() -> None:
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
 """Exit codes; 0 means done as asked, and 128 + n that signal n ended the command."""
 
+INTERRUPTED_TEXT = "\ntamis: interrupted\n"
+
 _ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 """Signals that end a command besides Ctrl-C: Slurm and PBS send SIGTERM, a lost connection SIGHUP, a CPU time limit
 SIGXCPU, LSF SIGUSR2, Grid Engine SIGUSR1 and SIGUSR2 before SIGKILL. By default they would leave temporary files."""
@@ -78,7 +81,8 @@ class Commands(click.Group):
             raise
         except KeyboardInterrupt:
             with suppress(OSError):
-                click.echo("\ntamis: interrupted", err=True)
+                click.echo(INTERRUPTED_TEXT, err=True, nl=False)
+            _said.append(INTERRUPTED_TEXT)
             sys.exit(INTERRUPTED)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -143,8 +147,9 @@ _PATIENCE_SECONDS = 1.0
 """How long a command may wait for something else after a signal that ends it."""
 
 _LOOK_SECONDS = 0.1
-_LEAST_CPU_SHARE = 0.1
-"""A process that uses less than this share of a processor waits."""
+
+_said: list[str] = []
+"""What was printed about a signal, so that it is printed once."""
 
 
 @contextmanager
@@ -188,10 +193,10 @@ def _end_if_stuck(source: int, main: int, came: threading.Event) -> None:
     place, used, since = _place_of(main), time.process_time(), time.monotonic()
     while True:
         time.sleep(_LOOK_SECONDS)
-        here, seconds = _place_of(main), time.monotonic() - since
-        if here != place or time.process_time() - used > max(_LEAST_CPU_SHARE * seconds, _LOOK_SECONDS):
-            place, used, since = here, time.process_time(), time.monotonic()
-        elif seconds > _PATIENCE_SECONDS:
+        here, seconds = _place_of(main), time.process_time()
+        if here != place or seconds - used > _LOOK_SECONDS or _is_at_work():
+            place, used, since = here, seconds, time.monotonic()
+        elif time.monotonic() - since > _PATIENCE_SECONDS:
             _end_at_once(number[0])
 
 
@@ -201,13 +206,33 @@ def _place_of(thread: int) -> tuple[int, int]:
     return (id(frame), frame.f_lasti) if frame is not None else (0, 0)
 
 
+def _is_at_work() -> bool:
+    """Return whether a thread of this process runs, or would if a processor was free, or waits for a disk.
+
+    False if the system does not tell.
+    """
+    own = str(threading.get_native_id())
+    try:
+        threads = [thread for thread in os.listdir("/proc/self/task") if thread != own]
+        states = [Path(f"/proc/self/task/{thread}/stat").read_text() for thread in threads]
+        return any(state.rpartition(")")[2].split()[0] in "RD" for state in states)
+    except (OSError, IndexError):  # not Linux, or a thread that has just ended
+        return False
+
+
 def _end_at_once(number: int) -> NoReturn:
     from tamis.safety.transaction import abandon_all  # late: commands that write nothing do not need it
 
     abandon_all()
-    with suppress(OSError):
-        os.write(2, b"\ntamis: interrupted\n")
+    _say_interrupted()
     os._exit(128 + number)
+
+
+def _say_interrupted() -> None:
+    if not _said:
+        _said.append(INTERRUPTED_TEXT)
+        with suppress(OSError):
+            os.write(2, INTERRUPTED_TEXT.encode())
 
 
 def _is_output_error(error: OSError) -> bool:

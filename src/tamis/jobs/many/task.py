@@ -426,7 +426,7 @@ def _check_replaceable(path: Path, original: Path | None, options: FolderOptions
         ).at(path=path)
     others = path.stat().st_nlink - 1
     for left in (original, _name_of_old(path)):
-        if left is not None and left.exists() and left.samefile(path):
+        if left is not None and os.path.exists(left) and left.samefile(path):  # exists() raises without rights
             others -= 1  # of a run that was interrupted
     if others > 0 and not options.break_hard_links:
         raise FileError(
