@@ -30,7 +30,8 @@ COMMANDS = [
 
 def without_progress(text: str) -> str:
     """What stands on stderr beside the lines for finished datasets."""
-    line = r"^tamis \w+: \w+ (/.* \(\d+ of \d+\)|\d+ datasets?): done( in [0-9.]+ s)?\n"
+    step = r"/.* \(\d+ of \d+\)|\d+ datasets?( copied as stored)?"
+    line = rf"^tamis \w+: \w+ ({step}): done( in [0-9.]+ s)?\n"
     return re.sub(line, "", text, flags=re.MULTILINE)
 
 

@@ -155,7 +155,8 @@ class NetcdfTarget:
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
         create_empty(path, mode)
         self._file = create_file(path, fcpl, fapl)
-        calls.use_format_of_18(self._file.id)
+        with located(str(path), path=path):
+            calls.use_format_of_18(self._file.id)
         self._growing = GrowingFile(str(path))
         self._ids = itertools.count()
         self._dimensions: dict[str, _Scale] = {}
