@@ -55,7 +55,7 @@ def install_interface(
     if not os.fspath(prefix):
         raise ParameterError("expected the name of a folder to install to, got ''")
     folder = Path(os.path.abspath(prefix))
-    if (file := next((place for place in (folder, *folder.parents) if place.is_file()), None)) is not None:
+    if (file := next((place for place in (folder, *folder.parents) if os.path.isfile(place)), None)) is not None:
         raise FileError(f"{folder}: {file} is a file: name a folder to install to").at(path=folder)
     with tempfile.TemporaryDirectory(prefix="tamis-") as scratch:
         files = _package_files()
