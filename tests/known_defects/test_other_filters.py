@@ -72,7 +72,7 @@ def test_u87_codecs_that_not_all_of_hdf5_have_become_deflate_and_are_named(tmp_p
 def test_u87_packed_values_of_zarr_stay_small(tmp_path: Path) -> None:
     codecs = pytest.importorskip("zarr.codecs")
     if not hasattr(codecs, "ScaleOffset"):
-        pytest.skip("zarr-python before 3.2 has no scale_offset")
+        pytest.skip("zarr before 3.2")
     source, target = tmp_path / "in.zarr", tmp_path / "out.nc"
     values = np.zeros((60, 1000)) + (np.arange(1000) % 5) / 4
     root = zarr.open_group(source, mode="w")

@@ -78,4 +78,4 @@ def can_tell(path: Path) -> bool:
                     found = mounted, after.split()[0]
     except (OSError, IndexError, ValueError):
         return False
-    return found[1] in _LOCAL
+    return found[1] in _LOCAL or not found[1]  # in a chroot, the file system of its root is not listed
