@@ -23,7 +23,7 @@ from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 from tamis.errors import MissingFilterError, StreamError
 from tamis.filters._plugin_worker import FilterClass, is_loaded
 from tamis.filters.plugin_folders import hdf5plugin_folder
-from tamis.filters.registry import is_safe, needs_plugin
+from tamis.filters.registry import is_known, is_safe, needs_plugin
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.new_filters import is_registered
 from tamis.formats.hdf5.lib.plugin_classes import class_of
@@ -72,7 +72,8 @@ def _isolate(code: int) -> None:
     if code in _classes or is_safe(code):
         return
     plugin = _plugin(code, _folders())
-    if plugin is None and (plugin := _plugin(code, _folder_of_hdf5plugin())) is not None:
+    # tamis asks hdf5plugin itself for the filters that it knows.
+    if plugin is None and not is_known(code) and (plugin := _plugin(code, _folder_of_hdf5plugin())) is not None:
         _of_hdf5plugin.add(code)
     if plugin is not None:
         with calls.lock:
