@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack.job import Warn
+    from tamis.rewrite.coarse_bounds import Warned
 
 _MOST_DEATHS = 3
 """Ends of its process after which a file is set aside."""
@@ -218,13 +219,12 @@ def repack_many(
         packing=packing,
     )
     check_names(run.listing.files.values(), run.options.repack.recipe)
-    if confirm is not None or warn is not None:
-        preview = _preview(run)
-        if warn is not None:
-            for warning in preview.warnings:
-                warn(warning)
-        if confirm is not None:
-            confirm(preview)
+    preview = None if confirm is None else _preview(run)
+    if warn is not None:
+        for warning in _warnings(run, _actions(run)) if preview is None else preview.warnings:
+            warn(warning)
+    if confirm is not None and preview is not None:
+        confirm(preview)
     report = progress or (lambda _: None)
     with (
         begin_run(run.options.folder, _description(run, shard) | {"keep_damaged": keep_damaged}) as described,
@@ -283,34 +283,47 @@ def preview_repack_many(
 
 def _preview(run: _Prepared) -> FolderPreview:
     """Return what a run would make."""
-    state = State(run.options.folder)
-    state.refresh()
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
-    places = Places.of_files(run.targets())
-    rows = [_preview_of(file, state, run.options, places) for file in run.files]
-    left = {row.path for row in rows if row.action == "repack"}
-    warnings = warnings_of([file for file in run.files if file.target in left], run.options.repack)
-    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)), warnings)
+    actions, places = _actions(run), Places.of_files(run.targets())
+    rows = [_preview_of(file, *actions[file.target], run.options, places) for file in run.files]
+    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)), _warnings(run, actions))
 
 
-def _preview_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> FilePreview:
+def _warnings(run: _Prepared, actions: Mapping[str, tuple[FileAction, str]]) -> tuple[Warned, ...]:
+    """Return the warnings about the bounds of a recipe for the files that a run repacks."""
+    return warnings_of([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
+
+
+def _actions(run: _Prepared) -> dict[str, tuple[FileAction, str]]:
+    """Return by target what a run does with each file, and why, without reading it."""
+    state, places = State(run.options.folder), Places.of_files(run.targets())
+    state.refresh()
+    return {file.target: _action_of(file, state, run.options, places) for file in run.files}
+
+
+def _action_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> tuple[FileAction, str]:
     known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
     # The ranges of packed variables are not known before all values are read.
     reason = _why_again(file, known, options, places, packing=None if known is None else known.packing)
-    action: FileAction = "repack" if file.is_read else "copy"
     if reason is None:
-        action = "done"
-    elif refusal := why_refused(file, options):
-        action, reason = "refuse", refusal
-    elif reason == "" and known is not None and known.action == "failed":
+        return "done", ""
+    if refusal := why_refused(file, options):
+        return "refuse", refusal
+    if reason == "" and known is not None and known.action == "failed":
         reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
     elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
         reason = "the target exists: it is refused unless tamis made it from this source"
+    return "repack" if file.is_read else "copy", reason
+
+
+def _preview_of(
+    file: SourceFile, action: FileAction, reason: str, options: FolderOptions, places: Places
+) -> FilePreview:
     if action == "repack" and (lost := what_is_lost(file, options)):
         reason = f"{reason}; {lost}" if reason else lost
-    kind = format_of(file.source)
+    target, kind = os.path.join(options.folder, file.target), format_of(file.source)
     others = _others_of(file, target, options, places) if kind == "HDF5" and action in ("repack", "done") else ()
-    return FilePreview(file.target, file.source, action, reason or "", file.nbytes, kind, others)
+    return FilePreview(file.target, file.source, action, reason, file.nbytes, kind, others)
 
 
 def _others_of(file: SourceFile, target: str, options: FolderOptions, places: Places) -> tuple[OtherFile, ...]:
