@@ -7,7 +7,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from tamis import _native
 from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import is_ours
-from tamis.jobs.many.state import FileRecord, State
+from tamis.jobs.many.state import FileRecord, State, new_content
 from tamis.jobs.result import SCHEMA, Line, Part, Result, Table, json_text
 from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of, sha256_of
@@ -46,19 +45,12 @@ def state_of(folder: str | os.PathLike[str]) -> State:
 def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
     """Write the manifest of all files that are done, complete or not at all; file by file, for memory."""
     path = state.folder / NAME
-    new = path.with_name(f"{NAME}.{os.getpid()}.new")
     head = json_text({"schema": SCHEMA, "version": _native.version, "recipes": _recipes(state)})
-    try:
-        with new.open("w", encoding="ascii") as stream:
-            stream.write(f'{head[:-1]}, "files": [')
-            for number, line in enumerate(state.lines(sorted(state.done), done=True)):
-                stream.write("," * bool(number) + "\n" + line.decode("ascii").rstrip())
-            stream.write("\n]}\n")
-        os.replace(new, path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink()
-        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
+    with new_content(path) as stream:
+        stream.write(f'{head[:-1]}, "files": [')
+        for number, line in enumerate(state.lines(sorted(state.done), done=True)):
+            stream.write("," * bool(number) + "\n" + line.decode("ascii").rstrip())
+        stream.write("\n]}\n")
 
 
 def _recipes(state: State) -> dict[str, str]:

@@ -8,7 +8,6 @@ so runs that share a folder, parts of an array of jobs, and later runs with more
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -17,16 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis.errors import FileError, TamisError
+from tamis.errors import TamisError
 from tamis.formats.registry import open_store
 from tamis.jobs.many.listing import STATE_FOLDER
-from tamis.jobs.many.state import append_line, claim
+from tamis.jobs.many.state import append_line, claim, new_content
 from tamis.jobs.repack.planning import ReadSurvey, packs, plan_datasets
 from tamis.jobs.workers import Died, Reported
 from tamis.remote.address import place_of
 from tamis.rounding import PackingRange
 from tamis.safety.disk import Identity
-from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.accuracy.measured import Measured
@@ -250,12 +248,6 @@ def _read_whole(path: Path) -> dict[str, PackingRange]:
 
 
 def _write_whole(path: Path, ranges: Ranges) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     entries = {name: [extent.low, extent.high, [*extent.missing]] for name, extent in ranges.items()}
-    try:
-        new.write_text(json.dumps(entries))
-        os.replace(new, path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink()
-        raise FileError(f"{path}: the state cannot be written: {disk_text(error)}").at(path=path) from error
+    with new_content(path) as stream:
+        json.dump(entries, stream)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Self, TextIO
 
 from tamis.access import NEW_FILE
 from tamis.errors import FileError
@@ -310,6 +310,24 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
         text = f"{state}: the state cannot be written: {disk_text(error)}{_whose(state)}"
         raise FileError(text).at(path=state) from error
     return stream
+
+
+@contextmanager
+def new_content(path: Path) -> Iterator[TextIO]:
+    """Write a file of the folder, which has its old content, or is absent, until the block ends without an error.
+
+    Unlike the targets of `tamis.safety.whole_file`, it may be replaced by each user of the folder, and is as open to
+    others as a new file.
+    """
+    new = path.with_name(f"{path.name}.{_unique_name()}.new")
+    try:
+        with new.open("w", encoding="ascii") as stream:
+            yield stream
+        os.replace(new, path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
 
 
 @contextmanager
