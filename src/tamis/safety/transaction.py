@@ -20,6 +20,7 @@ from tamis import library_lock
 from tamis.access import NEW_FILE, NEW_FOLDER, PRIVATE_FOLDER, mode_for, take_access, take_access_inside
 from tamis.arrays.source import close_handle
 from tamis.errors import FileError, TamisError
+from tamis.formatting import kind_of_mode
 from tamis.safety.disk import exchange, open_file_system, size_and_checksum, sync_file, sync_folder, sync_tree
 from tamis.safety.library_errors import disk_text
 
@@ -93,9 +94,10 @@ class Transaction:
         """Raise FileError if the name leads to something that must not be replaced."""
         if target.exists() and not target.is_file():
             # A rename would replace a device such as /dev/null by a file, for every program on the machine.
+            kind = kind_of_mode(target.stat().st_mode)
             raise FileError(
-                f"{target}: expected the name of a file to write, got a {_kind(target)}, which must not be"
-                " replaced: choose another name"
+                f"{target}: expected the name of a file to write, got {kind}, which must not be replaced: choose"
+                " another name"
             )
 
     def __enter__(self) -> Self:
@@ -266,10 +268,6 @@ def _same(path: Path, other: Path) -> bool:
         return os.path.samestat(path.lstat(), other.lstat())
     except OSError:
         return False
-
-
-def _kind(path: Path) -> str:
-    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
 def _beginning(target_path: Path) -> str:
