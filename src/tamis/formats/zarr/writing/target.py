@@ -269,8 +269,7 @@ class NewArray:
 
     def _is_retyped(self) -> bool:
         """Return whether type or fill value of the values are not those of the source."""
-        before = None if self.source is None else self.source
-        if before is None:
+        if (before := self.source) is None:
             return True
         same_type = before.numpy_type.newbyteorder("=") == self.dtype.newbyteorder("=")
         own, known = (np.asarray(value).astype(self.dtype) for value in (self.fill_value, before.fill_value))
@@ -310,16 +309,22 @@ _COUNT = 1 << 16
 """Texts in a chunk."""
 
 
-def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
-    """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs."""
+def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> Types:
+    """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs.
+
+    Returns
+    -------
+    Types
+        Those of attributes that are not among the metadata.
+    """
     steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
     source = array if isinstance(array, ZarrArray) else None
     about = attributes_of(variable.path, variable.attributes, variable.forms, source)
     names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
-    attributes = about.in_json(form.zarr_format)
+    attributes, types = about.in_json(form.zarr_format), about.types_of_others(form.zarr_format)
     if form.zarr_format == 2:
         attributes |= {DIMENSIONS: names} if any(names) or not names else {}
-        attributes = with_types(attributes, about.types_of_others(2))
+        attributes = with_types(attributes, types)
     with quietly():
         created = zarr.create_array(
             str(root / variable.path.strip("/")),
@@ -340,6 +345,7 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
                 text = f"{error}: it can be left out (drop)"
                 raise UnstorableError(text, (variable.path,)).at(dataset=array.path) from error
             created[part or ...] = np.asarray(texts, object)
+    return types
 
 
 _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
@@ -460,10 +466,7 @@ class ZarrTarget:
             self._arrays[variable.path] = as_it_is
             return
         if variable.is_text:
-            write_texts(self.folder, self.form, variable, array)
-            source = array if isinstance(array, ZarrArray) else None
-            about = attributes_of(variable.path, variable.attributes, variable.forms, source)
-            self._texts[variable.path] = about.types_of_others(self.form.zarr_format)
+            self._texts[variable.path] = write_texts(self.folder, self.form, variable, array)
             return
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
