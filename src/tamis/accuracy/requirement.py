@@ -55,6 +55,10 @@ WHOLE: Mapping[str, Parameter] = {
 """Words with a number about a whole dataset."""
 
 
+RELATIVE_WORDS = ("rel", "digits", "bits")
+"""Words that `relative_of` reads."""
+
+
 def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
     """Return the largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
     bounds = []

@@ -160,7 +160,7 @@ class _Comparison:
         if self._own:
             expected = self._decoded(expected, self._own)
         step = self._step(codes, found) if expected.dtype.kind == "f" else 0.0
-        return _loss(expected, found, step, origin or (0,) * expected.ndim)
+        return loss_between(expected, found, step, origin or (0,) * expected.ndim)
 
     def checked(self, given: Any, encoded: Any) -> Any:
         """Return an encoded part, or raise DataError if it reads otherwise than it was given."""
@@ -192,7 +192,7 @@ class _Comparison:
             return step * (1.0 if scale is None else scale) * (0.5 + 1e-6) + noise
 
 
-def _loss(expected: NDArray[Any], found: NDArray[Any], step: Any, origin: tuple[int, ...]) -> Loss:
+def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin: tuple[int, ...]) -> Loss:
     """Return the loss between values as given and as found, of which rounding explains a step."""
     if expected.dtype.kind in "mMO":
         wrong = ~_same_times(expected, found)

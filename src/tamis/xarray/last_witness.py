@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import BoundError
+from tamis.xarray.encoding_loss import Loss, loss_between
 from tamis.xarray.stock_reader import Read, read
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked
     from tamis.xarray.dataset_store import EncodedGroup
-    from tamis.xarray.encoding_loss import Loss
 
 
 _ENGINES = {"h5netcdf": "h5netcdf", "netcdf4": "netCDF4"}
@@ -68,15 +68,11 @@ def _opened(path: Path) -> dict[tuple[str, str], Read]:
 
 
 def _compare(place: str, path: Path, given: NDArray[Any], found: NDArray[Any], allowed: float) -> None:
-    if given.dtype.kind == "M":
-        wrong = ~((given == found) | (np.isnat(given) & np.isnat(found)))
-    else:
+    noise = 0.0
+    if found.dtype.kind == "f":
+        # Zarr's attributes are float64, so packed values may differ by the last bits of float32.
         with np.errstate(all="ignore"):
-            before, after = given.astype(np.longdouble), found.astype(np.longdouble)
-            same = (before == after) | (np.isnan(before) & np.isnan(after))
-            # Zarr's attributes are float64, so packed values may differ by the last bits of float32.
-            noise = 1e-5 * np.abs(before).max(initial=0, where=np.isfinite(before)) if found.dtype.kind == "f" else 0
-            wrong = ~(same | (np.abs(after - before) <= allowed + noise))
-    if wrong.any():
-        at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-        raise BoundError(f"{place}: expected {given[at]!s}, xarray reads {found[at]!s}").at(path=path)
+            before = np.abs(given.astype(np.float64))
+            noise = 1e-5 * float(before.max(initial=0, where=np.isfinite(before)))
+    if (wrong := loss_between(given, found, allowed + noise, (0,) * given.ndim).beyond) is not None:
+        raise BoundError(f"{place}: expected {wrong.given!s}, xarray reads {wrong.found!s}").at(path=path)

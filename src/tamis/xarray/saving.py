@@ -79,8 +79,7 @@ def save(
     for named in encodings:
         TEXT.check("a name in encoding", named)
     own_encodings = {path: _with_encodings(path, dataset, encodings, [*datasets]) for path, dataset in datasets.items()}
-    is_netcdf = not os.fsdecode(target).rstrip("/").endswith(".zarr")
-    encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=is_netcdf)
+    encode = partial(encode_group, unlimited=unlimited_dims, is_netcdf=not _is_zarr(target))
     groups = {path: encode(dataset) for path, dataset in own_encodings.items()}
     _refuse_unused(groups, encodings)
     wanted = asked_of(DatasetStore(groups, {}), recipe)

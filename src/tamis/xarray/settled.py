@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xarray import Dataset, Variable
 from xarray.conventions import encode_cf_variable
 
-from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.requirement import RELATIVE_WORDS, Requirement
 from tamis.errors import DataError
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import Names, absolute, assigned
@@ -88,7 +88,7 @@ class Settled:
                 rounding = Absolute(min(pipeline.rounding.bound, own.absolute - loss.largest))
                 new_filters[path] = Pipeline((rounding, *pipeline.stages))
             given = next((dict(entry.value.given) for entry in require if entry.path == path), {})
-            limits = {word: value for word, value in given.items() if word not in ("rel", "digits", "bits")}
+            limits = {word: value for word, value in given.items() if word not in RELATIVE_WORDS}
             if own.absolute is not None:
                 limits["abs"] = own.absolute - loss.largest
             if own.relative is not None:
@@ -140,7 +140,7 @@ def asked_by(pipeline: Pipeline, required: Requirement | None) -> Asked:
     if required is not None:
         bounds += [required.abs] if required.abs is not None else []
         relative = required.relative
-        others = tuple(word for word in required.given if word not in ("abs", "rel", "digits", "bits"))
+        others = tuple(word for word in required.given if word not in ("abs", *RELATIVE_WORDS))
     lossy = pipeline.error_bound != 0
     return Asked(min(bounds, default=None), relative, lossy, others)
 
