@@ -24,7 +24,7 @@ def command(folder: str, as_json: bool) -> None:
     watch -n 10 tamis status small/
     tamis status small/ --json | jq -r '.failures[].source' > again.txt
 
-    Exit codes: 0 all files are done, 1 some failed or are left, 2 wrong usage, 3 a bound was missed.
+    Exit codes: 0 all files are done, 1 some failed, are damaged or are left, 2 wrong usage, 3 a bound was missed.
     """
     output = Output("status", as_json)
     with output.failures():

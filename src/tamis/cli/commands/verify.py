@@ -63,7 +63,7 @@ def command(
     tamis verify old/ new/ --bound recorded            # file by file
     tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
 
-    Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
+    Exit codes: 0 equal or within the bounds, 1 something is unreadable or damaged, 2 wrong usage, 3 something differs.
     """
     with output_of_files("verify", (source, target), as_json, quiet, log) as output:
         requested = bounds_of(bounds)
