@@ -1,8 +1,8 @@
-"""Let each system call fail once: ``python tests/faults/sweep.py [MOST] [SEED]``.
+"""Let each system call fail once: ``python tests/faults/sweep.py [MOST] [SEED] [JOB]...``.
 
 A library for LD_PRELOAD (`failing_calls.c`) counts the calls of a job on the files of a folder, and lets one of them
 fail. For each a process, forked from one that has imported everything, does the job and ends as Python ends. With MOST,
-so many calls of each kind and job are chosen at random; otherwise every call fails in every way.
+so many calls of each kind and job are chosen at random; otherwise, and with 0, every call fails in every way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -374,10 +374,10 @@ class Sweeper:
                 wrong = f"what is left cannot be resumed ({again.text[-300:]!r}, {leftovers(self.folder)})"
         return outcome, wrong
 
-    def sweep(self, most: int, chosen: random.Random) -> Iterator[tuple[Job, Fault, Outcome, str]]:
+    def sweep(self, jobs: Sequence[Job], most: int, chosen: random.Random) -> Iterator[tuple[Job, Fault, Outcome, str]]:
         """Yield job, call, how it ended and what is wrong with that, for each call that fails."""
-        counts = {job: self.count(job) for job in JOBS}
-        for job, (kind, errors) in itertools.product(JOBS, ERRORS.items()):
+        counts = {job: self.count(job) for job in jobs}
+        for job, (kind, errors) in itertools.product(jobs, ERRORS.items()):
             faults = [Fault(kind, number, error) for number in range(counts[job][kind]) for error in errors]
             if most and len(faults) > most:
                 faults = chosen.sample(faults, most)
@@ -423,7 +423,11 @@ def main() -> None:
     import tamis.cli.commands.report
     import tamis.cli.commands.verify  # all imports before the forks, which then cost little
 
-    most, seed = (int(word) for word in (*sys.argv[1:], "0", "0")[:2])
+    words = sys.argv[1:]
+    most, seed = (int(word) for word in (*words, "0", "0")[:2])
+    jobs = [job for job in JOBS if job.name in words[2:] or not words[2:]]
+    if not jobs:
+        sys.exit(f"expected names of jobs, got {', '.join(words[2:])}: {', '.join(job.name for job in JOBS)}")
     parent, began = os.getpid(), time.monotonic()
     folder = Path(tempfile.mkdtemp())
     seen: Counter[tuple[str, str]] = Counter()
@@ -431,13 +435,14 @@ def main() -> None:
     wrong = 0
     try:
         tamis.config()
-        for job, fault, outcome, text in Sweeper(os.environ["FAULT_LIBRARY"], folder).sweep(most, random.Random(seed)):
+        sweeper = Sweeper(os.environ["FAULT_LIBRARY"], folder)
+        for job, fault, outcome, text in sweeper.sweep(jobs, most, random.Random(seed)):
             seen[job.name, fault.kind] += 1
             codes[outcome.code] += 1
             wrong += bool(text)
             if text:
                 print(f"{job.name}: {fault}: {text}: exit code {outcome.code}, {outcome.text[-400:]!r}", flush=True)
-        for job in JOBS:
+        for job in jobs:
             kinds = ", ".join(f"{kind} {count}" for (name, kind), count in seen.items() if name == job.name)
             print(f"{job.name:<20}{kinds}")
         print(f"exit code 0: {codes[0]}, 1: {codes[1]}")

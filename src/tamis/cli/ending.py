@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,7 +87,8 @@ class Commands(click.Group):
             sys.exit(INTERRUPTED)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program."""
+        """Run the program; it prints warnings as notes, without the line of code that Python shows."""
+        format_in_python, warnings.formatwarning = warnings.formatwarning, _warning_text
         try:
             return super().main(*args, **kwargs)
         except OSError as error:  # click is silent about a closed pipe
@@ -97,11 +99,16 @@ class Commands(click.Group):
             click.echo(f"tamis: {printable(str(error))}", err=True)
             sys.exit(FAILED)
         finally:
+            warnings.formatwarning = format_in_python
             try:
                 if sys.stderr is not None:  # which it is for a process that was started without
                     sys.stderr.flush()
             except OSError:  # a full disk
                 _silence(sys.stderr)
+
+
+def _warning_text(message: Warning | str, *_: Any, **__: Any) -> str:
+    return "".join(f"tamis: {printable(line)}\n" for line in str(message).splitlines())
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 from tamis.access import create_empty
@@ -30,6 +31,11 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, overwrite
     ------
     FileError
         If the file exists and `overwrite` is False, or cannot be written.
+
+    Warns
+    -----
+    UserWarning
+        If a temporary file cannot be removed.
     """
     place = Path(os.fsdecode(path))
     data = content.encode() if isinstance(content, str) else content
@@ -39,14 +45,24 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, *, overwrite
             return
         if not overwrite:
             check_free(place)
-        with Transaction(place, overwrite=overwrite) as transaction, marked(transaction):
-            create_empty(transaction.path, transaction.mode)
-            transaction.path.write_bytes(data)
-            transaction.commit()
+        _replace(place, data, overwrite=overwrite)
     except FileError:
         raise
     except OSError as error:
         raise FileError(f"{place}: cannot be written: {disk_text(error)}").at(path=place) from error
+
+
+def _replace(place: Path, data: bytes, *, overwrite: bool) -> None:
+    """Write beside a file, and give the result its name; warn about what cannot be removed afterwards."""
+    transaction = Transaction(place, overwrite=overwrite)
+    try:
+        with transaction, marked(transaction):
+            create_empty(transaction.path, transaction.mode)
+            transaction.path.write_bytes(data)
+            transaction.commit()
+    finally:
+        for note in transaction.notes:
+            warnings.warn(note, UserWarning, stacklevel=4)
 
 
 def check_free(path: Path) -> None:
