@@ -15,21 +15,19 @@ from document_blocks import DOCUMENTS, FIRST_PAGES, ROOT, Block, blocks, run_blo
 
 import tamis  # noqa: F401 - lets h5py read what the demo wrote
 
+OTHER_PAGES = [path for path in DOCUMENTS if path not in FIRST_PAGES]
+SESSIONS = [
+    (path, block) for path in OTHER_PAGES for block in blocks(path.read_text(encoding="utf-8")) if block.is_session
+]
+
 
 @pytest.mark.matrix
-@pytest.mark.parametrize(
-    "path", [path for path in DOCUMENTS if path not in FIRST_PAGES], ids=lambda path: str(path.relative_to(ROOT))
-)
+@pytest.mark.parametrize("path", OTHER_PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
     found = blocks(path.read_text(encoding="utf-8"))
     skip_without_programs(found)
     done = run_blocks(path.name, found, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-SESSIONS = [
-    (path, block) for path in DOCUMENTS for block in blocks(path.read_text(encoding="utf-8")) if block.is_session
-]
 
 
 @pytest.mark.check

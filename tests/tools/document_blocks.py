@@ -129,22 +129,15 @@ def run_session(block: Block, folder: Path, environment: dict[str, str], *, comp
     """
     for session in block.text.split("$ ")[1:]:
         command, *shown = session.splitlines()
-        before = {*folder.iterdir()}
-        # plan chooses by measured speeds, which other work on the machine distorts.
-        for _ in range(5 if command.startswith("tamis plan") else 1):
-            for path_made in {*folder.iterdir()} - before:
-                path_made.unlink()
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command],
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"{command}: {done.stderr}"
-            printed = iter([comparable(line) for line in done.stdout.splitlines()])
-            missing = [line for line in shown if compares and line != "…" and comparable(line) not in printed]
-            if not missing:
-                break
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        printed = iter([comparable(line) for line in done.stdout.splitlines()])
+        missing = [line for line in shown if compares and line != "…" and comparable(line) not in printed]
         assert not missing, f"line {block.line}: {command}: {missing[0]}\n{done.stdout}"
