@@ -196,12 +196,11 @@ class DatasetArray(Array):
 
     def _by_sources(self, key: Any) -> Any:
         """Return a selection of a virtual dataset, read by tamis; None if only HDF5 can read it."""
-        with reading(self._file.path, dataset=self.name):
-            self._array.check_files()
-        if self._virtual is None or _needs_h5py(key) or _split_fields(key)[0]:
-            return None
-        selection = select(key, self.shape)
-        if not isinstance(selection, Selection):
+        left_to_hdf5 = self._virtual is None or _needs_h5py(key) or bool(_split_fields(key)[0])
+        selection = None if left_to_hdf5 else select(key, self.shape)
+        if self._virtual is None or not isinstance(selection, Selection):
+            with reading(self._file.path, dataset=self.name):
+                self._array.check_files()
             return None
         values = _selected(self._virtual, selection).astype(self.dtype, copy=False)
         return values if selection.shape else values[()]

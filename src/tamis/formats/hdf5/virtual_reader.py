@@ -82,6 +82,7 @@ class VirtualReader:
             inside = tuple(slice(*pair) for pair in zip((low - begin).tolist(), (high - begin).tolist(), strict=True))
             if not self._read_from(source, low, high, values[inside]):
                 place = tuple(slice(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True))
+                self.array.check_files()
                 values[inside] = LibraryReader(self.array).read(place)
         return values
 

@@ -35,6 +35,11 @@ class NamedFile(NamedTuple):
         """The whole path."""
         return os.path.join(self.folder, self.name)
 
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files that it means."""
+        return numbered_files(self.path) if self.is_many else [self.path]
+
     def is_same(self, other: NamedFile) -> bool:
         """Return whether two names lead to the same file, or, if they mean many, to the same folder."""
         if self.name != other.name or self.is_many != other.is_many:
@@ -121,24 +126,33 @@ def sources_of(dataset: h5py.Dataset) -> list[Source]:
     return [Source(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
 
 
+def _names(dataset: h5py.Dataset) -> list[tuple[str, str]]:
+    """Return the file and the inner path of each source once, without its part, which takes most of the time."""
+    plist = dataset.id.get_create_plist()
+    if plist.get_layout() != h5d.VIRTUAL:
+        return list(dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)))
+    numbers = range(plist.get_virtual_count())
+    return list(dict.fromkeys((plist.get_virtual_filename(at), plist.get_virtual_dsetname(at)) for at in numbers))
+
+
 def found_sources(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, str]]:
     """Yield the files, each with a dataset in it, that have the values of a virtual dataset; empty for its own file.
 
     A name with the number of a block is not among them.
     """
-    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+    for file, inner in _names(dataset):
         path = posixpath.join("/", inner)
         if file == SAME_FILE:
             yield "", path
         elif (found := find_virtual(file, filename)) is not None:
-            for each in numbered_files(found.path) if found.is_many else [found.path]:
+            for each in found.files:
                 yield os.path.realpath(each), path
 
 
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
     """Return the missing files and datasets that a dataset refers to, without opening files."""
     absent: dict[str, None] = {}
-    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+    for file, inner in _names(dataset):
         if file != SAME_FILE:
             if _found(file, inner, filename) is None:
                 absent[file] = None
@@ -149,10 +163,10 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
 
 def check_files(dataset: h5py.Dataset, filename: str, label: str) -> None:
     """Raise FileError if a virtual source or raw file is a pipe, device or folder; nothing is opened."""
-    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
-        found = None if file == SAME_FILE else _found(file, inner, filename)
-        for path in [] if found is None else numbered_files(found.path) if found.is_many else [found.path]:
-            check_is_file(path, label)
+    for file, inner in _names(dataset):
+        if file != SAME_FILE and (found := _found(file, inner, filename)) is not None:
+            for path in found.files:
+                check_is_file(path, label)
 
 
 def check_is_file(path: str, label: str) -> None:
@@ -168,7 +182,7 @@ def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
         return f"{absent[0]}, a source of this virtual dataset"
     opened: dict[str, h5py.File] = {}
     try:
-        for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+        for file, inner in _names(dataset):
             found = None if file == SAME_FILE else find_virtual(file, filename)
             if found is None or has_number(file) or has_number(inner):
                 continue
