@@ -118,9 +118,9 @@ double similarity(const Buffer& first, const Buffer& second, const bool* present
     const auto rows = static_cast<std::size_t>((*first).shape[0]),
                columns = static_cast<std::size_t>((*first).shape[1]);
     const Unlocked unlocked;
-    const auto [one, two] = values::levels(static_cast<const T*>((*first).buf), static_cast<const T*>((*second).buf),
-                                           present, rows * columns);
-    return values::Windows(one.data(), two.data(), present, rows, columns).mean_similarity();
+    return values::Windows(static_cast<const T*>((*first).buf), static_cast<const T*>((*second).buf), present, rows,
+                           columns)
+        .mean_similarity();
 }
 
 double dssim(nb::handle first, nb::handle second, std::optional<nb::handle> present) {

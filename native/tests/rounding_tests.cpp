@@ -177,9 +177,11 @@ void fields_have_levels() {
         for (std::size_t i = 0; i < first.size(); ++i)
             for (const double value : {first[i], second[i]})
                 if (present[i]) low = std::min(low, value), high = std::max(high, value);
-        const auto scaled = values::levels(first.data(), second.data(), present.get(), first.size());
+        const values::Levels levels(first.data(), second.data(), present.get(), first.size());
+        std::vector<double> scaled(first.size());
+        levels.copy(0, 0, scaled);
         for (std::size_t i = 0; i < first.size(); ++i) {
-            const double level = 255 * scaled[0][i], place = 255 * (first[i] - low) / (high - low);
+            const double level = 255 * scaled[i], place = 255 * (first[i] - low) / (high - low);
             require(present[i] ? std::abs(level - std::nearbyint(level)) < 1e-9 && level > -1e-9 && level < 255.001
                                : level == 0,
                     "a level is one of 256, and 0 for a missing value");

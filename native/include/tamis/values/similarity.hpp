@@ -5,45 +5,57 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace tamis::values {
 
-// Both fields scaled together to 0 ... 1 and rounded to 256 levels; 0 for missing values.
+// Both fields scaled together to 0 ... 1 and rounded to 256 levels; 0 for missing values. They are computed as they are
+// asked for: those of a field of ERA5 would take 17 MB.
 template <class T>
-std::array<std::vector<double>, 2> levels(const T* first, const T* second, const bool* present, std::size_t count) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    const auto is_there = [&](std::size_t i) { return present == nullptr || present[i]; };
-    for (const T* const field : {first, second})
-        for (std::size_t i = 0; i < count; ++i) {
-            const double value = field[i];
-            low = is_there(i) && value < low ? value : low;
-            high = is_there(i) && value > high ? value : high;
-        }
-    const bool varies = high > low;
-    const double base = varies ? low : 0, span = varies ? high - low : high != 0 ? high : 1;
-    // Adding it rounds to a whole number, a tie to the even one: doubles of its size have no fractions.
-    constexpr double most = 255, rounder = 6755399441055744.0;
-    std::array<std::vector<double>, 2> scaled{std::vector<double>(count), std::vector<double>(count)};
-    for (const std::size_t which : {0, 1}) {
-        const T* const field = which == 0 ? first : second;
-        double* const out = scaled[which].data();
-        for (std::size_t i = 0; i < count; ++i) {
-            const double level = ((static_cast<double>(field[i]) - base) / span * most + rounder) - rounder;
-            out[i] = is_there(i) ? level / most : 0.0;
+class Levels {
+public:
+    Levels(const T* first, const T* second, const bool* present, std::size_t count)
+        : fields_{first, second}, present_(present) {
+        double low = std::numeric_limits<double>::infinity(), high = -low;
+        for (const T* const field : fields_)
+            for (std::size_t i = 0; i < count; ++i) {
+                const double value = field[i];
+                low = is_there(i) && value < low ? value : low;
+                high = is_there(i) && value > high ? value : high;
+            }
+        const bool varies = high > low;
+        base_ = varies ? low : 0;
+        span_ = varies ? high - low : high != 0 ? high : 1;
+    }
+
+    // Writes the levels of `out.size()` values of the first or the second field, from `begin` on.
+    void copy(std::size_t which, std::size_t begin, std::span<double> out) const {
+        // Adding it rounds to a whole number, a tie to the even one: doubles of its size have no fractions.
+        constexpr double most = 255, rounder = 6755399441055744.0;
+        const T* const field = fields_[which] + begin;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const double level = ((static_cast<double>(field[i]) - base_) / span_ * most + rounder) - rounder;
+            out[i] = is_there(begin + i) ? level / most : 0.0;
         }
     }
-    return scaled;
-}
 
-// Windows of two fields of doubles, which have `columns` values in a row. Missing values are 0 in both, and have no
-// weight.
+private:
+    bool is_there(std::size_t i) const { return present_ == nullptr || present_[i]; }
+
+    std::array<const T*, 2> fields_;
+    const bool* present_;
+    double base_, span_;
+};
+
+// Windows of the levels of two fields, which have `columns` values in a row. Missing values have no weight.
+template <class T>
 class Windows {
 public:
     static constexpr std::size_t reach = 5, width = 2 * reach + 1;
 
-    Windows(const double* first, const double* second, const bool* present, std::size_t rows, std::size_t columns)
-        : first_(first), second_(second), present_(present), rows_(rows), columns_(columns) {
+    Windows(const T* first, const T* second, const bool* present, std::size_t rows, std::size_t columns)
+        : levels_(first, second, present, rows * columns), present_(present), rows_(rows), columns_(columns) {
         double total = 0;
         for (std::size_t i = 0; i < width; ++i) {
             const double step = (static_cast<double>(i) - static_cast<double>(reach)) / sigma;
@@ -87,11 +99,11 @@ private:
 
     // The weighted sums of a row, kept for the eleven rows of windows that it is in.
     void add_across(std::size_t row) {
-        const double* const one = first_ + row * columns_;
-        const double* const two = second_ + row * columns_;
+        levels_.copy(0, row * columns_, products_[0]);
+        levels_.copy(1, row * columns_, products_[1]);
+        const double* const one = products_[0].data();
+        const double* const two = products_[1].data();
         for (std::size_t column = 0; column < columns_; ++column) {
-            products_[0][column] = one[column];
-            products_[1][column] = two[column];
             products_[2][column] = one[column] * one[column];
             products_[3][column] = two[column] * two[column];
             products_[4][column] = one[column] * two[column];
@@ -142,8 +154,7 @@ private:
         return {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(), rows[4].data(), rows[5].data()};
     }
 
-    const double* first_;
-    const double* second_;
+    Levels<T> levels_;
     const bool* present_;
     std::size_t rows_, columns_;
     std::array<double, width> weights_{};
