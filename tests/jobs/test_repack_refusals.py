@@ -42,7 +42,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 NO_NUMBERS = "expected numbers, got values of the type {}: use filters of bytes, such as shuffle and deflate: "
-NO_SIZE = "expected values of a fixed size, got {}: such values are stored elsewhere in the file, where filters do not"
+NO_SIZE = "expected values of a fixed size, got {}: HDF5 stores such values elsewhere in the file, where filters do not"
 REFUSED = {
     "scalar": "expected an array, got a scalar, which HDF5 cannot filter",
     "null": "expected an array, got a null dataspace, which has no values",

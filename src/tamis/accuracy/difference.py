@@ -88,13 +88,22 @@ def without_gaps(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype([(name, without_gaps(dtype[name])) for name in dtype.names])
 
 
+def as_texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Return bytes of a fixed length as texts of varying length; any others unchanged."""
+    if values.dtype.kind != "S":
+        return values
+    texts = np.empty(values.shape, object)
+    texts.flat = [item.decode("utf-8", "surrogateescape") for item in values.flat]
+    return texts
+
+
 def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
     """Return whether values of any type are the same, bit by bit, whatever their byte order and the gaps in records."""
     first, second = native(expected), native(actual)
     if first.shape != second.shape:
         return False
     if first.dtype.kind in "OT" or second.dtype.kind in "OT":
-        return bool(first.tolist() == second.tolist())
+        return bool(as_texts(first).tolist() == as_texts(second).tolist())
     same_type = first.dtype == second.dtype
     return same_type and (
         same_bits(first, second) if first.dtype.kind in "iuf" else first.tobytes() == second.tobytes()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import meaning
-from tamis.accuracy.difference import equal_values, native
+from tamis.accuracy.difference import as_texts, equal_values, native
 from tamis.arrays.gather import block_shape
 from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import parts_to_compare
@@ -22,10 +22,17 @@ from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
 from tamis.rounding import ERROR_BOUND, ROUNDING_ATTRIBUTES, is_container
-from tamis.stores.data_model import is_latin_1, is_own_name, json_attribute, recoded_text, text_of_json
+from tamis.stores.data_model import (
+    is_fixed_text,
+    is_latin_1,
+    is_own_name,
+    json_attribute,
+    recoded_text,
+    text_of_json,
+)
 from tamis.stores.extended import extended
 from tamis.stores.protocols import Change, Unequal
-from tamis.stores.translation import translations
+from tamis.stores.translation import is_one_array, translations
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import NamedArray, NamedGroup
@@ -114,6 +121,8 @@ class ModelComparison:
         """Return the name of a variable in the second store: in netCDF-4 none begins with the prefix of its own."""
         names = self._groups[path].variables if path in self._groups else (name,)
         known = (name.removeprefix(NON_COORDINATE), NON_COORDINATE + name)
+        if path == "/" and len(names) == 1 and (is_one_array(self._before.model) or is_one_array(self._after.model)):
+            return next(iter(names))  # it is named after its store
         return name if name in names else next((other for other in known if other in names), name)
 
     def _other(self, path: str) -> NamedArray | None:
@@ -162,8 +171,13 @@ class ModelComparison:
         return ""
 
     def same_value_type(self, source: StoredArray, target: StoredArray) -> bool:
-        """Return whether values have the same type; in Zarr, enumerations are numbers, or booleans (FALSE, TRUE)."""
+        """Return whether values have the same type; in Zarr, enumerations are numbers, or booleans (FALSE, TRUE).
+
+        Text of a fixed length may become text of varying length, which netCDF has.
+        """
         types = [array.as_values().value_type for array in (source, target)]
+        if is_fixed_text(types[0]) and target.varies and target.type_text == "string":
+            return True
         known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
         return len(known) == 2 and known[0] == known[1]
 
@@ -189,7 +203,10 @@ class ModelComparison:
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
 
             def read(part: Region) -> list[NDArray[Any]]:
-                return [_elements(reader.read(part)) for reader in (before, after)]
+                first, second = (reader.read(part) for reader in (before, after))
+                if "O" in (kinds := {first.dtype.kind, second.dtype.kind}) and "S" in kinds:
+                    first, second = as_texts(first), as_texts(second)
+                return [_elements(first), _elements(second)]
 
             def equal(part: Region) -> bool:
                 values = read(part)
@@ -232,6 +249,8 @@ class ModelComparison:
     def _translations(self) -> Iterator[Change]:
         """Yield what the second format does not have, or has in another form, as repack lists it."""
         for item in translations(self._before, to_zarr=self._after.model.is_loose):
+            if item.kind == "one array" and is_one_array(self._after.model):
+                continue
             if item.kind != "latin-1":  # compared with the attributes
                 yield Change(item.path, "left-out" if item.is_lost else "translated", item.as_finding())
 

@@ -179,6 +179,11 @@ class Translation(NamedTuple):
         return f"{self.text} is left out" if self.is_lost else self.text
 
 
+def is_fixed_text(dtype: np.dtype[Any] | None) -> bool:
+    """Return whether values are texts of a fixed length of more than one byte, which netCDF lacks."""
+    return dtype is not None and dtype.kind == "S" and dtype.itemsize > 1
+
+
 @dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group."""

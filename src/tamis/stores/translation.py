@@ -45,7 +45,7 @@ TO_ZARR: dict[str, Row] = {
         "types",
         "text of a fixed length",
         "bytes of that length, as h5py reads them; of one byte in NCZarr's form",
-        "text of a fixed length, ASCII, padded with zeros",
+        "text of a fixed length, ASCII, padded with zeros; in a file named `.nc`, text of varying length",
     ),
     "text": Row("types", "text of varying length", "text of varying length", "the same, UTF-8"),
     "opaque": Row(
@@ -150,6 +150,13 @@ TO_ZARR: dict[str, Row] = {
 """The kinds of things of HDF5, netCDF-4 and netCDF classic, by a short name."""
 
 TO_HDF5: dict[str, Row] = {
+    "zarr fixed text": Row(
+        "types",
+        "bytes of a fixed length of more than one byte",
+        "text of varying length in a file named `.nc`, because netCDF lacks the other; text of a fixed length in others",
+        "as in HDF5",
+        "listed",
+    ),
     "zarr arrays": Row("types", "numbers, booleans, complex numbers, text", _SAME, _SAME),
     "bytes": Row("types", "bytes of varying length, times, records of anything but numbers", "refused", "", "refused"),
     "json attributes": Row(
@@ -175,6 +182,13 @@ TO_HDF5: dict[str, Row] = {
         "as in HDF5",
         "listed",
     ),
+    "one array": Row(
+        "groups",
+        "a store that is one array, without a group",
+        "a variable of the root group, named after the store",
+        "an array of the root group; also from Zarr to Zarr",
+        "listed",
+    ),
     "lengths": Row(
         "dimensions",
         "arrays of a group with several lengths along a name",
@@ -186,9 +200,21 @@ TO_HDF5: dict[str, Row] = {
 """The kinds of things of Zarr that become netCDF-4."""
 
 
+def is_one_array(model: DataModel) -> bool:
+    """Return whether a store of Zarr is one array, without a group; then its name is that of the store."""
+    if not model.is_loose or model.group_paths() != ["/"]:
+        return False
+    root = model.group("/")
+    return root.document is None and len(root.variables) == 1
+
+
 def translations(source: Store, *, to_zarr: bool) -> Iterator[Translation]:
     """Yield everything by name that a copy in the other format does not have, or has in another form."""
     model = source.model
+    if is_one_array(model):
+        name = next(iter(model.group("/").variables))
+        text = "the store is this array, without a group: in the target it is an array of the root group"
+        yield Translation(f"/{name}", "one array", text, is_lost=False)
     if model.is_loose == to_zarr:
         return
     for path in model.group_paths():

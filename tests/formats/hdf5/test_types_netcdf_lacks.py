@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from needs import need
 
 import tamis
 from tamis.errors import ParameterError, TamisError
@@ -75,3 +76,57 @@ def test_u86_hdf5_source_is_copied_with_a_note(tmp_path: Path) -> None:
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.nc", {})
     assert "/t: float16, which netCDF lacks: its library and programs fail with it" in result.notes
     assert not any("netCDF lacks" in note for note in tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {}).notes)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_of_a_fixed_length_becomes_text_of_netcdf_whose_programs_crash_at_it(
+    tmp_path: Path, zarr_format: int
+) -> None:
+    words = np.array([b"a", b"bb", "ü".encode()], "S3")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
+    group.create_array("t", shape=(3,), chunks=(2,), dtype="S3")[:] = words
+    result = tamis.repack(tmp_path / "a.zarr", tmp_path / "a.nc", {"*": "deflate"}, min_size=1, larger=True)
+    assert "1 variable such as /t with text of a fixed length, which netCDF lacks" in " ".join(result.notes)
+    code = (
+        f"import netCDF4\nfor _ in range(20):\n d = netCDF4.Dataset({str(tmp_path / 'a.nc')!r})\n"
+        " print(d['t'][:].tolist())\n d.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['a', 'bb', 'ü']"] * 20
+    assert tamis.verify(tmp_path / "a.zarr", tmp_path / "a.nc").ok
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "a.h5", {})
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["t"].dtype == "S3"
+    tamis.repack(tmp_path / "a.nc", tmp_path / "b.zarr", {}, zarr_format=zarr_format)
+    assert zarr.open_group(tmp_path / "b.zarr", mode="r")["t"][:].tolist() == ["a", "bb", "ü"]
+    with h5py.File(tmp_path / "a.nc", "r+") as file:
+        file["t"][1] = "bc"
+    assert not tamis.verify(tmp_path / "a.zarr", tmp_path / "a.nc").ok
+
+
+def test_ncdump_prints_text_of_a_fixed_length(tmp_path: Path) -> None:
+    need("ncdump")
+    zarr.create_array(tmp_path / "a.zarr", name="t", shape=(2,), dtype="S5", zarr_format=2)[:] = [b"ab", b"cdefg"]
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "a.nc", {})
+    done = subprocess.run(["ncdump", tmp_path / "a.nc"], capture_output=True, text=True, check=True)
+    assert 't = "ab", "cdefg"' in done.stdout
+
+
+def test_bytes_with_zeros_inside_and_filters_by_name_are_refused_for_a_netcdf_name_alone(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    group.create_array("t", shape=(2,), chunks=(2,), dtype="S3")[:] = [b"a\0b", b"c"]
+    with pytest.raises(TamisError, match=r"/t: expected bytes without zeros inside.*file named \.h5"):
+        tamis.repack(tmp_path / "a.zarr", tmp_path / "a.nc", {})
+    with pytest.raises(TamisError, match=r"/t: expected filters for types that netCDF-4 has, got text of a fixed"):
+        tamis.repack(tmp_path / "a.zarr", tmp_path / "a.nc", {"t": "deflate"})
+    assert not (tmp_path / "a.nc").exists()
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "a.h5", {"t": "deflate"})
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["t"][0] == b"a\0b"
+
+
+def test_hdf5_source_with_text_of_a_fixed_length_is_copied_to_a_netcdf_name_with_a_note(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["t"] = np.array([b"ab", b"c"])
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.nc", {})
+    assert "/t: text of a fixed length, which netCDF lacks: ncdump may fail with it" in result.notes

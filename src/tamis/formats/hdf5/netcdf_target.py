@@ -8,7 +8,7 @@ import math
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -49,6 +49,7 @@ from tamis.stores.data_model import (
     NamedArray,
     NamedGroup,
     is_compound,
+    is_fixed_text,
 )
 from tamis.stores.translation import own_dimensions
 
@@ -124,6 +125,9 @@ _MOST_FILL_NBYTES = 1 << 15
 _CANDIDATES = ("shuffle|deflate(4)", "deflate(4)")
 """Filters that all programs with HDF5 have."""
 
+_TEXT = h5py.string_dtype()
+"""Texts of netCDF. Its library may crash at HDF5's texts of a fixed length; its own have one byte."""
+
 _COPIED_NBYTES = 4 << 20
 """Bytes of an array that are copied at once."""
 
@@ -138,13 +142,16 @@ class NetcdfTarget:
         block_nbytes: int | None = None,
         mode: int = NEW_FILE,
         threads: int = 1,
+        *,
+        is_netcdf: bool = False,
     ) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
         if values_nbytes <= _SMALL_NBYTES:
             calls.call("H5Pset_istore_k", fcpl.id, _SMALL_NODES)
         self.notes: list[str] = []
-        self._threads = threads
+        self._threads, self._is_netcdf = threads, is_netcdf
+        self._lengthened: list[str] = []
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -213,6 +220,11 @@ class NetcdfTarget:
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
+        if self._is_netcdf and is_fixed_text(variable.dtype):
+            raise ParameterError(
+                f"{plan.path}: expected filters for types that netCDF-4 has, got text of a fixed length: ask for no"
+                " filters, or store it in Zarr or in a file named .h5"
+            ).at(dataset=plan.path)
         self._remove(variable)
         if plan.rounding is None:
             variable = variable.with_attributes(plan.new_attributes(array))
@@ -241,10 +253,14 @@ class NetcdfTarget:
         no filters, and are contiguous unless an axis can grow.
         """
         self._remove(variable)
-        if (plan := as_stored(array)) is not None and _is_carried(plan, array):
+        fixed = variable.dtype if self._is_netcdf and is_fixed_text(variable.dtype) else None
+        if fixed is not None:
+            self._lengthened.append(variable.path)
+            variable = replace(variable, dtype=_TEXT)
+        elif (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
             return
-        if self._copy_compressed(variable, array):
+        elif self._copy_compressed(variable, array):
             return
         sparse = _chunks_of_sparse(array)
         chunk_shape = self._chunks(variable, array) or sparse
@@ -256,7 +272,14 @@ class NetcdfTarget:
         with closing(array.open_reader()) as reader:
             grid = Grid(array.shape, box)  # texts have no fill value in the file
             for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
-                values = np.ascontiguousarray(reader.read(part), object if dataset.dtype.kind == "O" else None)
+                values = reader.read(part)
+                values = values if fixed is None else np.ascontiguousarray(values).view(fixed)
+                values = np.ascontiguousarray(values, object if dataset.dtype.kind == "O" else None)
+                if fixed is not None and any(b"\0" in item for item in values.flat):
+                    raise FileError(
+                        f"{array.label}: expected bytes without zeros inside, which netCDF's text ends at, found some:"
+                        " store them in Zarr or in a file named .h5"
+                    )
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)
                 else:  # chunks may have another byte order
@@ -334,6 +357,11 @@ class NetcdfTarget:
             self.notes.append(
                 f"{plural(len(nameless), 'variable')} such as {nameless[0]} with booleans or opaque values, as h5py"
                 " stores them: ncdump and other programs may leave them out"
+            )
+        if self._lengthened:
+            self.notes.append(
+                f"{plural(len(self._lengthened), 'variable')} such as {self._lengthened[0]} with text of a fixed length,"
+                " which netCDF lacks: stored as text of varying length"
             )
         if self._tight:
             self.notes.append(

@@ -41,6 +41,7 @@ from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.transaction import Transaction
+from tamis.stores.data_model import is_fixed_text
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
@@ -396,8 +397,10 @@ class Hdf5Form:
         return translations(source, to_zarr=False)
 
     def kept_as_stored(self, source: Store) -> Collection[str]:
-        """Return nothing: objects of HDF5 can have any filter, and others are written again."""
-        return ()
+        """Return the paths of texts that get a varying length, because netCDF lacks those of a fixed one."""
+        if not self._is_netcdf or isinstance(source, Hdf5Store):
+            return ()
+        return [path for path, array in source.arrays.items() if is_fixed_text(array.as_values().value_type)]
 
     @property
     def files(self) -> None:
@@ -417,7 +420,9 @@ class Hdf5Form:
         from tamis.formats.hdf5.netcdf_target import NetcdfTarget
 
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
-        with NetcdfTarget(target.path, values_nbytes, self._block_nbytes, target.mode, threads) as out:
+        with NetcdfTarget(
+            target.path, values_nbytes, self._block_nbytes, target.mode, threads, is_netcdf=self._is_netcdf
+        ) as out:
             transfer(source, out, changes)
         return OtherFiles(out.notes, [])
 
@@ -426,11 +431,13 @@ class Hdf5Form:
 
 
 def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]:
-    """Yield a note for each dataset with floats that netCDF lacks, where the name of a copy promises netCDF."""
+    """Yield a note for each dataset with floats or text that netCDF lacks, where the name of a copy promises netCDF."""
     for path, array in source.arrays.items():
         dtype = array.number_type
         if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
             yield printable(f"{path}: {dtype}, which netCDF lacks: its library and programs fail with it")
+        elif path not in dropped and is_fixed_text(array.value_type):
+            yield printable(f"{path}: text of a fixed length, which netCDF lacks: ncdump may fail with it")
 
 
 def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:

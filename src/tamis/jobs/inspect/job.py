@@ -78,7 +78,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
 
             def examine(name: str) -> DatasetInfo:
                 with reading(path, dataset=name):
-                    return _examine(name, chosen[name], readers, roles[name])
+                    return _examine(name, chosen[name], readers, roles[name], store)
 
             datasets = tuple(map(examine, chosen))
             filtered = () if selection else store.filtered_groups()
@@ -92,7 +92,7 @@ def _labels(store: Store, selection: Iterable[str]) -> dict[str, str]:
     return Names(store).labels(selection)
 
 
-def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:
+def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, store: Store) -> DatasetInfo:
     pipeline = dataset.pipeline
     shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
     masks, stored_nbytes, unsure = _chunks(dataset) if shape and steps is not None and 0 not in shape else ({}, 0, "")
@@ -106,7 +106,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
             pipeline=pipeline,
             masks=masks,
             stored_nbytes=stored_nbytes,
-            varying=dataset.varies,
+            varying=dataset.varies and not store.model.is_loose,  # chunks of Zarr hold the values themselves
         )
     companion_notes, problem = _companion(dataset)
     missing = dataset.missing

@@ -475,7 +475,7 @@ def _plan_dataset(
     dtype = dataset.dtype
     if dtype is None:
         raise ParameterError(
-            f"expected values of a fixed size, got {dataset.type_text}: such values are stored elsewhere in the file,"
+            f"expected values of a fixed size, got {dataset.type_text}: HDF5 stores such values elsewhere in the file,"
             " where filters do not compress them"
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):

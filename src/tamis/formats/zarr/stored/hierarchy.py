@@ -346,8 +346,8 @@ _CHARACTER = {"name": "null_terminated_bytes", "configuration": {"length_bytes":
 def in_usual_spelling(content: Any) -> Any:
     """Return the metadata of an array in the spelling of zarr-python, if they are in that of netCDF-C or a draft.
 
-    netCDF-C gives single bytes a byte order, and characters a fill value that is not in base64; the draft of Zarr 3
-    had the codec ``endian``, now ``bytes``.
+    netCDF-C gives single bytes a byte order, and characters a fill value that is not in base64; until 4.9.0, it called
+    characters of one byte ``<U1``, which have four. The draft of Zarr 3 had the codec ``endian``, now ``bytes``.
     """
     if not isinstance(content, dict):
         return content
@@ -356,6 +356,8 @@ def in_usual_spelling(content: Any) -> Any:
     dtype, fill = content.get("dtype"), content.get("fill_value")
     if not isinstance(dtype, str):
         return content
+    if dtype == "<U1" and not {"_NCZARR_ARRAY", "_nczarr_array"}.isdisjoint(content):
+        dtype = "|S1"
     if _ONE_BYTE.fullmatch(dtype):
         dtype = f"|{dtype[1:]}"
     changed = {"dtype": dtype}
