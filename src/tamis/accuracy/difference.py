@@ -92,9 +92,9 @@ def as_texts(values: NDArray[Any]) -> NDArray[Any]:
     """Return bytes of a fixed length as texts of varying length; any others unchanged."""
     if values.dtype.kind != "S":
         return values
-    texts = np.empty(values.shape, object)
-    texts.flat = [item.decode("utf-8", "surrogateescape") for item in values.flat]
-    return texts
+    texts = np.empty(values.size, object)
+    texts[:] = [item.decode("utf-8", "surrogateescape") for item in values.reshape(-1).tolist()]
+    return texts.reshape(values.shape)
 
 
 def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:

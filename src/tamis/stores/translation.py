@@ -153,7 +153,7 @@ TO_HDF5: dict[str, Row] = {
     "zarr fixed text": Row(
         "types",
         "bytes of a fixed length of more than one byte",
-        "text of varying length in a file named `.nc`, because netCDF lacks the other; text of a fixed length in others",
+        "text of varying length in a file named `.nc`, as netCDF has it; of a fixed length in others",
         "as in HDF5",
         "listed",
     ),

@@ -19,8 +19,8 @@ def test_characters_that_old_netcdf_calls_unicode_are_single_bytes(tmp_path: Pat
     source, text = tmp_path / "a.zarr", b"Argo profile    "
     (source / "t").mkdir(parents=True)
     array = {
-        "zarr_format": 2, "shape": [16], "dtype": "<U1", "chunks": [8], "fill_value": " ", "order": "C", "compressor": None,
-        "filters": None, "_NCZARR_ARRAY": {"dimrefs": ["/s"], "storage": "chunked"},
+        "zarr_format": 2, "shape": [16], "dtype": "<U1", "chunks": [8], "fill_value": " ", "order": "C",
+        "compressor": None, "filters": None, "_NCZARR_ARRAY": {"dimrefs": ["/s"], "storage": "chunked"},
     }  # fmt: skip
     group = {"dims": {"s": 16}, "vars": ["t"], "groups": []}
     for name, content in {
@@ -61,6 +61,21 @@ def test_stores_of_one_array_are_compared_whatever_their_names(tmp_path: Path, z
         assert not tamis.verify(first, other).ok
     zarr.open_group(group, mode="r+").create_array("more", shape=(), dtype="i1")
     assert not tamis.verify(group, same).ok
+
+
+@pytest.mark.parametrize("filters", [{}, {"*": "deflate"}])
+def test_documents_without_attributes_stay_without(tmp_path: Path, filters: dict[str, str]) -> None:
+    source = tmp_path / "a.zarr"
+    zarr.open_group(source, mode="w").create_array("x", shape=(64,), chunks=(32,), dtype="i2")[:] = 1
+    for name in ("zarr.json", "x/zarr.json"):
+        content = json.loads((source / name).read_text())
+        del content["attributes"]
+        (source / name).write_text(json.dumps(content))
+    tamis.repack(source, tmp_path / "b.zarr", filters, min_size=1, larger=True, consolidated=False)
+    for name in ("zarr.json", "x/zarr.json"):
+        assert "attributes" not in json.loads((tmp_path / "b.zarr" / name).read_text())
+    assert zarr.open_group(tmp_path / "b.zarr", mode="r")["x"].attrs == {}
+    assert tamis.verify(source, tmp_path / "b.zarr").ok
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

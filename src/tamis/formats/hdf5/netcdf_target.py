@@ -151,7 +151,6 @@ class NetcdfTarget:
             calls.call("H5Pset_istore_k", fcpl.id, _SMALL_NODES)
         self.notes: list[str] = []
         self._threads, self._is_netcdf = threads, is_netcdf
-        self._lengthened: list[str] = []
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -255,7 +254,6 @@ class NetcdfTarget:
         self._remove(variable)
         fixed = variable.dtype if self._is_netcdf and is_fixed_text(variable.dtype) else None
         if fixed is not None:
-            self._lengthened.append(variable.path)
             variable = replace(variable, dtype=_TEXT)
         elif (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
@@ -357,11 +355,6 @@ class NetcdfTarget:
             self.notes.append(
                 f"{plural(len(nameless), 'variable')} such as {nameless[0]} with booleans or opaque values, as h5py"
                 " stores them: ncdump and other programs may leave them out"
-            )
-        if self._lengthened:
-            self.notes.append(
-                f"{plural(len(self._lengthened), 'variable')} such as {self._lengthened[0]} with text of a fixed length,"
-                " which netCDF lacks: stored as text of varying length"
             )
         if self._tight:
             self.notes.append(

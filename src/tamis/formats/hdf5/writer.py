@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +42,7 @@ from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.transaction import Transaction
-from tamis.stores.data_model import is_fixed_text
+from tamis.stores.data_model import Translation, is_fixed_text
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding
-    from tamis.stores.data_model import Translation
     from tamis.stores.protocols import EncodedChunk, Store
 
 
@@ -364,6 +364,7 @@ CLOUD_BLOCK_NBYTES = 1 << 20
 """Size of the blocks of metadata in files for the cloud: chunk indexes and headers lie together."""
 
 
+_FIXED_TEXT = "text of a fixed length, which netCDF lacks"
 _NETCDF_ENDINGS = (".nc", ".nc4", ".netcdf", ".cdf")
 
 
@@ -394,7 +395,11 @@ class Hdf5Form:
             return ()
         from tamis.stores.translation import translations  # late: most sources are HDF5
 
-        return translations(source, to_zarr=False)
+        changed = (
+            Translation(path, "zarr fixed text", f"{_FIXED_TEXT}: it gets a varying length", is_lost=False)
+            for path in self.kept_as_stored(source)
+        )
+        return itertools.chain(translations(source, to_zarr=False), changed)
 
     def kept_as_stored(self, source: Store) -> Collection[str]:
         """Return the paths of texts that get a varying length, because netCDF lacks those of a fixed one."""
@@ -437,7 +442,7 @@ def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]
         if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
             yield printable(f"{path}: {dtype}, which netCDF lacks: its library and programs fail with it")
         elif path not in dropped and is_fixed_text(array.value_type):
-            yield printable(f"{path}: text of a fixed length, which netCDF lacks: ncdump may fail with it")
+            yield printable(f"{path}: {_FIXED_TEXT}: ncdump may fail with it")
 
 
 def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:

@@ -94,12 +94,13 @@ def read_attributes(
         if content is not None and (decoded := _decoded_content(name, content)) is not None:
             value, form = decoded
         elif name not in INTERNAL:
-            value, form = attribute_value(owner(), name), _form_of(owner(), name)
+            value = attribute_value(owner(), name)
+            form = _form_of(owner(), name, value)
         elif name in _READ_INTERNAL:
             value = form = None
             with suppress(Exception):  # HDF5 and h5py raise many kinds
                 value = attribute_value(owner(), name)
-                form = _form_of(owner(), name) if name in OF_SCALES else None
+                form = _form_of(owner(), name, value) if name in OF_SCALES else None
         else:
             continue
         if value is not None:
@@ -131,18 +132,24 @@ def _decoded_content(name: str, content: Content) -> tuple[Any, AttributeForm | 
     data = content[3]
     if (known := _known_type(content[1], content[2])) is None:
         return None
-    dtype, shape, form, end = known
+    dtype, shape, kind, end = known
     if dtype is None:
-        return _decoded_all([text[1:-1] for text in _VARYING.findall(data)]), form
-    values = np.frombuffer(data, dtype).reshape(shape)
-    if dtype.kind == "S":
-        return _fixed_text(name, values, end), form
-    return values.reshape(-1)[0] if values.size == 1 else values.copy(), form
+        value: Any = _decoded_all([text[1:-1] for text in _VARYING.findall(data)])
+    else:
+        values = np.frombuffer(data, dtype).reshape(shape)
+        if dtype.kind == "S":
+            value = _fixed_text(name, values, end)
+        else:
+            value = values.reshape(-1)[0] if values.size == 1 else values.copy()
+    return value, _unusual_form(kind, shape, value)
 
 
 @lru_cache(maxsize=1024)  # many attributes have the same
-def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], AttributeForm | None, int] | None:
-    """Return type, None for texts of varying length, extents, form and end of texts; None if h5py converts it."""
+def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], h5t.TypeID, int] | None:
+    """Return NumPy's type, None for texts of varying length, extents, HDF5's type, and the end of texts.
+
+    None if h5py converts it.
+    """
     kind, dtype = h5t.decode(datatype), None
     extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
@@ -155,7 +162,7 @@ def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...]
                 dtype = kind.dtype
         if dtype is None:
             return None
-    return dtype, shape, _unusual_form(kind, shape), end
+    return dtype, shape, kind, end
 
 
 _VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")
@@ -213,16 +220,16 @@ _CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _ENDS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEPAD: "spacepad"}
 
 
-def _form_of(owner: h5py.HLObject, name: str) -> AttributeForm | None:
-    """Return the form of an attribute, if it is unusual."""
+def _form_of(owner: h5py.HLObject, name: str, value: Any) -> AttributeForm | None:
+    """Return the form of an attribute with a value, if it is unusual."""
     attribute = h5a.open(owner.id, _raw(name))
-    return _unusual_form(attribute.get_type(), attribute.shape)
+    return _unusual_form(attribute.get_type(), attribute.shape, value)
 
 
-def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> AttributeForm | None:
-    """Return a form that netCDF-4 would not write; None if it would or if the type is unknown."""
+def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None, value: Any) -> AttributeForm | None:
+    """Return a form that netCDF-4 would not write for a value; None if it would or if the type is unknown."""
     text = _type_name(kind)
-    return AttributeForm(text, shape) if text and not _is_usual(kind, shape) else None
+    return AttributeForm(text, shape) if text and not _is_usual(kind, shape, value) else None
 
 
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:
@@ -338,11 +345,17 @@ def _from_json(item: Any, dtype: np.dtype[Any], charset: tuple[str, str]) -> Any
     return item.encode(*charset) if isinstance(item, str) else item
 
 
-def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> bool:
-    """Return whether netCDF-4 writes such attributes: numbers along an axis, and one text of a fixed length."""
+def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None, value: Any) -> bool:
+    """Return whether netCDF-4 writes such attributes: numbers along an axis, and one text of its own length.
+
+    Text that is not ASCII is UTF-8, as `set_text` and h5netcdf say, or nothing, as netCDF-C says.
+    """
     if isinstance(kind, h5t.TypeStringID):
         fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
-        return shape == () and fixed
+        if shape != () or not fixed or not isinstance(value, (str, bytes)):
+            return shape == () and fixed
+        raw = _raw(value) if isinstance(value, str) else value
+        return kind.get_size() == max(len(raw), 1) and not (raw.isascii() and kind.get_cset() == h5t.CSET_UTF8)
     is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
     return is_number and shape is not None and len(shape) == 1 and shape[0] > 0
 

@@ -261,7 +261,11 @@ class NewArray:
         if source is not None:
             metadata = source.described(metadata, form.zarr_format, retyped=self._is_retyped())
         if form.zarr_format == 3:
-            return {"zarr.json": write_json(folder / "zarr.json", metadata | {"attributes": attributes})}
+            if attributes or not about.keeps_document(3) or source is None or "attributes" in source.content:
+                metadata = metadata | {"attributes": attributes}
+            else:
+                metadata = {name: value for name, value in metadata.items() if name != "attributes"}
+            return {"zarr.json": write_json(folder / "zarr.json", metadata)}
         return {
             ".zattrs": write_json(folder / ".zattrs", attributes),
             ".zarray": write_json(folder / ".zarray", metadata),
@@ -409,7 +413,9 @@ class ZarrTarget:
             content = source.content
             attributes = with_arrays(attributes, self._names_in(group.path))
         if zarr_format == 3:
-            content = content | {"node_type": "group", "attributes": attributes}
+            content = content | {"node_type": "group"}
+            if attributes or "attributes" in content or not about.keeps_document(3):
+                content["attributes"] = attributes
             return {"zarr.json": write_json(folder / "zarr.json", content)}
         documents = {".zgroup": write_json(folder / ".zgroup", content)}
         if attributes or (isinstance(group.document, Document) and ".zattrs" in group.document.files):
