@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import FileError, TamisError
-from tamis.formatting import plural, printable
+from tamis.formatting import plural, printable, printable_lines
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.extended import extended
@@ -36,6 +37,11 @@ class UnstorableError(FileError):
     def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
         super().__init__(text)
         self.paths = paths
+        self.command = ""  # What leaves them out, to paste: it is never shortened
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\nleave them out:\n{printable_lines(self.command)}" if self.command else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,10 @@ def transfer(source: Store, target: Target, changes: Changes) -> None:
     target.finish(changes.companions())
 
 
+_MOST_REASONS = 10
+"""Datasets whose reasons an error has; the command that leaves datasets out has them all."""
+
+
 def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:
     """Raise UnstorableError, with all their names, if a target of another format does not support some arrays."""
     problems: dict[str, str] = {}
@@ -184,7 +194,8 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
                 attributes |= {variable.path} if isinstance(error, UnstorableError) else set()
                 problems[variable.path] = str(error).removeprefix(f"{array.label}: ").removeprefix(f"{array.path}: ")
     if problems:
-        lines = [printable(f"{path}: {reason}") for path, reason in problems.items()]
+        lines = [printable(f"{path}: {reason}") for path, reason in itertools.islice(problems.items(), _MOST_REASONS)]
+        lines += [f"and {len(problems) - len(lines)} more"] if len(problems) > len(lines) else []
         paths = tuple(path for path in problems if path not in attributes)
         count = f"{plural(len(paths), 'dataset')} that must be left out (drop)" if paths else "others"
         text = f"{source.path}: expected {'datasets' if paths else 'attributes'} that the target supports, got {count}:"

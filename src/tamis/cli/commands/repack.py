@@ -241,4 +241,5 @@ def drops_to_paste() -> Iterator[None]:
         command, *arguments = sys.argv[1:]
         options = [word for path in error.paths for word in ("--drop", path)]
         line = shell_line(["tamis", command, *options, *arguments])
-        raise UnstorableError(f"{error}\nleave them out:\n{line}", error.paths) from error
+        error.command = line
+        raise
