@@ -64,6 +64,20 @@ def test_stores_of_one_array_are_compared_whatever_their_names(tmp_path: Path, z
 
 
 @pytest.mark.parametrize("filters", [{}, {"*": "deflate"}])
+def test_arrays_of_zarr_2_without_attributes_get_no_file_for_them(tmp_path: Path, filters: dict[str, str]) -> None:
+    source = tmp_path / "a.zarr"
+    group = zarr.open_group(source, mode="w", zarr_format=2)
+    for name in ("x", "y"):
+        group.create_array(name, shape=(64,), chunks=(32,), dtype="i2")[:] = 1
+    (source / "x/.zattrs").unlink(missing_ok=True)
+    (source / "y/.zattrs").write_text("{}")
+    tamis.repack(source, tmp_path / "b.zarr", filters, min_size=1, larger=True, zarr_format=2)
+    assert [(tmp_path / "b.zarr" / name / ".zattrs").exists() for name in "xy"] == [False, True]
+    assert zarr.open_consolidated(tmp_path / "b.zarr")["x"].attrs == {}
+    assert tamis.verify(source, tmp_path / "b.zarr").ok
+
+
+@pytest.mark.parametrize("filters", [{}, {"*": "deflate"}])
 def test_documents_without_attributes_stay_without(tmp_path: Path, filters: dict[str, str]) -> None:
     source = tmp_path / "a.zarr"
     zarr.open_group(source, mode="w").create_array("x", shape=(64,), chunks=(32,), dtype="i2")[:] = 1

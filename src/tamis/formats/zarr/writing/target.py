@@ -266,10 +266,11 @@ class NewArray:
             else:
                 metadata = {name: value for name, value in metadata.items() if name != "attributes"}
             return {"zarr.json": write_json(folder / "zarr.json", metadata)}
-        return {
-            ".zattrs": write_json(folder / ".zattrs", attributes),
-            ".zarray": write_json(folder / ".zarray", metadata),
-        }
+        documents = {".zarray": write_json(folder / ".zarray", metadata)}
+        before = self.source.document if self.source is not None and about.keeps_document(2) else None
+        if attributes or before is None or ".zattrs" in before.files:
+            documents[".zattrs"] = write_json(folder / ".zattrs", attributes)
+        return documents
 
     def _is_retyped(self) -> bool:
         """Return whether type or fill value of the values are not those of the source."""
