@@ -92,6 +92,20 @@ def test_documents_without_attributes_stay_without(tmp_path: Path, filters: dict
     assert tamis.verify(source, tmp_path / "b.zarr").ok
 
 
+def test_result_says_that_an_array_with_new_filters_is_little_endian(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    for name, dtype in (("big", ">i2"), ("little", "<i2")):
+        group.create_array(name, shape=(64,), chunks=(32,), dtype=dtype)[:] = np.arange(64)
+    arguments = {"min_size": 1, "larger": True, "zarr_format": 2}
+    result = tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {"*": "shuffle|deflate"}, **arguments)
+    notes = {item.path: item.notes for item in result.datasets}
+    assert notes == {"/big": ("big-endian in the source, stored little-endian",), "/little": ()}
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr", mode="r")["big"], np.arange(64))
+    copy = tamis.repack(tmp_path / "a.zarr", tmp_path / "c.zarr", {}, zarr_format=2)
+    assert not any("endian" in note for note in copy.notes)
+    assert zarr.open_group(tmp_path / "c.zarr", mode="r")["big"].dtype == ">i2"
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_texts_of_zarr_are_not_said_to_lie_elsewhere(tmp_path: Path, zarr_format: int) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)

@@ -343,6 +343,8 @@ def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
 def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
     """Return the plan of an array as an array of values; it has no chunks to copy if its bytes differ."""
     values = array.as_values()
+    if not plan.copied and array.byteorder == "big":
+        plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
     if values is array or values.dtype is None:
         return plan
     pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
