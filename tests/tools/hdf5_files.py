@@ -341,7 +341,10 @@ def _type(kind: Any) -> Any:
 def _values(item: h5py.Dataset) -> Any:
     if item.shape is None:
         return None
-    values = item[()]
+    try:
+        values = item[()]
+    except TypeError:  # such as H5T_TIME, which NumPy lacks
+        return "unknown"
     if h5py.check_ref_dtype(item.dtype) is not None:
         return [_target(item.file, ref) for ref in np.ravel(values)]
     return plain(values)

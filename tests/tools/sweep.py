@@ -7,6 +7,9 @@ are compared with those that h5py, netCDF4 and zarr-python read, in processes of
 where the library of its format cannot open it, or h5repack or nccopy cannot copy it. The exit code is 1 if anything is
 wrong. `--fast` runs ten times as many files in the same time.
 
+The steps `same` and `ways` copy a file in its own format, send it to the other one and back, and ask
+`sweep_witness.py`, a process without tamis, what differs and was not listed. `other_writers.py` writes files to sweep.
+
 Verdicts:
   traceback   a command or a reader fails with an error that is not one of tamis
   signal      a process dies
@@ -32,6 +35,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -102,6 +106,7 @@ class Sweep:
         self.path, self.name, self.folder, self.limit, self.steps = path, name, folder, limit, steps
         self.problems: list[Problem] = []
         self.expected: set[str] = set()
+        self.pending: list[tuple[str, list[Any]]] = []
         self.kind = kind_of(path)
         self.readable = not self.read("readable", "can_open", path, judge=False)
 
@@ -116,6 +121,8 @@ class Sweep:
             self.rounded,
             self.zarr,
             self.export,
+            self.same,
+            self.ways,
         ):
             if not self.steps or step.__name__ in self.steps:
                 step()
@@ -174,6 +181,74 @@ class Sweep:
             target = self.folder / "references.json"
             self.with_drops("export", "export", self.path, "--to", "kerchunk", "-o", target, target=target)
 
+    def same(self) -> None:
+        """Copy in the same format, as it is and with other filters; all of it must be there by other readers."""
+        version = 2 if self.path.is_dir() and (self.path / "zarr.json").exists() is False else 3
+        for step, options in (("same", ()), ("filtered", ("-f", "*:shuffle|deflate(4)", "--min-size", 1, "--larger"))):
+            name = f"{step}.{'zarr' if self.kind == 'zarr' else 'nc' if self.path.suffix == '.nc' else 'h5'}"
+            target = self.folder / name
+            words = ("--no-history", "--zarr-format", version) if self.kind == "zarr" else ("--no-history",)
+            drops, notes = self.listed(step, self.path, target, *options, *words[1:])
+            if notes is not None:
+                self.verified(step, self.path, target, *drops)
+                names = [text.removeprefix("--drop=") for text in drops]
+                self.witness(step, "copy", self.path, target, bool(options), names)
+
+    def ways(self) -> None:
+        """Send a file to the other format and back; what other readers miss must be listed."""
+        first, second = ("there.nc", "back.zarr") if self.kind == "zarr" else ("there.zarr", "back.h5")
+        there, back = self.folder / first, self.folder / second
+        drops, notes = self.listed("there", self.path, there)
+        if notes is None:
+            return
+        self.verified("there", self.path, there, *drops)
+        self.witness("there", "ways", self.path, there, notes)
+        version = 2 if self.path.is_dir() and (self.path / "zarr.json").exists() is False else 3
+        more, others = self.listed(
+            "back", there, back, *(("--zarr-format", version) if second.endswith("zarr") else ())
+        )
+        if others is None:
+            return
+        self.verified("back", there, back, *more)
+        names = [name.removeprefix("--drop=") for name in (*drops, *more)]
+        if self.kind == "zarr":
+            self.witness("back", "back", self.path, back, [*notes, *others], names)
+        else:
+            self.witness("back", "back", self.path, back, [*notes, *others], names)
+
+    def listed(self, step: str, source: Path, target: Path, *words: object) -> tuple[list[str], list[str] | None]:
+        """Repack; return the options for what is left out, and the notes, None if it failed."""
+        options = ("--no-history", "--json", *words)
+        done = self.command(step, "repack", source, target, *options, target=target)
+        drops: list[str] = []
+        if done.code == 1:
+            self.add(step, "note" if self.readable else "", done.last_line, done.seconds)
+            found = re.findall(r"--drop (?:'([^']+)'|(\S+))", done.errors)
+            drops = [f"--drop={quoted or plain}" for quoted, plain in found]
+            if drops:
+                done = self.command(f"{step} with --drop", "repack", source, target, *drops, *options, target=target)
+                if done.code == 1:
+                    self.add(f"{step} with --drop", "refused", done.last_line, done.seconds)
+        if not done.ok:
+            return drops, None
+        return drops, json.loads(done.output)["notes"]
+
+    def verified(self, step: str, source: Path, target: Path, *options: str) -> None:
+        """Ask verify, which must call a copy equal."""
+        done = self.command(f"{step}, verify", "verify", source, target, *options)
+        if done.code not in (0, None):
+            self.add(f"{step}, verify", "verify", done.last_line or done.output[-300:], done.seconds)
+
+    def witness(self, step: str, function: str, *arguments: Any) -> None:
+        """Keep a question for `sweep_witness`, which knows no tamis."""
+        self.pending.append((step, [function, *(str(item) if isinstance(item, Path) else item for item in arguments)]))
+
+    def ask(self) -> None:
+        """Ask all that is pending of `sweep_witness`."""
+        for (step, _), texts in zip(self.pending, witness([words for _, words in self.pending]), strict=True):
+            for text in texts:
+                self.add(f"{step}, witness", "values", text, 0.0)
+
     def copied(
         self, step: str, name: str, *options: object, tolerance: float | None, source: Path | None = None
     ) -> bool:
@@ -215,7 +290,7 @@ class Sweep:
     def command(self, step: str, *arguments: object, target: Path | None = None) -> Done:
         """Run a command and judge how it ends."""
         words = [str(item) for item in arguments]
-        done = run_forked(words, self) if self.fast else run([TAMIS, *words], self.limit, self.folder)
+        done = run_here(words, self.folder) if self.fast else run([TAMIS, *words], self.limit, self.folder)
         if done.code is None:
             self.add(step, "timeout", f"more than {self.limit:g} s", done.seconds)
         elif done.code < 0 or done.code > 3:
@@ -236,7 +311,7 @@ class Sweep:
     def read(self, step: str, function: str, *arguments: Any, judge: bool = True) -> list[str]:
         """Call a function of `sweep_readers` in a process of its own and judge what it returns."""
         started = time.monotonic()
-        answer = in_process(function, arguments, self.limit)
+        answer: Any = call_reader(function, arguments) if self.fast else in_process(function, arguments, self.limit)
         seconds = time.monotonic() - started
         if judge and isinstance(answer, list):
             for text in answer:
@@ -281,14 +356,46 @@ def run(arguments: list[Any], limit: float, folder: Path) -> Done:
     return Done(code, texts[0], texts[1], time.monotonic() - started)
 
 
-def run_forked(arguments: list[str], sweep: Sweep) -> Done:
-    """Run a command in a copy of a process that has imported everything."""
+def run_here(arguments: list[str], folder: Path) -> Done:
+    """Run a command in this process."""
+    import sweep_readers
+
     started = time.monotonic()
-    answer: Any = in_process("command", (arguments, sweep.folder), sweep.limit)
-    seconds = time.monotonic() - started
-    if isinstance(answer, list):
-        return Done(*answer, seconds)
-    return Done(answer, "", "", seconds)
+    code, output, errors = sweep_readers.command(arguments, folder)
+    return Done(code, output, errors, time.monotonic() - started)
+
+
+LOCAL = threading.local()
+
+
+def witness(questions: list[list[Any]]) -> list[list[str]]:
+    """Return what functions of `sweep_witness` find, asked of a process of this thread."""
+    if not questions:
+        return []
+    if not hasattr(LOCAL, "witness") or LOCAL.witness.poll() is not None:
+        LOCAL.witness = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("sweep_witness.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+    LOCAL.witness.stdin.write(json.dumps(questions) + "\n")
+    LOCAL.witness.stdin.flush()
+    answers: list[list[str]] = json.loads(LOCAL.witness.stdout.readline())
+    if len(questions) > 1 and any(text.startswith("witness: died") for texts in answers for text in texts):
+        return [witness([question])[0] for question in questions]
+    return answers
+
+
+def call_reader(function: str, arguments: tuple[Any, ...]) -> list[str]:
+    """Return what a function of `sweep_readers` returns or raises, in this process."""
+    import sweep_readers
+
+    return sweep_readers.called(function, arguments)
+
+
+def whole(path: Path, name: str, folder: Path, limit: float, steps: frozenset[str]) -> Any:
+    """Run all steps in this process; return the problems, and what is to be asked of the witness."""
+    own = Sweep(path, name, folder, limit, steps, fast=True)
+    return own.run(), own.pending
 
 
 def start_server() -> None:
@@ -362,8 +469,20 @@ def sweep(path: Path, root: Path, limit: float, steps: frozenset[str], fast: boo
     """Run the steps for one file."""
     name = str(path.relative_to(root)) if path != root else path.name
     with tempfile.TemporaryDirectory(prefix="sweep-") as folder:
-        problems = Sweep(path, name, Path(folder), limit, steps, fast).run()
-    return problems
+        own = None
+        if fast:
+            answer: Any = in_process("whole", (path, name, Path(folder), limit, steps), limit)
+            if not isinstance(answer, tuple):
+                text = f"more than {limit:g} s" if answer is None else f"{answer}"
+                return [Problem(name, "all", "timeout" if answer is None else "signal", text)]
+            own = Sweep.__new__(Sweep)
+            own.name, own.path, own.folder = name, path, Path(folder)
+            own.problems, own.pending = answer
+        else:
+            own = Sweep(path, name, Path(folder), limit, steps, fast)
+            own.run()
+        own.ask()
+    return own.problems
 
 
 def chosen(options: argparse.Namespace) -> list[Path]:
@@ -385,7 +504,9 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-o", "--output", type=Path, help="file for one line of JSON for each problem and each file")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="files at a time (2)")
     parser.add_argument("--limit", type=float, default=120, help="seconds that a process may take (120)")
-    parser.add_argument("--steps", default="", help="only these: look,plan,opened,lossless,lossy,rounded,zarr,export")
+    parser.add_argument(
+        "--steps", default="", help="only these: look,plan,opened,lossless,lossy,rounded,zarr,export,same,ways"
+    )
     parser.add_argument("--sample", type=int, default=0, help="only so many files, chosen at random")
     parser.add_argument("--seed", type=int, default=0, help="of the choice")
     parser.add_argument("--max-bytes", type=int, default=50_000_000, help="leave out larger files (50000000)")

@@ -5,8 +5,10 @@ Each function returns a list of differences in words. `sweep.py` calls them in p
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import logging
 import os
 import posixpath
 import sys
@@ -513,6 +515,9 @@ def _value_differences(values: Any, copied: Any, own: Any, other: Any, tolerance
 def command(arguments: list[str], folder: Path) -> list[Any]:
     """Run a command of tamis in this process; return its exit code, its output and its errors."""
     os.chdir(folder)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         os.dup2(output.fileno(), 1)
         os.dup2(errors.fileno(), 2)
@@ -526,8 +531,32 @@ def command(arguments: list[str], folder: Path) -> list[Any]:
             traceback.print_exc()
         sys.stdout.flush()
         sys.stderr.flush()
+        for number, copy in enumerate(kept, 1):
+            os.dup2(copy, number)
+            os.close(copy)
         texts = [os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace") for file in (output, errors)]
     return [code or 0, *texts]
+
+
+def called(function: str, arguments: tuple[Any, ...]) -> list[str]:
+    """Return what a function of this module returns, or what it raises."""
+    try:
+        return globals()[function](*arguments)
+    except BaseException as error:
+        kind = "" if isinstance(error, TamisError) else "traceback: "
+        return [f"{kind}{type(error).__name__}: {str(error)[:500]}"]
+    finally:
+        asyncio_log = logging.getLogger("asyncio")  # which would tell of errors of zarr-python that nobody fetched
+        asyncio_log.disabled = True
+        gc.collect()
+        asyncio_log.disabled = False
+
+
+def whole(*arguments: Any) -> Any:
+    """Run all steps of `sweep.py` in this process."""
+    import sweep
+
+    return sweep.whole(*arguments)
 
 
 def run(function: str, arguments: tuple[Any, ...], results: Any) -> None:
@@ -535,10 +564,6 @@ def run(function: str, arguments: tuple[Any, ...], results: Any) -> None:
 
     It ends at once, because some libraries wait for threads that the fork left behind.
     """
-    try:
-        results.send(globals()[function](*arguments))
-    except BaseException as error:
-        kind = "" if isinstance(error, TamisError) else "traceback: "
-        results.send([f"{kind}{type(error).__name__}: {str(error)[:500]}"])
+    results.send(called(function, arguments))
     results.close()
     os._exit(0)
