@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from tamis.errors import FileError, ParameterError
@@ -13,6 +14,8 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.witnessing import look
+from tamis.jobs.witness.look import Sources, Witnessed, XarrayWitness
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import Recipe
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack.planning import Planning
+    from tamis.jobs.repack.result import Repacked, RepackResult
 
 
 @checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
@@ -90,7 +94,7 @@ def combine(
         raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
     identities = {file: Identity.of(file) for file in files}
 
-    def check_unchanged(*_: object) -> None:
+    def check_unchanged() -> None:
         for file, identity in identities.items():
             if Identity.of(file) != identity:
                 raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)
@@ -98,7 +102,13 @@ def combine(
     with JoinedStore(files, dimension, open_store) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
-        result = save_store(store, target, completed, progress or (lambda *_: None), check_unchanged)
+        witness = XarrayWitness(Sources(store.files.paths, dimension, store.ends)) if asked.witness else None
+
+        def check(path: Path, datasets: tuple[Repacked, ...], planning: Planning) -> Witnessed | None:
+            check_unchanged()
+            return look(witness, path, store, planning, datasets)
+
+        result = save_store(store, target, completed, progress or (lambda *_: None), check)
         notes = [] if store.is_sorted else [f"{dimension} has no coordinate: files are joined in their given order"]
     return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes))
 

@@ -45,6 +45,7 @@ class Verified:
     measured: Measured = field(default_factory=Measured)
     # Whether the measures of whole fields cover all parts, including those that neither array stores
     all_stored: bool = False
+    worst: Region | None = None  # The chunk with the largest error; None if there is none, or it is not known
 
 
 def verify(
@@ -77,10 +78,11 @@ def verify(
     if has_fill and not np.array_equal(source.fill_value, target.fill_value, equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fill_value}, found {target.fill_value}")
     largest, unproven, measured = 0.0, parts, _unstored(plan, source, parts)
+    worst: int | None = None
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
         numbers, seals = written.proven.columns()
-        largest, unproven = written.largest_error, parts.without(numbers)
+        largest, worst, unproven = written.largest_error, written.worst, parts.without(numbers)
         measured = measured.plus(written.measured)
     progress(0, len(parts))
     with closing(target.open_values()) as after:
@@ -89,10 +91,12 @@ def verify(
             closing(_errors(plan, source, after, unproven, threads)) as errors,
         ):
             for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
-                largest, measured = max(largest, error), measured.plus(part) if part else measured
+                if error > largest:  # errors of sealed chunks are known
+                    largest, worst = error, int(unproven.numbers[done - 1 - len(numbers)])
+                measured = measured.plus(part) if part else measured
                 progress(done, len(parts))
         count = check_witness(plan.path, source, target, after, parts, _compare_values(plan)) if witness else 0
-    return Verified(largest, count, measured, parts.are_all)
+    return Verified(largest, count, measured, parts.are_all, None if worst is None else grid.region_of(worst))
 
 
 def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> float | None:

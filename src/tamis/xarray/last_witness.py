@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import BoundError
-from tamis.xarray.encoding_loss import Loss, loss_between
+from tamis.jobs.witness.loss import Loss, loss_between
 from tamis.xarray.stock_reader import Read, read
 
 if TYPE_CHECKING:

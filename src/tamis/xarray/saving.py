@@ -97,7 +97,7 @@ def save(
     with store:
         asked = replace(options, recipe=stored)
 
-        def check(path: Path, datasets: tuple[Repacked, ...]) -> None:
+        def check(path: Path, datasets: tuple[Repacked, ...], _: object) -> None:
             results = {item.path: item for item in settled.with_losses(datasets, wanted)}
             check_saved(path, groups, results, settled.losses)
 

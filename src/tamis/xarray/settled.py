@@ -15,11 +15,11 @@ from tamis.errors import DataError
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import Names, absolute, assigned
 from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.witness.loss import Loss
 from tamis.pipeline import Pipeline
 from tamis.rounding import Absolute
 from tamis.xarray.dask_arrays import with_dask
 from tamis.xarray.encoding_loss import (
-    Loss,
     checked_data,
     loss_of,
     may_change_type,

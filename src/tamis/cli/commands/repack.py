@@ -129,6 +129,12 @@ POLICIES = ("exact", "companion", "refuse")
     help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
+@click.option(
+    "--witness",
+    type=click.Choice(("xarray",)),
+    help="Let xarray read IN and OUT in a process without tamis before OUT gets its name: all metadata, and the first, "
+    "last and worst chunk of each variable must be alike. Costs a second.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options

@@ -28,10 +28,13 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName, WitnessName
 from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
+from tamis.jobs.repack.witnessing import look
+from tamis.jobs.witness.look import Sources, Witnessed, XarrayWitness
+from tamis.jobs.witness.process import begin
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
@@ -83,6 +86,7 @@ def repack(
     storage: StorageName = "disk",
     history: bool = True,
     drop: Iterable[str] = (),
+    witness: WitnessName | None = None,
     workers: int | None = None,
     client: Any = None,
     warn: Warn | None = None,
@@ -168,6 +172,10 @@ def repack(
     drop
         Names or patterns of datasets that are left out, with all links to them, in addition to those of a `Recipe`, for
         example those that Zarr cannot store. References to them become null.
+    witness
+        ``"xarray"``: before the target gets its name, xarray reads source and target in a process without tamis, and
+        finds the same metadata, and the same values within their bounds in the first, the last and the worst chunk of
+        each variable. It costs a second; see docs/repack.md.
     workers
         Number of processes that encode large datasets, each with `threads`, by default the processors divided by the
         processes. This process writes what they encode, in order, so the target does not depend on them.
@@ -195,8 +203,10 @@ def repack(
     DataError
         If there are missing values and `missing` is ``"refuse"``.
     BoundError
-        If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
-        encoded bytes; it is removed.
+        If decoded values differ by more than allowed, a measure of a dataset is missed, the target does not hold the
+        encoded bytes, or the witness reads it otherwise than the source; it is removed.
+    MissingFilterError
+        If the witness is not installed.
     """
     options = RepackOptions.asked(
         recipes,
@@ -218,6 +228,7 @@ def repack(
         storage=storage,
         history=history,
         drop=drop,
+        witness=witness,
     )
     if workers is None and client is None:
         return run_repack(source, target, options, progress, warn=warn)
@@ -255,6 +266,8 @@ def run_repack(
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)
+    if options.witness:
+        begin()  # it starts while the source is looked at
     done, warnings = _Done(), tuple[Warned, ...]()
     with (
         open_store(source) as store,
@@ -276,10 +289,12 @@ def run_repack(
             before = _other_files(store, target, planning)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
         earlier = check_target(transaction, source, record, planning.plans, options)
+        witness = XarrayWitness(Sources([source])) if options.witness else None
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
+            done = done._replace(witnessed=look(witness, target, store, planning, ()))
         else:
             warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
             if warn is not None:
@@ -287,7 +302,7 @@ def run_repack(
                     warn(warning)
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
-            done = _run(store, planning, record, transaction, report, options, pool)
+            done = _run(store, planning, record, transaction, report, options, pool, witness)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -303,6 +318,7 @@ def run_repack(
         done.others,
         done.damaged,
         warnings,
+        done.witnessed,
     )
 
 
@@ -340,6 +356,8 @@ def run_preview(
     target = Path(place.name) if isinstance(place, Address) else place
     source_text, place_text = os.fspath(source), os.fspath(place)
     with open_store(source) as store, reading(source):
+        if options.witness:
+            XarrayWitness(Sources([source]))
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)
@@ -422,6 +440,7 @@ class _Done(NamedTuple):
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
     damaged: tuple[Damage, ...] = ()
+    witnessed: Witnessed | None = None
 
 
 def _run(
@@ -432,6 +451,7 @@ def _run(
     report: Progress,
     options: RepackOptions,
     pool: Pool | None,
+    witness: XarrayWitness | None,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = place_of(store.path)
@@ -457,10 +477,12 @@ def _run(
             if options.keep_classic:
                 copy_as_it_is(store, transaction)
                 planning.kept.clear()
+                witnessed = look(witness, transaction.path, store, planning, ())
                 record.write(transaction.path, *transaction.finish_sync(), 0)
                 transaction.commit()
                 resuming.finish()
-                return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
+                kept = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
+                return _Done(notes=(*resuming.notes, kept), witnessed=witnessed)
             notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
         transaction.begin_sync()
         stored = {
@@ -478,13 +500,14 @@ def _run(
             stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:
             refuse_missed(planning.plans, done)
+            witnessed = look(witness, transaction.path, store, planning, done)
             record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged)
+            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged, witnessed)
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool)
+    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
     return again._replace(notes=(stale, *again.notes))
 
 
@@ -493,7 +516,7 @@ def save_store(
     target: str | os.PathLike[str],
     options: RepackOptions,
     report: Progress,
-    check: Callable[[Path, tuple[Repacked, ...]], None] = lambda *_: None,
+    check: Callable[[Path, tuple[Repacked, ...], Planning], Witnessed | None] = lambda *_: None,
     elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
 ) -> RepackResult:
@@ -514,7 +537,7 @@ def save_store(
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
-        check(transaction.path, datasets)
+        witnessed = check(transaction.path, datasets, planning)
         transaction.commit()
     return RepackResult(
         store.path,
@@ -525,4 +548,5 @@ def save_store(
         (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,
         (*others.notes, *transaction.notes),
+        witness=witnessed,
     )

@@ -415,10 +415,11 @@ def _check_written(
     stored = plan.packed(source)
     verified = verify(plan, stored, target, partial(report, step), threads, written, witness=witness)
     if plan.codes is None:
-        error = plan.in_units(verified.largest_error)
+        error, worst = plan.in_units(verified.largest_error), verified.worst
         measures = _measures(plan, source, target, verified, report, threads)
     else:
-        error = max(written.packing_error, cast("PackedArray", stored).largest_error)
+        packed = cast("PackedArray", stored)
+        error, worst = max(written.packing_error, packed.largest_error), packed.worst
         measures = _measures_of_packing(plan, source, target, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)
@@ -438,6 +439,7 @@ def _check_written(
         unrounded_values=written.unrounded,
         missed_chunks=written.missed,
         measures=measures,
+        worst=worst,
     )
 
 

@@ -40,9 +40,11 @@ class RepackKeywords(TypedDict, total=False):
     storage: StorageName
     history: bool
     drop: Iterable[str]
+    witness: WitnessName | None
 
 
 StorageName = Literal["disk", "s3"]
+WitnessName = Literal["xarray"]
 
 _FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "cloud", "history", "overwrite")
 _KINDS = {
@@ -75,6 +77,8 @@ class RepackOptions:
     # Folder where the processes of a run reserve room on the disk; empty for a single file
     room: str = field(default="", repr=False)
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
+    # Another program that has to read the target as the source before it gets its name; None for no further one
+    witness: WitnessName | None = field(default=None, repr=False)
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
@@ -105,10 +109,13 @@ class RepackOptions:
         storage: StorageName = "disk",
         history: bool = True,
         drop: Iterable[str] = (),
+        witness: WitnessName | None = None,
     ) -> Self:
         """Return the checked options of a command's call."""
         if storage not in get_args(StorageName):
             raise ParameterError(f"expected storage to be disk or s3, got {storage!r}")
+        if witness not in (None, *get_args(WitnessName)):
+            raise ParameterError(f"expected witness to be xarray or None, got {witness!r}")
         return cls(
             asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
             checksum=checksum,
@@ -127,6 +134,7 @@ class RepackOptions:
                 "cloud": True if cloud else "if HDF5" if storage == "s3" else None,
             },
             storage=storage,
+            witness=witness,
         )
 
     @property

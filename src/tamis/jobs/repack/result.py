@@ -13,6 +13,8 @@ from tamis.pipeline import Pipeline
 from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.jobs.witness.look import Witnessed
     from tamis.meaning import Packing
     from tamis.rewrite.coarse_bounds import Warned
     from tamis.rewrite.damage import Damage
@@ -82,6 +84,8 @@ class Repacked:
     left_out
         Text of the requested filters that the target does not record, because no chunk went through them; empty if
         there are none.
+    worst
+        Part of the array with the largest error; None if nothing changed, or if it is not known. Not in the JSON.
     """
 
     path: str
@@ -112,6 +116,7 @@ class Repacked:
     missed_chunks: int = 0
     measures: Mapping[str, float | None] = field(default_factory=dict)
     left_out: str = ""
+    worst: Region | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -125,7 +130,9 @@ class Repacked:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
-        return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
+        fields = json_fields(self)
+        del fields["worst"]
+        return {**fields, "ratio": self.ratio, "source_ratio": self.source_ratio}
 
     def __str__(self) -> str:
         sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
@@ -168,6 +175,9 @@ class RepackResult(DatasetsResult[Repacked]):
         Datasets with chunks that cannot be decoded, whose bytes were copied unchanged, with the reason.
     warnings
         Bounds that are too large for the values, judging by a sample, by path or pattern.
+    witness
+        What xarray read of source and target and found alike, if it was asked for (``witness="xarray"``); None
+        otherwise.
     """
 
     source: str
@@ -184,12 +194,14 @@ class RepackResult(DatasetsResult[Repacked]):
     other_files: tuple[OtherFile, ...] = ()
     damaged: tuple[Damage, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    witness: Witnessed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
         return {
             "schema": SCHEMA,
             **json_fields(self),
+            "witness": self.witness and self.witness.to_dict(),
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
             "other_files": [other._asdict() for other in self.other_files],
             "damaged": [item._asdict() for item in self.damaged],
@@ -213,6 +225,8 @@ class RepackResult(DatasetsResult[Repacked]):
             yield "problem", printable(f"{path}: {text}")
         for path, reason in self.damaged:
             yield "problem", printable(f"{path}: damaged, and copied as it is: {reason}")
+        if self.witness is not None:
+            yield from self.witness.lines()
         if self.done_already:
             return
         if reused := sum(dataset.reused_chunks for dataset in self.datasets):
