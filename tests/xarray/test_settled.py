@@ -284,11 +284,12 @@ def test_u73_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str
 def test_u73_target_that_xarray_reads_otherwise_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tamis.xarray import last_witness, stock_reader
+    from tamis.jobs.witness import process
+    from tamis.xarray import last_witness
 
-    def changed(path: str, engine: str) -> Any:
-        found = stock_reader.read(path, engine)
-        values = found["/", "v"].samples[0][1]
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        found = process.read(*args, **kwargs)
+        values = found.variables["/", "v"].samples[0][1]
         values[1] += 0.5
         return found
 
@@ -302,10 +303,11 @@ def test_u73_target_that_xarray_reads_otherwise_gets_no_name(
 def test_u73_target_that_xarray_does_not_open_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from tamis.jobs.witness.process import UnopenedError
     from tamis.xarray import last_witness
 
-    def refused(path: str, engine: str) -> Any:
-        raise TypeError("Failed to decode fill_value")
+    def refused(*_: Any, **__: Any) -> Any:
+        raise UnopenedError("TypeError: Failed to decode fill_value")
 
     monkeypatch.setattr(last_witness, "read", refused)
     with pytest.raises(tamis.BoundError, match="a target that xarray opens, found TypeError: Failed to"):

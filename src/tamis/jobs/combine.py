@@ -14,8 +14,7 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
-from tamis.jobs.repack.witnessing import look
-from tamis.jobs.witness.look import Sources, Witnessed, XarrayWitness
+from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack.planning import Planning
     from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.witness.look import Witnessed
 
 
 @checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
@@ -102,7 +102,7 @@ def combine(
     with JoinedStore(files, dimension, open_store) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
-        witness = XarrayWitness(Sources(store.files.paths, dimension, store.ends)) if asked.witness else None
+        witness = witness_of(store.files.paths, store, asked, dimension, store.ends)
 
         def check(path: Path, datasets: tuple[Repacked, ...], planning: Planning) -> Witnessed | None:
             check_unchanged()

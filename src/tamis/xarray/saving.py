@@ -29,6 +29,7 @@ from tamis.xarray.settled import asked_of, settle, without_encodings
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.witness.look import Witnessed
     from tamis.pipeline import Pipeline
 
 Encodings = Mapping[str, Mapping[str, Any]]
@@ -97,9 +98,9 @@ def save(
     with store:
         asked = replace(options, recipe=stored)
 
-        def check(path: Path, datasets: tuple[Repacked, ...], _: object) -> None:
+        def check(path: Path, datasets: tuple[Repacked, ...], _: object) -> Witnessed | None:
             results = {item.path: item for item in settled.with_losses(datasets, wanted)}
-            check_saved(path, groups, results, settled.losses)
+            return check_saved(path, groups, results, settled.losses)
 
         result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey)
     widened = [

@@ -32,9 +32,7 @@ from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
 from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
-from tamis.jobs.repack.witnessing import look
-from tamis.jobs.witness.look import Sources, Witnessed, XarrayWitness
-from tamis.jobs.witness.process import begin
+from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
@@ -47,6 +45,7 @@ from tamis.stores.other_files import OtherFile, OtherFiles, Places
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack.spread import Pool
+    from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
     from tamis.rewrite.write import EncodeElsewhere
@@ -266,8 +265,6 @@ def run_repack(
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)
-    if options.witness:
-        begin()  # it starts while the source is looked at
     done, warnings = _Done(), tuple[Warned, ...]()
     with (
         open_store(source) as store,
@@ -283,13 +280,13 @@ def run_repack(
         planning = _planning(store, options, form, survey)
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
+        witness = witness_of([source], store, options)
         notes = [*_notes_of(store, planning, options), *_translated(store, planning)]
         record = Record.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
         earlier = check_target(transaction, source, record, planning.plans, options)
-        witness = XarrayWitness(Sources([source])) if options.witness else None
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
@@ -356,8 +353,7 @@ def run_preview(
     target = Path(place.name) if isinstance(place, Address) else place
     source_text, place_text = os.fspath(source), os.fspath(place)
     with open_store(source) as store, reading(source):
-        if options.witness:
-            XarrayWitness(Sources([source]))
+        witness_of([source], store, options)
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)

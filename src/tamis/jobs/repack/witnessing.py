@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +14,35 @@ from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.witness.look import Expected, Need, Witnessed, XarrayWitness
+from tamis.jobs.witness.look import Expected, Need, Sources, Witnessed, XarrayWitness, needs_codecs
+from tamis.jobs.witness.process import check_installed
+from tamis.rounding import CONTAINER
 from tamis.stores.readers import OF_HDF5
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
+    from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import Repacked
     from tamis.stores.protocols import Store
 
 _COMPANION_ATTRIBUTE = "ancillary_variables"
+
+
+def witness_of(
+    sources: Sequence[str | os.PathLike[str]],
+    store: Store,
+    options: RepackOptions,
+    dimension: str = "",
+    ends: Sequence[int] = (),
+) -> XarrayWitness | None:
+    """Return the witness that is asked for, which has opened the source; None if none is.
+
+    Several sources are joined along a dimension, where they have these ends.
+    """
+    if not options.witness:
+        return None
+    check_installed()
+    return XarrayWitness(Sources(sources, needs_codecs(needs_of(store)), dimension, ends))
 
 
 def look(
@@ -46,6 +68,11 @@ def look(
     translated = () if is_same_format else {item.path for item in planning.form.translations(store)}
     with open_store(target) as out:
         added = {companion.path for companion, _ in out.arrays.companions()}
+        added |= {
+            posixpath.join(posixpath.dirname(path), str(array.attributes[CONTAINER]))
+            for path, array in out.arrays.items()
+            if CONTAINER in array.attributes
+        }
         needs = needs_of(out)
     return witness.look(
         target,
@@ -77,7 +104,7 @@ def _planned(path: str, planning: Planning) -> Expected:
 
 def _changed_attributes(path: str, planning: Planning, *, is_filled: bool) -> Collection[str]:
     source = planning.datasets[path]
-    names = {*planning.plans[path].new_attributes(source)}
+    names = {*planning.plans[path].new_attributes(source), CONTAINER}
     return names | {_COMPANION_ATTRIBUTE} if is_filled or source.has_companion else names
 
 
@@ -96,7 +123,7 @@ def needs_of(target: Store) -> dict[str, Need]:
 
 def _is_installed(package: str) -> bool:
     """Return whether zarr-python has a package for a codec here; tamis has all of its own."""
-    return "tamis" in package.split() or find_spec(package.partition(" ")[0].replace("-", "_")) is not None
+    return "tamis" in package.split() or (package.isidentifier() and find_spec(package) is not None)
 
 
 def _has_plugins(filters: Iterable[Filter]) -> bool:
@@ -104,5 +131,3 @@ def _has_plugins(filters: Iterable[Filter]) -> bool:
     names = {"zfp"} | (NETCDF_PLUGINS if netcdf4_folder() is not None else frozenset())
     names |= OF_HDF5PLUGIN if find_spec("hdf5plugin") is not None else frozenset()
     return all(item.name in names for item in filters)
-
-

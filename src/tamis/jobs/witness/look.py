@@ -102,6 +102,7 @@ class Sources(NamedTuple):
     """A source, or several that are joined along a dimension."""
 
     paths: Sequence[str | os.PathLike[str]]
+    with_codecs: bool  # Whether zarr-python needs the codecs of tamis
     dimension: str = ""
     ends: Sequence[int] = ()  # Where each one ends along the dimension
 
@@ -127,7 +128,7 @@ class XarrayWitness:
                 ).at(path=path)
         first = sources.paths[0]
         try:
-            self._before = read(first, only={})
+            self._before = read(first, only={}, with_codecs=sources.with_codecs)
         except UnopenedError as error:
             raise FileError(f"{first}: the witness xarray cannot open it: {error}").at(path=first) from error
 
@@ -171,7 +172,7 @@ class XarrayWitness:
         before = self._samples(regions)
         looked.check_values(before, regions)
         return Witnessed(
-            f"xarray {after.version} ({after.engine})",
+            reader_of(after),
             looked.compared,
             looked.chunks,
             {path: need.text for path, need in sorted(needs.items())},
@@ -179,26 +180,15 @@ class XarrayWitness:
         )
 
     def _opened(self, target: Path, expected: Mapping[str, Expected], needs: Mapping[str, Need]) -> Opened:
-        """Return what xarray reads of the target: with the codecs of tamis only where it needs them."""
+        """Return what xarray reads of the target, by the engine that read the source if both are files."""
         parts = {key_of(path): [item.worst] for path, item in expected.items() if item.worst is not None}
         is_like = self._before.engine in ("netcdf4", "h5netcdf") and target.is_file()
         engine = self._before.engine if is_like else ""
-        needs_codecs = any("tamis" in need.text.split() for need in needs.values())
+        times, codecs = self._before.decode_times, needs_codecs(needs)
         try:
-            after = read(target, also=parts, decode_times=self._before.decode_times, engine=engine)
+            return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
         except UnopenedError as error:
-            if not needs_codecs:
-                raise BoundError(f"{target}: expected a target that xarray opens, found {error}").at(
-                    path=target
-                ) from error
-        else:
-            if not (needs_codecs and any(item.reason for item in after.variables.values())):
-                return after
-        try:
-            return read(target, also=parts, decode_times=self._before.decode_times, with_codecs=True)
-        except UnopenedError as error:
-            text = f"{target}: expected a target that xarray opens with the codecs of tamis, found {error}"
-            raise BoundError(text).at(path=target) from error
+            raise unopened(target, error) from error
 
     def _samples(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
         """Return the variables of the source with the values of these parts, joined from several sources."""
@@ -242,10 +232,26 @@ class XarrayWitness:
     def _read(self, path: str | os.PathLike[str], regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
         own = self._before
         try:
-            found = read(path, only=regions, decode_times=own.decode_times, engine=own.engine)
+            codecs = self._sources.with_codecs
+            found = read(path, only=regions, decode_times=own.decode_times, engine=own.engine, with_codecs=codecs)
         except UnopenedError as error:
             raise FileError(f"{path}: the witness xarray cannot open it: {error}").at(path=path) from error
         return dict(found.variables)
+
+
+def reader_of(opened: Opened) -> str:
+    """Return what read a target, in words."""
+    return f"xarray {opened.version} ({opened.engine})"
+
+
+def needs_codecs(needs: Mapping[str, Need]) -> bool:
+    """Return whether xarray reads a target only with the codecs of tamis."""
+    return any("tamis" in need.text.split() for need in needs.values())
+
+
+def unopened(target: Path, error: UnopenedError) -> BoundError:
+    """Return the error about a target that xarray does not open."""
+    return BoundError(f"{target}: expected a target that xarray opens, found {error}").at(path=target)
 
 
 def key_of(path: str) -> Key:
@@ -460,9 +466,7 @@ _SECONDS = {"day": 86400.0, "hour": 3600.0, "h": 3600.0, "minute": 60.0, "min": 
 """Units of times, without the plural."""
 
 
-def _first_time_beyond(
-    own: Read, given: NDArray[Any], values: NDArray[Any], allowed: float
-) -> tuple[int, ...] | None:
+def _first_time_beyond(own: Read, given: NDArray[Any], values: NDArray[Any], allowed: float) -> tuple[int, ...] | None:
     """Return the index of the first time that differs by more than allowed in its units; None if none does."""
     loss = loss_between(given, values, 0.0, (0,) * given.ndim)
     if loss.first is None:

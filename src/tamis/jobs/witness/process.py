@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from tamis.filters.zfp import plugin_path
 Region = tuple[slice, ...]
 Key = tuple[str, str]
 """Path of a group, and name of a variable in it."""
+
+
+_ENDING_SECONDS = 5.0  # until a process that closed its pipe has ended
 
 
 class Read(NamedTuple):
@@ -89,20 +93,19 @@ def read(
         If no engine opens it, or the process ends.
     """
     check_installed()
+    request = os.fspath(path), only, also, decode_times, engine
     process = _idle_process(with_codecs)
-    answer = process.answer((os.fspath(path), only, also or {}, decode_times, engine))
+    if (answer := process.answer(request)) is None:  # it had no work for too long
+        process = _Process(with_codecs)
+        answer = process.answer(request)
+    if answer is None:
+        raise UnopenedError("the process in which xarray reads ended at once")
     _idle.append(process)
     is_opened, content = answer
     if not is_opened:
         raise UnopenedError(content)
     variables = {key: Read(**fields) for key, fields in content.pop("variables").items()}
     return Opened(**content, variables=variables)
-
-
-def begin() -> None:
-    """Start a process, if none is idle, so that it imports xarray while other work is done."""
-    check_installed()
-    _idle.append(_idle_process(with_codecs=False))
 
 
 class _Process:
@@ -125,8 +128,8 @@ class _Process:
         """Whether it is a process of ours that can answer: a forked process has none."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def answer(self, request: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Return whether a request was met, and the answer or why not."""
+    def answer(self, request: tuple[Any, ...]) -> tuple[bool, Any] | None:
+        """Return whether a request was met, and the answer or why not; None if the process had ended by itself."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -134,8 +137,11 @@ class _Process:
             self._process.stdin.flush()
             answer: tuple[bool, Any] = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_ENDING_SECONDS)
             self.stop()
-            return False, f"the process in which xarray reads ended ({_ending(self._process.returncode)})"
+            code = self._process.returncode
+            return (False, f"the process in which xarray reads ended ({_ending(code)})") if code else None
         except BaseException:  # Ctrl-C leaves half an answer in the pipe
             self.stop()
             raise

@@ -6,6 +6,7 @@ This module imports nothing of tamis. As a script, it is a process that answers 
 
 import os
 import pickle
+import select
 import sys
 import warnings
 from importlib.util import find_spec
@@ -24,6 +25,8 @@ _SMALL_NBYTES = 64 << 10
 _MOST_NBYTES = 64 << 20
 """Most decoded bytes of one part of a sample: of a larger chunk, only the beginning is read."""
 
+_IDLE_SECONDS = 60.0
+
 _PACKAGES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf", "scipy": "scipy", "zarr": "zarr"}
 """Engines of xarray, and the packages that they need."""
 
@@ -34,13 +37,13 @@ class Request(NamedTuple):
     path: str
     # By key of a variable, the parts to read; None for the first and the last chunk of each
     only: dict[Key, list[Region]] | None = None
-    also: dict[Key, list[Region]] = {}  # Further parts
+    also: dict[Key, list[Region]] | None = None  # Further parts
     decode_times: bool | None = None  # None: times are left as numbers only where they cannot be decoded
     engine: str = ""  # The only engine; empty for the first one that opens the path
 
 
 def read(request: Request) -> dict[str, Any]:
-    """Return what the first engine that opens a path reads; the keys are the fields of `tamis.jobs.witness.process.Opened`.
+    """Return what the first engine that opens a path reads, by the fields of `tamis.jobs.witness.process.Opened`.
 
     If none does, the error of the first one is raised.
     """
@@ -81,7 +84,7 @@ def _read(request: Request, engine: str, *, decode_times: bool) -> dict[str, Any
             for name, variable in ds.variables.items():
                 key = group, str(name)
                 parts = _parts(variable) if request.only is None else request.only.get(key, [])
-                parts += [part for part in request.also.get(key, []) if part not in parts]
+                parts += [part for part in (request.also or {}).get(key, []) if part not in parts]
                 variables[key] = {**_facts(variable), **_samples(variable, parts), "is_coordinate": name in ds.coords}
         return {
             "version": xarray.__version__,
@@ -174,14 +177,18 @@ def shortened(part: Region, itemsize: int) -> Region:
 
 
 def serve(blocked: list[str]) -> None:
-    """Answer requests of standard input on standard output, without these modules, until the input ends."""
+    """Answer requests of standard input on standard output, without these modules.
+
+    It ends with the input, or after a minute without a request, because it takes 100 MB of memory.
+    """
     answers = os.fdopen(os.dup(1), "wb")
+    requests = sys.stdin.buffer
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print
     for name in blocked:
         sys.modules[name] = None  # type: ignore[assignment]  # Python's way to bar a module
-    while True:
+    while select.select([requests], [], [], _IDLE_SECONDS)[0]:
         try:
-            fields = pickle.load(sys.stdin.buffer)
+            fields = pickle.load(requests)
         except EOFError:
             return
         answer: tuple[bool, Any]
