@@ -34,6 +34,7 @@ from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, Folde
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions, Packing, what_is_lost, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.witness.process import check_installed
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.remote.address import is_address, located_path
@@ -414,6 +415,8 @@ def _prepared(
         raise ParameterError(f"expected keywords of repack_many, got {unknown[0]}")
     keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})
+    if asked.witness:
+        check_installed()
     if out is None:
         listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
     else:
@@ -508,6 +511,8 @@ def _why_again(
         return ""
     if file.is_read and known.recipe != options.key:
         return "other filters, chunks or options were requested"
+    if file.is_read and options.repack.witness and not known.has_witness:
+        return f"the witness {options.repack.witness} has not seen the target"
     # What was replaced would lose more values: it keeps its packing.
     if file.is_read and not options.replace and known.packing != (options.packing_key if packing is None else packing):
         return "the ranges of packed variables are larger now"

@@ -70,6 +70,7 @@ class FileRecord:
     other_files: tuple[Mapping[str, Any], ...] = ()
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
     warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
+    witness: Mapping[str, Any] | None = None  # What a witness looked at: see `Witnessed`; None without one
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -89,7 +90,14 @@ class FileRecord:
             and all(isinstance(number, int | float) for number in numbers)
             and all(
                 isinstance(item, dict)
-                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged, *self.warnings)
+                for item in (
+                    self.error or {},
+                    self.witness or {},
+                    *self.datasets,
+                    *self.other_files,
+                    *self.damaged,
+                    *self.warnings,
+                )
             )
         )
 
@@ -129,6 +137,7 @@ class Known(NamedTuple):
     offset: int
     nbytes: int
     other_files: tuple[str, ...] = ()  # Paths of those that the target leads to
+    has_witness: bool = False
 
 
 class State:
@@ -176,7 +185,7 @@ class State:
     def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
         sizes = record.identity, record.recipe, record.packing, record.target_nbytes
         others = tuple(dict.fromkeys(str(other.get("file")) for other in record.other_files))
-        known = Known(record.action, *sizes, record.serial, record.time, *place, others)
+        known = Known(record.action, *sizes, record.serial, record.time, *place, others, record.witness is not None)
         done = self.done if record.action in ("repacked", "copied") else {}
         for latest in (self.known, done):
             before = latest.get(record.path)

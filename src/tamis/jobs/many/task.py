@@ -231,7 +231,9 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     damaged = tuple(item._asdict() for item in result.damaged)
     warnings = tuple(item._asdict() for item in result.warnings)
-    return replace(record, datasets=datasets, notes=_notes_of(result), damaged=damaged, warnings=warnings)
+    witness = None if result.witness is None else result.witness.to_dict()
+    record = replace(record, witness=witness, damaged=damaged, warnings=warnings)
+    return replace(record, datasets=datasets, notes=_notes_of(result))
 
 
 def _is_recorded(task: FileTask, source: Path | Address) -> bool:
@@ -240,6 +242,8 @@ def _is_recorded(task: FileTask, source: Path | Address) -> bool:
     state.refresh()
     known = state.known.get(task.file.target)
     if known is None or known.action != "repacked" or known.recipe != task.options.key:
+        return False
+    if task.options.repack.witness and not known.has_witness:
         return False
     return known.identity == Identity.of(source)
 
