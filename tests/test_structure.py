@@ -61,7 +61,7 @@ LIBRARIES = {
     "hdf5plugin": "",
     "zfpy": "",
     "h5netcdf": "xarray",
-    "xarray": "xarray",
+    "xarray": "xarray jobs/witness",
     "matplotlib": "jobs/plan",
 }
 

@@ -296,6 +296,7 @@ class Tally:
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._file_notes: Counter[str] = Counter()
+        self._witness_notes: Counter[str] = Counter()
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -319,7 +320,7 @@ class Tally:
         self._file_notes.update(note for note in record.notes if not note.startswith(record.unmatched))
         if record.witness is not None:
             self.witnessed += 1
-            self._file_notes.update(_witness_notes(record.witness))
+            self._witness_notes.update(_witness_notes(record.witness))
         for item in record.warnings:
             path, text = str(item.get("path")), str(item.get("text"))
             before = self.warnings.get(path, FolderWarning(path, 0, text))
@@ -338,8 +339,9 @@ class Tally:
         """Yield the most frequent notes about datasets, and names that some files do not have."""
         for text, count in self._notes.most_common(_MOST_NOTES):
             yield f"{plural(count, 'dataset')}: {text}"
-        for text, count in self._file_notes.most_common(_MOST_NOTES):
-            yield f"{plural(count, 'file')}: {text}"
+        for notes in (self._file_notes, self._witness_notes):
+            for text, count in notes.most_common(_MOST_NOTES):
+                yield f"{plural(count, 'file')}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
