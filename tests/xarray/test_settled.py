@@ -313,3 +313,12 @@ def test_u73_target_that_xarray_does_not_open_gets_no_name(
     with pytest.raises(tamis.BoundError, match="a target that xarray opens, found TypeError: Failed to"):
         saved(dataset([1.0, 2.0, 3.0]), tmp_path, ending)
     assert not (tmp_path / f"saved{ending}").exists()
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_witness_compares_variables_with_units(tmp_path: Path, ending: str) -> None:
+    ds = dataset([1.0, 2.0, 3.0])
+    ds["v"].attrs["units"] = "K"
+    result, _ = saved(ds, tmp_path, ending)
+    assert result.witness is not None
+    assert result.witness.chunks["/v"] == 1
