@@ -13,6 +13,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+from tamis.jobs.plan.wants import as_want
 
 import tamis
 from tamis.formats.registry import open_store
@@ -21,7 +22,6 @@ from tamis.jobs.plan.costs import COSTS, cost_class, kind_of
 from tamis.jobs.plan.planner import variables_of
 from tamis.jobs.plan.readers import READERS
 from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.jobs.plan.wants import as_want
 
 RUNS = 8
 CASES = [

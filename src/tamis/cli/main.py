@@ -68,7 +68,7 @@ def main() -> None:
 
     \b
     tamis inspect climate.nc
-    tamis plan climate.nc --want 'TS:abs=0.1'
+    tamis plan climate.nc --require 'TS:abs=0.1'
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc

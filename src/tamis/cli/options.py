@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from tamis.errors import ParameterError
+from tamis.old_names import OPTIONS, current_value
 
 if TYPE_CHECKING:
     from tamis.jobs.verify.bounds import Bounds
@@ -148,6 +150,43 @@ log_option = click.option(
 def output_options(command: Command) -> Command:
     """Add the output options of a long job."""
     return quiet_option(log_option(json_option(command)))
+
+
+class RenamedChoice(click.Choice):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """One of a few values; their old names are taken as well, and never shown."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value by its present name."""
+        return super().convert(current_value(str(param.name), value) if param else value, param, ctx)
+
+
+def old_options(name: str) -> Callable[[Command], Command]:
+    """Return a decorator that lets a command also take the old names of its options, which its help does not show."""
+    renamed = [option for option in OPTIONS if option.command == name]
+
+    def decorate(command: Command) -> Command:
+        places = [(option, _option_named(option.new, command), f"old_{option.new[2:]}") for option in renamed]
+
+        @functools.wraps(command)
+        def call(**values: Any) -> Any:
+            for option, present, old in places:
+                given = values.pop(old)
+                if given and values[str(present.name)]:
+                    raise click.UsageError(f"expected {option.new} or its old name {option.old[-1]}, got both")
+                values[str(present.name)] = given or values[str(present.name)]
+            return command(**values)
+
+        for option, present, old in places:
+            click.option(*option.old, old, type=present.type, multiple=present.multiple, hidden=True)(call)
+        return cast("Command", call)
+
+    return decorate
+
+
+def _option_named(name: str, command: Callable[..., Any]) -> click.Option:
+    """Return an option of a command that is being made, by its name."""
+    known: list[click.Option] = command.__click_params__  # type: ignore[attr-defined]
+    return next(option for option in known if name in option.opts)
 
 
 def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:

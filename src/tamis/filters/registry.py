@@ -198,7 +198,7 @@ class Entry:
 def catalogue(
     names: Collection[str] = (), roundings: Mapping[str, type[Parameterized]] = MappingProxyType({})
 ) -> tuple[Entry, ...]:
-    """Return every filter that tamis knows, in the order of their ids, or the named filters and roundings."""
+    """Return every filter that tamis knows, in the order of their ids, or the named filters and kinds of rounding."""
     if unknown := [name for name in names if name not in by_name() and name not in roundings]:
         all_names = sorted({*by_name(), *roundings})
         nearest = did_you_mean(unknown[0], all_names)

@@ -56,8 +56,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     threads
         Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
-        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
-        stored values, with invented ones instead of missing ones, as other readers see them.
+        Restore missing values if a dataset has a missing-value mask (``tamis repack --missing mask``). False returns
+        the stored values, with invented ones instead of missing ones, as other readers see them.
     unpack
         Return packed integers in units of the variable, by ``scale_factor`` and ``add_offset``: floats of the type of
         these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.

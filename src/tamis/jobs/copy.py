@@ -34,6 +34,7 @@ from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
 from tamis.lazy_property import lazy_property
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
+from tamis.old_names import current_value
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -343,6 +344,7 @@ class CopyOptions:
         """Check and parse the options; refuse those that contradict each other, or that nccopy ignores."""
         for name, option in _OPTION_KINDS.items():
             option.check(name, getattr(self, name))
+        object.__setattr__(self, "missing", current_value("missing", self.missing))
         check_policy(self.missing)
         object.__setattr__(self, "filter_arguments", [*map(parse_argument, self.filters)])
         object.__setattr__(self, "chunk_arguments", [*map(parse_chunk_argument, self.chunks)])

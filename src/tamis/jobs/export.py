@@ -126,7 +126,7 @@ def export(
     """Write references to the chunks of files, through which Zarr reads the existing files.
 
     No values are copied, except chunks that references cannot express. The codecs of each array are first tried on some
-    of its chunks. Missing values in companions are not restored.
+    of its chunks. Missing values in missing-value masks are not restored.
 
     Parameters
     ----------

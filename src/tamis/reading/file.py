@@ -140,7 +140,7 @@ class File(Group):
     threads
         Number of threads that decode.
     restore
-        Whether missing values in companions are restored.
+        Whether missing values in missing-value masks are restored.
     unpack
         Whether packed arrays give values in units of the variable.
 

@@ -39,7 +39,7 @@ def check_saved(
             if (item := found.get((group, name)) or found.get((group, str(None)))) is None:
                 raise BoundError(f"{place}: expected it in what xarray opens, found none").at(path=path)
             result = results.get(place)
-            is_filled = result is not None and bool(result.companion)  # stock readers see the filling
+            is_filled = result is not None and bool(result.missing_mask)  # stock readers see the filling
             if given is None or given.dims != item.dims or given.dtype.kind not in "biufM" or is_filled:
                 continue
             if item.shape != given.shape:

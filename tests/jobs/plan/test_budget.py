@@ -11,12 +11,12 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tamis.jobs.plan.wants import as_want
 
 import tamis
 from tamis.cli.main import main
 from tamis.errors import ParameterError
 from tamis.jobs.plan.job import confirmed as confirm
-from tamis.jobs.plan.wants import as_want
 
 
 @pytest.fixture(scope="module")

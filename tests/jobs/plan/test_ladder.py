@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tamis.jobs.plan.wants import as_want
 
 from tamis import cf, zfp
 from tamis.formats.registry import open_store
@@ -27,7 +28,6 @@ from tamis.jobs.plan.measure import (
     zfp_ladders,
 )
 from tamis.jobs.plan.sample import sample_of
-from tamis.jobs.plan.wants import as_want
 from tamis.pipeline import Pipeline
 
 FACTS = Facts(low=-3.0, high=5.0, deviation=1.0, largest=5.0, scale=1.0, keepbits=None)

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tamis.jobs.plan.wants import as_want
 
 import tamis
 from tamis.accuracy.fields import dssim
@@ -24,7 +25,6 @@ from tamis.jobs.plan import planner
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.jobs.plan.wants import as_want
 from tamis.pipeline import Pipeline
 
 TAMIS = Path(sys.executable).with_name("tamis")

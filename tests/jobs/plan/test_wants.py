@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tamis.jobs.plan.wants import KINDS, Want, as_want, parse_size, parse_wants
 
 from tamis.errors import ParameterError
-from tamis.jobs.plan.wants import KINDS, Want, as_want, parse_size, parse_wants
 
 
 def test_want_prints_what_it_reads() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import POLICIES, drops_to_paste
-from tamis.cli.options import FILE, keep_damaged_option, output_options, remote_options, threads_option
+from tamis.cli.options import FILE, RenamedChoice, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @threads_option
 @click.option(
     "--missing",
-    type=click.Choice(POLICIES),
+    type=RenamedChoice(POLICIES),
     default="exact",
     show_default=True,
     help="Missing values under lossy filters, as for tamis repack.",

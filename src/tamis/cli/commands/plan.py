@@ -8,7 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import FILE, by_name, files_of, output_options, remote_options
+from tamis.cli.options import FILE, RenamedChoice, by_name, files_of, old_options, output_options, remote_options
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 
@@ -20,14 +20,16 @@ _SAMPLE = "16MB"
 
 
 @click.command("plan")
+@old_options("plan")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
-    "-w",
-    "--want",
-    "wants",
+    "-r",
+    "--require",
+    "required",
     multiple=True,
-    metavar="NAME:WANT",
-    help="What to preserve of a variable, or of all that match a pattern; repeatable. By default every bit.",
+    metavar="NAME:REQUIREMENT",
+    help="What to preserve of a variable, or of all that match a pattern, such as TS:abs=0.1; repeatable. By default"
+    " every bit.",
 )
 @click.option(
     "--readers",
@@ -86,12 +88,12 @@ _SAMPLE = "16MB"
     "--compare",
     metavar="FILTERS",
     default="",
-    help="Also measure sz3, sperr or both (sz3,sperr) for any want, without a proof; needs hdf5plugin, and takes"
+    help="Also measure sz3, sperr or both (sz3,sperr) for any requirement, without a proof; needs hdf5plugin, and takes"
     " seconds.",
 )
 @click.option(
     "--missing",
-    type=click.Choice(("exact", "companion")),
+    type=RenamedChoice(("exact", "mask")),
     default="exact",
     show_default=True,
     help="How repack will treat missing values.",
@@ -114,7 +116,7 @@ _SAMPLE = "16MB"
 @remote_options
 def command(
     files: tuple[str, ...],
-    wants: tuple[str, ...],
+    required: tuple[str, ...],
     sample: str | None,
     size: str | None,
     everything: bool,
@@ -127,19 +129,19 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure which filters preserve what you want of FILES, and print them as options of `tamis repack`.
+    """Measure which filters preserve what you require of FILES, and print them as options of `tamis repack`.
 
     Only the recipe is written, with -o, and a picture, with --plot. The numbers are predictions from a sample of each
     variable; repack proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay
     lossless unless they are named, and several files get the same filters.
 
-    Without --want, a ladder shows bounds from the noise of each variable: what they save, what they do to mean,
+    Without --require, a ladder shows bounds from the noise of each variable: what they save, what they do to mean,
     extremes and gradients, and a line to paste for each. A row "as stored" has what is there now. Errors marked with !
     are beyond a tenth of the standard deviation, or make more than 1 % of the non-zero values zero. The same input
     gives the same plan: measured speeds are shown, and decide nothing.
 
     \b
-    WANT is one limit or several, all of which must hold:
+    REQUIREMENT is one limit or several, all of which must hold:
       abs=0.1            largest absolute error, in units of the variable
       range=1e-4         the same, relative to the range of the values; also std=0.01
       rel=0.001          largest error relative to a value; also digits=3, bits=9
@@ -152,17 +154,17 @@ def command(
 
     \b
     tamis plan climate.nc
-    tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml
+    tamis plan climate.nc --require 'TS:abs=0.1' -o recipe.toml
     tamis repack climate.nc small.nc --recipe recipe.toml
     tamis plan climate.nc --size 2GB --confirm
-    tamis plan climate.nc -w 'TS:abs=0.1' --access series=0.7,map=0.3
-    tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
+    tamis plan climate.nc -r 'TS:abs=0.1' --access series=0.7,map=0.3
+    tamis plan 2001.nc 2002.nc -r 'T*:abs=0.1,psnr=70' -r '*:lossless' --readers any
     """
-    from tamis.jobs.plan.wants import parse_size, parse_wants
+    from tamis.jobs.plan.requirements import parse_requirements, parse_size
     from tamis.jobs.recipes.saved_recipe import check_new
 
     with output_of_files("plan", files, as_json, quiet, log) as output:
-        asked = by_name("--want", parse_wants(wants))
+        asked = by_name("--require", parse_requirements(required))
         if everything and sample is not None:
             raise ParameterError("expected --sample or --all, got both")
         nbytes = parse_size(sample or _SAMPLE)

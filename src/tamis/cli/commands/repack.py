@@ -12,14 +12,22 @@ import click
 
 import tamis
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths, warner
-from tamis.cli.options import FILE, by_name, keep_damaged_option, output_options, remote_options, threads_option
+from tamis.cli.options import (
+    FILE,
+    RenamedChoice,
+    by_name,
+    keep_damaged_option,
+    output_options,
+    remote_options,
+    threads_option,
+)
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
-POLICIES = ("exact", "companion", "refuse")
+POLICIES = ("exact", "mask", "refuse")
 """Listed here, because the module that defines them takes long to import."""
 
 
@@ -44,10 +52,11 @@ POLICIES = ("exact", "companion", "refuse")
     " -f keeps its filters. With -f, a pattern here applies only to datasets that get filters.",
 )
 @click.option(
+    "-r",
     "--require",
     "required",
     multiple=True,
-    metavar="NAME:WORDS",
+    metavar="NAME:REQUIREMENT",
     help="Requirement for a dataset or pattern, whatever the filters promise, such as TS:abs=0.1,limits; repeatable. A "
     "chunk that fails it is stored without loss.",
 )
@@ -75,11 +84,11 @@ POLICIES = ("exact", "companion", "refuse")
 @threads_option
 @click.option(
     "--missing",
-    type=click.Choice(POLICIES),
+    type=RenamedChoice(POLICIES),
     default=None,
-    help="Missing values: exact, the default, keeps each bit by bit; companion moves them to a second dataset (best"
-    " ratio, but all readers except tamis.open see invented values in their place); refuse fails if there are any, "
-    "and counts them.",
+    help="Missing values: exact, the default, keeps each bit by bit; mask moves them to a missing-value mask, a"
+    " second dataset (best ratio, but all readers except tamis.open see invented values in their place);"
+    " refuse fails if there are any, and counts them.",
 )
 @click.option(
     "--follow",
@@ -169,7 +178,7 @@ def command(
                                zfp; lossless where it cannot keep the bound
 
     \b
-    WORDS of --require are, for each value,
+    REQUIREMENT is one limit or several, for each value,
       abs=0.1 rel=0.001 range=1e-4 std=0.01 digits=3 bits=9 limits sign zeros
     and for a whole dataset (if one is missed, OUT is not written, exit 3),
       rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995 ks=0.05
@@ -204,7 +213,7 @@ def command(
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        words = [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required]
+        words = [split_recipe(text, "NAME:REQUIREMENT", "TS:abs=0.1") for text in required]
         require = joined_requirements((name, as_requirement(text)) for name, text in words)
         recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing, drop=drop)
         if recipe_path is not None:

@@ -84,7 +84,7 @@ def command(
 
     Exit codes: 0 all requirements met, 1 something could not be read, 2 wrong usage, 3 a requirement is missed.
     """
-    from tamis.jobs.plan.wants import parse_size
+    from tamis.jobs.plan.requirements import parse_size
     from tamis.jobs.recipes.saved_recipe import check_new
 
     folders = [path for path in (source, target) if is_folder(path)]

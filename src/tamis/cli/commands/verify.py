@@ -54,7 +54,7 @@ def command(
 
     Everything in SRC must be in DST, unchanged; how it is stored makes no difference. Values must have the same bits,
     or be within their bound if there is one; the largest errors of each dataset are shown. Missing values (NaN,
-    infinities and fill values) must always keep their bits; those in a companion are restored first.
+    infinities and fill values) must always keep their bits; those in a missing-value mask are restored first.
 
     \b
     tamis verify climate.nc copy.nc                       # must be equal

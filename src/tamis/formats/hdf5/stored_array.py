@@ -63,16 +63,19 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
     """Return the companion of a variable that names one."""
     path = text_attribute(variable, MARK)
     if path is None:
-        raise FileError(f"{label}: expected the path of its companion in the attribute {MARK!r}, found no text")
+        raise FileError(
+            f"{label}: expected the path of its missing-value mask in the attribute {MARK!r}, found no text"
+        )
     companion = _at(variable, path)
     if companion is None:
         raise FileError(
-            f"{label}: its missing values are in the companion {path!r}, which does not exist: restore or rename it,"
+            f"{label}: its missing values are in the mask {path!r}, which does not exist: restore or rename it,"
             " or read invented values in their place: tamis.open(…, restore=False)"
         )
     if has_companion(companion):
         raise FileError(
-            f"{_not_companion(variable, companion)}: expected flags, found a dataset that has a companion itself"
+            f"{_not_companion(variable, companion)}: expected flags, found a dataset that has a missing-value mask"
+            " itself"
         )
     dtype = datatypes.numpy_type(companion)
     numbers = datatypes.number_type(companion.id.get_type(), dtype)
@@ -113,7 +116,7 @@ def about_companion(name: str, source: Any, target: Any) -> bool:
 
 
 def _not_companion(variable: h5py.Dataset, companion: h5py.Dataset) -> str:
-    return f"{variable.file.filename}: {companion.name}: damaged, or not a companion of {variable.name}"
+    return f"{variable.file.filename}: {companion.name}: damaged, or not the missing-value mask of {variable.name}"
 
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:

@@ -125,9 +125,10 @@ def repack(
     missing
         How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0. ``"exact"``, the default unless a `Recipe` has another, keeps
-        each of them bit by bit. ``"companion"`` fills the gaps from their neighbours, so that zfp can encode every
-        chunk, and records the missing values in another dataset. `tamis.open` restores them; every other reader sees
-        the filling as valid values: see docs/missing.md. ``"refuse"`` raises an error if lossy filters would get any.
+        each of them bit by bit. ``"mask"`` fills gaps from their neighbours, so that zfp can encode every chunk, and
+        records the missing values in a second dataset, the missing-value mask. `tamis.open` restores them; every other
+        reader sees the filling as valid values: see docs/missing.md. ``"refuse"`` raises an error if lossy filters
+        would get any.
     threads
         Number of threads; by default as many as the process may use. The target does not depend on it.
     resume

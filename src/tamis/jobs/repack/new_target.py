@@ -264,7 +264,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     """Return a preview of each dataset of a file."""
     plans = planning.plans
     dropped = {
-        path: f"it is the companion of {variable}, which is rewritten"
+        path: f"it is the missing-value mask of {variable}, which is rewritten"
         for path, variable in replaced_companions(planning.datasets, plans).items()
     }
     kept = {**planning.kept, **dropped}
@@ -492,7 +492,7 @@ def _facts(
     }
     if target.companion is None:
         return facts
-    return facts | {"companion": target.companion.path, "companion_nbytes": target.companion.stored_nbytes}
+    return facts | {"missing_mask": target.companion.path, "missing_mask_nbytes": target.companion.stored_nbytes}
 
 
 def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:

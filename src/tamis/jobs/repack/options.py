@@ -11,6 +11,7 @@ from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
+from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -139,7 +140,7 @@ class RepackOptions:
         """All that determines the bytes of a target, as a text: a target with another one is made anew."""
         # Fields without a representation say nothing about a single target, or are in its record.
         others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
-        return f"{self.recipe} {others}"
+        return recorded_text(f"{self.recipe} {others}")
 
     @property
     def is_empty(self) -> bool:

@@ -307,8 +307,8 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     for path, variable in replaced_companions(datasets, plans).items():
         if path in explicit:
             raise ParameterError(
-                f"{path}: expected no recipe for the companion of {variable}, which is rewritten: tamis writes a "
-                f"new companion if it needs one"
+                f"{path}: expected no recipe for the missing-value mask of {variable}, which is rewritten: tamis writes"
+                " a new one if it needs it"
             )
         plans.pop(path, None)
         kept.pop(path, None)
@@ -327,7 +327,7 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
             dropped.add(companion.path)
         elif companion.path in dropped:
             raise ParameterError(
-                f"{companion.path}: expected {variable} to be left out as well, because this companion has its "
+                f"{companion.path}: expected {variable} to be left out as well, because this mask has its "
                 f"missing values"
             )
     return frozenset(dropped)
@@ -518,14 +518,12 @@ def _plan_dataset(
             " largest ones"
         )
     if dataset.is_companion and guarded.error_bound != 0:
-        raise ParameterError(
-            "expected lossless filters for a companion, which marks the missing values of another dataset"
-        )
+        raise ParameterError("expected lossless filters for the missing-value mask of another dataset")
     # If the companion goes, missing values return to the dataset, so its chunks change.
-    keeps_companion = not dataset.has_companion or options.missing == "companion"
+    keeps_companion = not dataset.has_companion or options.missing == "mask"
     if not keeps_companion:
         notes.append(
-            "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
+            "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
         )
     same, *without_checksum = dict.fromkeys(
         as_stored_already(filters, dataset.pipeline) for filters in (guarded, pipeline)
@@ -559,7 +557,7 @@ def _plan_dataset(
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values already went through {before}: the new error adds to the old one")
     missing, flags = dataset.missing, None
-    if options.missing == "companion" and guarded.error_bound != 0:
+    if options.missing == "mask" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
     return Rewrite(

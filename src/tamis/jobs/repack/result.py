@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
+from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
 from tamis.stores.other_files import OtherFile, needed_text
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.damage import Damage
 
 
+@has_old_keys
 @dataclass(frozen=True, slots=True)
 class Repacked:
     """The result for one dataset.
@@ -49,10 +51,10 @@ class Repacked:
         Whether chunks were copied as stored because they already had these filters, type and shape.
     read_by_hdf5
         Number of chunks that HDF5 or zarr-python themselves read identically; 0 outside their sample.
-    companion
-        Path of the dataset that records missing values; empty if there is none.
-    companion_nbytes
-        Bytes of the companion in the target.
+    missing_mask
+        Path of the missing-value mask, the dataset that records missing values; empty if there is none.
+    missing_mask_nbytes
+        Bytes of the mask in the target.
     reused_chunks
         Number of chunks reused from an interrupted run.
     lossless_for_range
@@ -99,8 +101,8 @@ class Repacked:
     lossless_for_missing: int = 0
     copied: bool = False
     read_by_hdf5: int = 0
-    companion: str = ""
-    companion_nbytes: int = 0
+    missing_mask: str = ""
+    missing_mask_nbytes: int = 0
     reused_chunks: int = 0
     lossless_for_range: int = 0
     lossless_for_growth: int = 0
@@ -115,20 +117,20 @@ class Repacked:
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of the values for each byte in the target and the companion; None if there are no bytes."""
-        return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
+        """Bytes of the values for each byte in the target and the missing-value mask; None if there are no bytes."""
+        return ratio(self.nbytes, self.target_nbytes + self.missing_mask_nbytes)
 
     @property
     def source_ratio(self) -> float | None:
-        """Bytes in the source for each byte in target and companion, below 1 if it grew; None if there are no bytes."""
-        return ratio(self.source_nbytes, self.target_nbytes + self.companion_nbytes)
+        """Bytes in the source for each byte in target and mask, below 1 if it grew; None if there are no bytes."""
+        return ratio(self.source_nbytes, self.target_nbytes + self.missing_mask_nbytes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
         return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
 
     def __str__(self) -> str:
-        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
+        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.missing_mask_nbytes)}"
         text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
         if self.tolerance is not None and self.bound is not None:
             text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
@@ -242,7 +244,8 @@ class DatasetPreview(Fields):
         Path in both files.
     action
         ``store``: with other filters or chunks. ``copy``: a recipe matches, and the dataset is already stored that way.
-        ``keep``: unchanged. ``drop``: the companion of a dataset that is stored anew, which gets a new one or none.
+        ``keep``: unchanged. ``drop``: the missing-value mask of a dataset that is stored anew, which gets a new one or
+        none.
     reason
         Why the dataset is kept or dropped; empty otherwise.
     dtype, shape
@@ -353,7 +356,7 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         printable(dataset.path),
         _filters(dataset.pipeline),
         size_text(dataset.source_nbytes),
-        size_text(dataset.target_nbytes + dataset.companion_nbytes),
+        size_text(dataset.target_nbytes + dataset.missing_mask_nbytes),
         ratio_text(dataset.source_ratio),
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",

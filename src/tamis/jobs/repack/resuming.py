@@ -25,6 +25,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
+from tamis.old_names import recorded_text, recorded_value
 from tamis.remote.address import Address
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
@@ -71,7 +72,11 @@ class Record:
     def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
         """Return the record of a planned run."""
         place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
-        choices = [options.missing, str(planning.form or ""), "history" if options.history else ""]
+        choices = [
+            recorded_value("missing", options.missing),
+            str(planning.form or ""),
+            "history" if options.history else "",
+        ]
         choices.append("keep classic" if options.keep_classic else "")
         choices.append(f"ranges {sorted(options.ranges.items())}" if options.ranges else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
@@ -108,7 +113,8 @@ def _checksum_of_recipe(plans: Mapping[str, Rewrite], kept: Iterable[str], missi
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
-        filters = plan.requested if plan.pipeline.bound is None else f"{plan.requested} within {plan.pipeline.bound!r}"
+        filters = recorded_text(str(plan.requested))
+        filters += "" if plan.pipeline.bound is None else f" within {plan.pipeline.bound!r}"
         lines.append(f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
         if plan.required is not None:
             lines.append(f"{path} keeps {plan.required}")

@@ -84,7 +84,7 @@ def verify(
         value or instead of the whole mapping, means the bound that the filters of the target record, or that of a
         rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
-        fill values, must be at the same indices with the same bits; those in a companion are restored first.
+        fill values, must be at the same indices with the same bits; those in a missing-value mask are restored first.
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all datasets, groups,
         links and attributes.
@@ -364,7 +364,7 @@ class Comparison:
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):
-            self._note(path, "companion", f"missing values of the {name} are restored from its companion")
+            self._note(path, "companion", f"missing values of the {name} are restored from its missing-value mask")
             if other := companion.other_shape(dataset.shape):
                 self._note(path, "companion", f"{name}: {other}")
 

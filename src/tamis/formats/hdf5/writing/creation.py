@@ -297,7 +297,7 @@ class Target:
             raise ParameterError(f"{label}: expected a chunked dataset, got one without chunks: create it with chunks")
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
-                f"{label}: expected a dataset without a companion, got {_role_text(dataset)}: writing to one"
+                f"{label}: expected a dataset without a missing-value mask, got {_role_text(dataset)}: writing to one"
                 " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
             )
         dtype = dataset.dtype
@@ -372,8 +372,8 @@ class Target:
 
 def _role_text(dataset: h5py.Dataset) -> str:
     if is_companion(dataset):
-        return "a companion, which marks the missing values of another"
-    return f"one whose missing values are in the companion {text_attribute(dataset, MARK)!r}"
+        return "the missing-value mask of another"
+    return f"one whose missing values are in the mask {text_attribute(dataset, MARK)!r}"
 
 
 def array_like(data: Any) -> Any:

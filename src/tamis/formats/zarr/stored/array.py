@@ -113,12 +113,11 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
     companion = arrays.get(own_path) or arrays.get(other_path)
     if companion is None or companion.has_companion:
         raise FileError(
-            f"{variable.label}: its missing values are in the companion {path!r}, which does not exist: restore or"
-            " rename it"
+            f"{variable.label}: its missing values are in the mask {path!r}, which does not exist: restore or rename it"
         ).at(dataset=variable.path)
     if companion.number_type != np.uint8 or len(companion.shape) != len(variable.shape):
         raise FileError(
-            f"{companion.label}: damaged, or not a companion of {variable.path}: expected uint8 with"
+            f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected uint8 with"
             f" {len(variable.shape)} axes, found {companion.type_text} of shape {companion.shape}"
         ).at(dataset=companion.path)
     return companion
@@ -127,7 +126,7 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
 def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
     """Return the flags of a companion, with their meaning."""
     dtype = variable.number_type
-    refusal = f"{companion.label}: damaged, or not a companion of {variable.path}: expected"
+    refusal = f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected"
     if dtype is None or not can_flag(dtype):
         raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type_text}")
     try:
