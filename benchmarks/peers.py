@@ -104,7 +104,7 @@ def cell(ratio: float, error: float, seconds: float, same: bool, how: str = "") 
 def tamis_cell(source: Path, target: Path, name: str, bound: float, *options: str) -> str:
     """Return the result of a plan and of a repack by it."""
     recipe = target.with_suffix(".toml")
-    want = ["-w", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
+    want = ["-r", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
     seconds, problem = run(
         [TAMIS, "plan", str(source), *want, *options],
         [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],
@@ -123,7 +123,7 @@ def column(source: Path, name: str, bound: float, folder: Path, enstools: str | 
     cells = [
         tamis_cell(source, target, name, bound),
         tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5"),
-        tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5", "--missing", "companion"),
+        tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5", "--missing", "mask"),
     ]
     nco = ["ncks", "-O", "-7", "-L", "9", "--baa=8"]
     cells.append(

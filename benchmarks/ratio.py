@@ -72,7 +72,7 @@ TAMIS_ROWS = {
     "tamis, hdf5plugin": ("--readers", "hdf5plugin"),
     "tamis, hdf5plugin, SZ3 allowed": ("--readers", "hdf5plugin", "--allow", "unstable"),
     "tamis, zarr": ("--readers", "zarr"),
-    "tamis, companion": ("--readers", "hdf5plugin", "--missing", "companion"),
+    "tamis, companion": ("--readers", "hdf5plugin", "--missing", "mask"),
 }
 
 
@@ -145,7 +145,7 @@ def by_tamis(
 ) -> tuple[Result | str, Path]:
     """Plan and repack; return the result and the target."""
     recipe, target = folder / "recipe.toml", folder / ("target.zarr" if "zarr" in options else "target.nc")
-    want = ["-w", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
+    want = ["-r", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
     seconds, problem = run(
         [TAMIS, "plan", str(source), *want, "--chunks", "auto", "--prefer", "archive", *options],
         [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],

@@ -45,7 +45,7 @@ if has("zarr"):
 tamis.repack_many("data", "new/folder", zfp, other="copy", workers=1)
 tamis.repack_many("archive", None, zfp, replace=True, keep_originals="old/originals", workers=1)
 plot = ["--plot", "plan.svg"] * has("matplotlib")
-run("plan", "a.nc", "--want", "TS:abs=0.1", "--sample", "1MB", "-o", "recipe.toml", *plot, "-q")
+run("plan", "a.nc", "--require", "TS:abs=0.1", "--sample", "1MB", "-o", "recipe.toml", *plot, "-q")
 run("report", "a.nc", "out.nc", "-o", "report.html", "-q")
 run("report", "data", "new/folder", "-o", "all.html", "--each", "1", "-q")
 run("inspect", "a.nc", "--html", "inspect.html")

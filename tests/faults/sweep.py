@@ -224,7 +224,7 @@ JOBS = (
     Job("repack", repack()),
     Job("repack --overwrite", repack("--overwrite"), old=OLD),
     Job("repack --resume", repack("--resume"), resumed=True),
-    Job("repack companion", repack("--missing", "companion")),
+    Job("repack companion", repack("--missing", "mask")),
     Job("repack packed", repack(filters="pack(bound=0.01)|shuffle|deflate(4)")),
     Job("repack, source", repack(), "in"),
     # 96 chunks, each with a folder of its own, which are synced all at once.

@@ -403,8 +403,8 @@ def test_encoding_refuses_filters_that_may_miss_what_is_required(filters: str, r
 
 
 def test_encoding_refuses_what_only_a_target_of_its_own_can_have() -> None:
-    with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'companion'"):
-        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="companion"))
+    with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'mask'"):
+        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="mask"))
 
 
 def test_encoding_refuses_a_recipe_that_drops_variables() -> None:

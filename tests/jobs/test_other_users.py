@@ -91,7 +91,7 @@ COMMANDS = [
     ("repack", "a.nc", "made.nc", *ZFP),
     ("repack", "a.nc", "made.zarr", *ZFP),
     ("copy", "a.nc", "made.nc"),
-    ("plan", "a.nc", "--want", "TS:abs=0.1", "-o", "made.toml"),
+    ("plan", "a.nc", "--require", "TS:abs=0.1", "-o", "made.toml"),
     ("verify", "a.nc", "a.nc"),
     ("report", "a.nc", "a.nc", "-o", "made.html"),
     ("export", "a.nc", "--to", "kerchunk", "-o", "made.json"),
@@ -206,7 +206,7 @@ def test_u104_group_of_a_folder_that_gives_its_own_is_kept(place: Place) -> None
     [
         ("repack", "a.nc", "target.nc", *ZFP),
         ("copy", "a.nc", "target.nc"),
-        ("plan", "a.nc", "--want", "TS:abs=0.1", "-o", "target.nc"),
+        ("plan", "a.nc", "--require", "TS:abs=0.1", "-o", "target.nc"),
         ("export", "a.nc", "--to", "kerchunk", "-o", "target.nc"),
     ],
     ids=" ".join,

@@ -125,10 +125,10 @@ def test_missing_values_stay_and_do_not_tighten_the_tolerance(tmp_path: Path, ma
     values[20, 20, 20] = 1e20
     source = make(tmp_path / "a.h5", x={"data": values, "chunks": (8, 16, 16), "._FillValue": np.float32(1e20)})
     exact = repacked(source, tmp_path / "exact.h5")
-    companion = repacked(source, tmp_path / "companion.h5", missing="companion")
+    companion = repacked(source, tmp_path / "mask.h5", missing="mask")
     assert exact.tolerance == companion.tolerance == 0.25
     assert (exact.lossless_chunks, exact.lossless_for_missing, companion.lossless_chunks) == (5, 5, 0)
-    for name in ("exact", "companion"):
+    for name in ("exact", "mask"):
         with tamis.open(tmp_path / f"{name}.h5") as file:
             after = file["x"][()]
         assert np.array_equal(np.isnan(after), np.isnan(values))

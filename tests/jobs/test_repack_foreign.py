@@ -130,9 +130,9 @@ def test_companion_lets_all_chunks_through_the_filter(name: str, tmp_path: Path)
     gaps[2, 4:9] = gaps[6, :3, :3] = True
     before[gaps] = np.nan
     source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
-    result = tamis.repack(source, target, {"v": FILTERS[name]}, missing="companion")["v"]
+    result = tamis.repack(source, target, {"v": FILTERS[name]}, missing="mask")["v"]
     assert result.lossless_chunks == 0
-    assert result.companion
+    assert result.missing_mask
     check(target, before, gaps)
 
 

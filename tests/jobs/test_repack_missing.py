@@ -146,7 +146,7 @@ def test_repack_missing_refuse_leaves_out_what_stays_lossless(tmp_path: Path) ->
 
 def test_repack_missing_policy_unknown_refused(tmp_path: Path) -> None:
     unknown: Any = "beside"
-    with pytest.raises(ParameterError, match="expected missing to be one of exact, companion, refuse, got 'beside'"):
+    with pytest.raises(ParameterError, match="expected missing to be one of exact, mask, refuse, got 'beside'"):
         tamis.repack(make(tmp_path / "a.h5", field()), tmp_path / "b.h5", RECIPE, missing=unknown)
 
 

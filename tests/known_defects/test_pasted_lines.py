@@ -71,7 +71,7 @@ def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str
 def test_u60_lines_of_plan_run_as_they_are_pasted(columns: int, name: str, tmp_path: Path) -> None:
     shutil.copy(CAM_TS, tmp_path / name)
     given = f"./{name}" if name.startswith("-") else name
-    shown = on_terminal(columns, "plan", given, "--want", "TS:abs=0.1", "--sample", "1MB", folder=tmp_path)
+    shown = on_terminal(columns, "plan", given, "--require", "TS:abs=0.1", "--sample", "1MB", folder=tmp_path)
     lines = [
         line.replace(" OUT", " out.nc") for line in shown.splitlines() if re.match(r"tamis (repack|verify) ", line)
     ]

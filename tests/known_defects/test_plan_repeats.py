@@ -13,7 +13,6 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
-from tamis.jobs.plan.wants import as_want
 
 import tamis
 from tamis.formats.registry import open_store
@@ -21,14 +20,15 @@ from tamis.jobs.plan.candidates import PREFERENCES, Candidates
 from tamis.jobs.plan.costs import COSTS, cost_class, kind_of
 from tamis.jobs.plan.planner import variables_of
 from tamis.jobs.plan.readers import READERS
+from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
 
 RUNS = 8
 CASES = [
-    ["-w", "ts:abs=0.1", "-w", "*:lossless"],
-    ["-w", "ts:abs=0.1", "--readers", "all", "--prefer", "speed"],
+    ["-r", "ts:abs=0.1", "-r", "*:lossless"],
+    ["-r", "ts:abs=0.1", "--readers", "all", "--prefer", "speed"],
     [],
-    ["-w", "ts:psnr=70", "--readers", "zfp", "--access", "series=0.7,map=0.3"],
+    ["-r", "ts:psnr=70", "--readers", "zfp", "--access", "series=0.7,map=0.3"],
 ]
 
 
@@ -102,7 +102,7 @@ def test_u111_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest
 def test_u111_every_candidate_has_a_class_of_cost(prefer: str, readers: str, tmp_path: Path) -> None:
     with open_store(str(make(tmp_path / "a.nc"))) as store:
         for want in ("abs=0.1", "rel=0.001", "psnr=70", "lossless"):
-            variable = variables_of([store], {"ts": as_want(want)}, "exact")[0][0]
+            variable = variables_of([store], {"ts": as_plan_requirement(want)}, "exact")[0][0]
             sample = sample_of(variable.arrays, variable.chunk_shape, ALL)
             for filters in Candidates(variable, sample, prefer, readers).pipelines():  # type: ignore[arg-type]
                 assert kind_of(filters) in COSTS

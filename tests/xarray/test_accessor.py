@@ -196,7 +196,7 @@ def test_to_netcdf_dask_computes_each_block_once_in_little_memory(tmp_path: Path
         np.testing.assert_array_equal(file["lazy"], T)
 
 
-@pytest.mark.parametrize("missing", ["exact", "companion", "refuse"])
+@pytest.mark.parametrize("missing", ["exact", "mask", "refuse"])
 def test_to_netcdf_missing_values_as_repack(tmp_path: Path, missing: str) -> None:
     values = T.copy()
     values[3, 5:8] = np.nan

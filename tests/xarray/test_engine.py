@@ -280,7 +280,7 @@ def test_open_restores_missing_values_of_companion(tmp_path: Path) -> None:
     values[5:9, 5:9] = np.nan
     ds = xr.Dataset({"v": (("y", "x"), values)})
     ds.to_netcdf(tmp_path / "in.nc", encoding={"v": {"_FillValue": np.float32(1e20), "chunksizes": (20, 24)}})
-    tamis.repack(tmp_path / "in.nc", tmp_path / "out.nc", {"v": "zfp(accuracy=0.01)"}, missing="companion")
+    tamis.repack(tmp_path / "in.nc", tmp_path / "out.nc", {"v": "zfp(accuracy=0.01)"}, missing="mask")
     with xr.open_dataset(tmp_path / "out.nc", engine="tamis") as opened:
         assert list(opened.variables) == ["v"]
         np.testing.assert_array_equal(np.isnan(opened["v"]), np.isnan(values))

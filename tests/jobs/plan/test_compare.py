@@ -107,7 +107,7 @@ def test_compared_filters_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_compared_rows_of_the_command(tmp_path: Path) -> None:
     path = make(tmp_path / "a.h5", field())
-    arguments = ["plan", str(path), "-w", "v:abs=0.05", "--compare", "sz3"]
+    arguments = ["plan", str(path), "-r", "v:abs=0.05", "--compare", "sz3"]
     text = CliRunner().invoke(main, arguments).output
     assert re.search(r"compared +sz3\(mode=absolute,bound=0.05\)", text)
     assert "sz3" not in text.splitlines()[-1]

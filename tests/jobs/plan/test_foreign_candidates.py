@@ -139,7 +139,7 @@ def test_wrong_choices_are_refused(options: Any, message: str, tmp_path: Path) -
 @pytest.mark.check
 def test_command_takes_the_new_choices(tmp_path: Path) -> None:
     path = str(make(tmp_path / "a.h5", (8, 96, 128)))
-    arguments = ["plan", path, "-w", "v:abs=0.1", "--readers", "hdf5plugin", "--prefer", "archive"]
+    arguments = ["plan", path, "-r", "v:abs=0.1", "--readers", "hdf5plugin", "--prefer", "archive"]
     done = CliRunner().invoke(main, [*arguments, "--allow", "unstable", "--chunks", "auto", "--json"])
     assert done.exit_code == 0
     (dataset,) = json.loads(done.stdout)["datasets"]

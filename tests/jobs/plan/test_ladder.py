@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tamis.jobs.plan.wants import as_want
 
 from tamis import cf, zfp
 from tamis.formats.registry import open_store
@@ -27,6 +26,7 @@ from tamis.jobs.plan.measure import (
     losses_of_modes,
     zfp_ladders,
 )
+from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import sample_of
 from tamis.pipeline import Pipeline
 
@@ -66,7 +66,7 @@ def test_likely_rung_is_taken_if_it_keeps_what_is_wanted() -> None:
 
 
 def _texts(want: str) -> Iterator[list[str]]:
-    return ([*map(str, rungs)] for rungs in zfp_ladders(as_want(want), FACTS, 4))
+    return ([*map(str, rungs)] for rungs in zfp_ladders(as_plan_requirement(want), FACTS, 4))
 
 
 def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_one() -> None:
@@ -78,21 +78,21 @@ def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_
     assert (precisions[0], precisions[-1]) == ("zfp(precision=2)", "zfp(precision=31)")
     assert (rates[0], rates[-1]) == ("zfp(rate=2)", "zfp(rate=31)")
     assert next(_texts("dssim=0.9"))[0] == "zfp(accuracy=8)"
-    assert not [*zfp_ladders(as_want("abs=0.1,digits=3"), FACTS, 4)]
-    assert [*zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
+    assert not [*zfp_ladders(as_plan_requirement("abs=0.1,digits=3"), FACTS, 4)]
+    assert [*zfp_ladders(as_plan_requirement("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
 
 
 def test_absolute_errors_begin_at_the_bound_and_are_powers_of_two_without_one() -> None:
-    assert [*absolute_errors(as_want("abs=0.1"), FACTS)][:2] == [0.1, 0.05]
-    assert next(absolute_errors(as_want("std=0.5"), FACTS)) == 0.5
-    assert next(absolute_errors(as_want("rmse=0.1"), FACTS)) == 0.25
-    assert not [*absolute_errors(as_want("range=0.1"), FACTS._replace(high=-3.0))]
+    assert [*absolute_errors(as_plan_requirement("abs=0.1"), FACTS)][:2] == [0.1, 0.05]
+    assert next(absolute_errors(as_plan_requirement("std=0.5"), FACTS)) == 0.5
+    assert next(absolute_errors(as_plan_requirement("rmse=0.1"), FACTS)) == 0.25
+    assert not [*absolute_errors(as_plan_requirement("range=0.1"), FACTS._replace(high=-3.0))]
 
 
 @pytest.mark.parametrize("bound", [0.3, 0.25, 1e-3, 40.0])
 @pytest.mark.parametrize("largest", [5.0, 4.0, 7.999, 0.01])
 def test_first_number_of_bits_keeps_an_absolute_bound(bound: float, largest: float) -> None:
-    least = next(kept_bits(as_want({"abs": bound}), FACTS._replace(largest=largest), 4))
+    least = next(kept_bits(as_plan_requirement({"abs": bound}), FACTS._replace(largest=largest), 4))
     values = np.linspace(-largest, largest, 4001, dtype="f4")
 
     def error(bits: int) -> float:
@@ -106,11 +106,11 @@ def test_first_number_of_bits_keeps_an_absolute_bound(bound: float, largest: flo
 
 
 def test_kept_bits_of_relative_wants() -> None:
-    assert next(kept_bits(as_want("rel=0.001"), FACTS, 4)) == 9
-    assert next(kept_bits(as_want("bits=5"), FACTS, 4)) == 5
-    assert next(kept_bits(as_want("information=0.9"), FACTS._replace(keepbits=12), 4)) == 12
-    assert next(kept_bits(as_want("psnr=60"), FACTS, 8)) == 1
-    assert not [*kept_bits(as_want("rel=1e-8"), FACTS, 4)]
+    assert next(kept_bits(as_plan_requirement("rel=0.001"), FACTS, 4)) == 9
+    assert next(kept_bits(as_plan_requirement("bits=5"), FACTS, 4)) == 5
+    assert next(kept_bits(as_plan_requirement("information=0.9"), FACTS._replace(keepbits=12), 4)) == 12
+    assert next(kept_bits(as_plan_requirement("psnr=60"), FACTS, 8)) == 1
+    assert not [*kept_bits(as_plan_requirement("rel=1e-8"), FACTS, 4)]
 
 
 def write(path: Path, data: NDArray[Any], **options: Any) -> Path:
@@ -128,7 +128,7 @@ def field() -> NDArray[Any]:
 def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path) -> None:
     data = field()
     data[:, 3:9, 5:20] = -999
-    want = as_want("corr=0.5,dssim=0.5,information=0.9")
+    want = as_plan_requirement("corr=0.5,dssim=0.5,information=0.9")
     with open_store(write(tmp_path / "a.h5", data)) as store:
         array = store.arrays["/v"]
         sample = sample_of([array], (2, 16, 16), 10**7)
@@ -150,7 +150,7 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
 
 @pytest.mark.parametrize("mode", [zfp.Accuracy(8), zfp.Accuracy(0.125), zfp.Precision(2), zfp.Precision(9)])
 def test_losses_of_modes_are_those_of_each(mode: Any, tmp_path: Path) -> None:
-    modes, want = [zfp.Accuracy(2), mode, zfp.Precision(20)], as_want("psnr=60")
+    modes, want = [zfp.Accuracy(2), mode, zfp.Precision(20)], as_plan_requirement("psnr=60")
     near = field()
     near[5, 5, 5] = -1001  # next to the fill value: errors do not tell which values would be missing
     for data in (field(), near):
@@ -170,7 +170,7 @@ def test_losses_of_modes_are_those_of_each(mode: Any, tmp_path: Path) -> None:
 
 def test_packed_values_are_measured_in_units_of_the_variable(tmp_path: Path) -> None:
     data = np.arange(8 * 40 * 48, dtype="i4").reshape(8, 40, 48)
-    want = as_want("abs=0.5")
+    want = as_plan_requirement("abs=0.5")
     with open_store(write(tmp_path / "a.h5", data)) as store:
         sample = sample_of([store.arrays["/v"]], (2, 16, 16), 10**7)
         packing = cf.Packing(-0.1, 5.0)
@@ -181,7 +181,7 @@ def test_packed_values_are_measured_in_units_of_the_variable(tmp_path: Path) -> 
 
 
 def test_cost_of_a_part_has_the_true_ratio_in_its_range(tmp_path: Path) -> None:
-    want = as_want("lossless")
+    want = as_plan_requirement("lossless")
     with open_store(write(tmp_path / "a.h5", np.tile(field(), (8, 4, 4)), chunks=(1, 160, 192))) as store:
         array = store.arrays["/v"]
         whole = sample_of([array], (1, 160, 192), 10**8)
@@ -204,13 +204,13 @@ def test_cost_counts_the_chunks_that_zfp_cannot_keep(tmp_path: Path) -> None:
         array = store.arrays["/v"]
         sample = sample_of([array], (2, 16, 16), 10**7)
         fallbacks = {}
-        for missing in ("exact", "companion"):
-            plans = Variable("/v", as_want("abs=1"), [store], [array], (2, 16, 16), missing).plans(  # type: ignore[arg-type]
+        for missing in ("exact", "mask"):
+            plans = Variable("/v", as_plan_requirement("abs=1"), [store], [array], (2, 16, 16), missing).plans(  # type: ignore[arg-type]
                 Pipeline.parse("zfp(bound=1.0)|shuffle|deflate(4)")
             )
             fallbacks[missing] = cost_of(plans, sample, lambda _: None).fallbacks
     chunk_count = 4 * 3 * 3
-    assert fallbacks == {"exact": 2 / chunk_count, "companion": 0}
+    assert fallbacks == {"exact": 2 / chunk_count, "mask": 0}
 
 
 def test_sample_is_bounded_and_from_all_over_the_array(tmp_path: Path) -> None:

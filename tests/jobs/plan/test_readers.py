@@ -80,7 +80,7 @@ def test_default_is_netcdf_in_python_and_on_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("prefer", ["size", "speed", "archive"])
-@pytest.mark.parametrize("want", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
+@pytest.mark.parametrize("requirement", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
 def test_u69_what_plan_chooses_by_default_is_read_by_h5py_alone(
     want: str, prefer: Any, stock: Path, tmp_path: Path
 ) -> None:
@@ -222,7 +222,7 @@ def test_base_installation_plans_without_szip_and_says_what_brings_it(tmp_path: 
     python = make_installation(tmp_path / "base", ["tamis"])
     sample = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
     done = subprocess.run(
-        ["tamis", "plan", sample, "-w", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
+        ["tamis", "plan", sample, "-r", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
         env=environment_of(python),
         capture_output=True,
         text=True,
