@@ -97,8 +97,8 @@ def test_u112_ladder_of_packed_integers_is_in_units_of_the_variable(tmp_path: Pa
         dataset.attrs["scale_factor"], dataset.attrs["add_offset"] = 0.01, 280.0
     planned = tamis.plan(tmp_path / "a.h5")["v"]
     assert planned.noise == pytest.approx(NOISE, rel=0.15)
-    wants = [rung.requirement for rung in planned.ladder]
-    assert wants in (["abs=0.01", "abs=0.05", "abs=0.1"], ["abs=0.02", "abs=0.05", "abs=0.2"])
+    requirements = [rung.requirement for rung in planned.ladder]
+    assert requirements in (["abs=0.01", "abs=0.05", "abs=0.1"], ["abs=0.02", "abs=0.05", "abs=0.2"])
 
 
 def test_u112_rungs_say_what_repack_then_does(tmp_path: Path) -> None:

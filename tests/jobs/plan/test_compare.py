@@ -34,8 +34,8 @@ def make(path: Path, values: Any, **attributes: Any) -> Path:
     return path
 
 
-def compared(path: Path, want: str, names: str = "sz3,sperr") -> dict[str, Compared]:
-    plan = tamis.plan(path, {"v": want}, compare=names)
+def compared(path: Path, requirement: str, names: str = "sz3,sperr") -> dict[str, Compared]:
+    plan = tamis.plan(path, {"v": requirement}, compare=names)
     return {each.filters.partition("(")[0]: each for each in plan["v"].compared}
 
 
@@ -72,7 +72,7 @@ def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path) ->
     values[gaps] = np.nan
     found = compared(make(tmp_path / "nan.h5", values), "abs=0.05")
     assert found["sz3"].problem == "expected finite values for sz3, which takes minutes for others"
-    assert "gaps=nan" in found["sperr"].filters
+    assert "missing_values=nan" in found["sperr"].filters
     assert "missing" not in (found["sperr"].problem or "")
     values[gaps] = -999
     found = compared(make(tmp_path / "mark.h5", values, _FillValue=np.float32(-999)), "abs=0.05")

@@ -74,9 +74,9 @@ def test_other_readers_get_filters_of_hdf5plugin_as_offers_alone(readers: Any, t
     assert [offer.filters for offer in planned.offers][-1] == SPERR
 
 
-def test_wants_without_an_absolute_error_have_no_filter_of_hdf5plugin(tmp_path: Path) -> None:
-    for want in ("rel=0.001", "psnr=60", "lossless"):
-        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": want})["v"]
+def test_requirements_without_an_absolute_error_have_no_filter_of_hdf5plugin(tmp_path: Path) -> None:
+    for requirement in ("rel=0.001", "psnr=60", "lossless"):
+        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": requirement})["v"]
         assert not [each for each in planned.candidates if "sperr" in each.filters or "sz3" in each.filters]
 
 

@@ -58,8 +58,8 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
         "lossless",
     ],
 )
-def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Path) -> None:
-    plan = tamis.plan(sample, {"TS": want})
+def test_recipe_is_what_repack_makes_of_it(requirement: str, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": requirement})
     result = tamis.repack(sample, tmp_path / "out.nc", plan.recipe)
     chosen = plan["TS"].chosen
     assert chosen is not None
@@ -76,8 +76,8 @@ def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Pa
         "psnr=70": psnr > 69.9,
         "lossless": errors.max() == 0,
     }
-    assert kept.get(want, errors.max() > 0)
-    assert (errors.max() > 0) == (want != "lossless")
+    assert kept.get(requirement, errors.max() > 0)
+    assert (errors.max() > 0) == (requirement != "lossless")
 
 
 @pytest.mark.parametrize(
@@ -318,8 +318,8 @@ def test_odd_types_and_values_have_a_plan_that_repack_takes(dtype: str, value: f
     data[:, :20] = value if dtype != "i8" else 0
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=data.astype(dtype), chunks=(3, 60, 80))
-    for want in ("abs=0.1", "rel=0.01,information=0.9", "corr=0.999,dssim=0.9,psnr=40"):
-        plan = tamis.plan(tmp_path / "a.h5", {"v": want})
+    for requirement in ("abs=0.1", "rel=0.01,information=0.9", "corr=0.999,dssim=0.9,psnr=40"):
+        plan = tamis.plan(tmp_path / "a.h5", {"v": requirement})
         result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe, overwrite=True)
         assert plan["v"].chosen is not None
         assert result["v"].ratio == pytest.approx(plan["v"].chosen.ratio, rel=0.05)
@@ -381,8 +381,8 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
         ("corr=0.9", None),
     ],
 )
-def test_plan_prints_how_to_verify(want: str, bounds: list[str] | None, sample: Path, tmp_path: Path) -> None:
-    plan = tamis.plan(sample, {"TS": want}, sample=4_000_000)
+def test_plan_prints_how_to_verify(requirement: str, bounds: list[str] | None, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": requirement}, sample=4_000_000)
     if bounds is None:  # a rate records no bound
         plan = replace(plan, datasets=(replace(plan["TS"], filters="zfp(rate=8)|shuffle|deflate(4)"),))
         assert "tamis verify" not in str(plan)

@@ -96,12 +96,12 @@ def test_all_fields_are_compared(tmp_path: Path) -> None:
     values[5, 1] += np.random.default_rng(2).standard_normal((20, 24)) * 1e-3 - values[5, 1]
     with h5py.File(path, "w") as file:
         file.create_dataset("a", data=values, chunks=(2, 3, 20, 24))
-    want = as_plan_requirement("dssim=0.001")
+    requirement = as_plan_requirement("dssim=0.001")
     with open_store(path) as store:
         array = store.arrays["/a"]
         sample = sample_of([array], (2, 3, 20, 24), ALL, fields=True)
-        variable = Variable("/a", want, [store], [array], (2, 3, 20, 24), "exact")
-        loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, want)
+        variable = Variable("/a", requirement, [store], [array], (2, 3, 20, 24), "exact")
+        loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, requirement)
         regions = [piece.region for piece in sample.tiles[0]]
     covered = np.zeros(values.shape, int)
     for region in regions:

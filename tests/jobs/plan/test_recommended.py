@@ -57,13 +57,13 @@ def test_u112_temperature_on_pressure_levels(name: str, attributes: dict[str, st
     ],
 )
 def test_u112_names_of_cf_cmip_and_cesm_are_known_with_their_units(
-    name: str, attributes: dict[str, str], want: str, tmp_path: Path
+    name: str, attributes: dict[str, str], requirement: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("compression_recommendations")
     path = make(tmp_path / "a.nc", name, "1", **attributes)
     with open_store(str(path)) as store:
         recommended, note = recommended_requirement(store, store.arrays[f"/{name}"], name)
-    assert str(recommended) == want
+    assert str(recommended) == requirement
     assert "doi:10.5281/zenodo.22761209" in note
 
 
