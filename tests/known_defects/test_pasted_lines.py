@@ -134,7 +134,7 @@ def test_u60_a_file_named_like_standard_output_can_be_written(tmp_path: Path) ->
 
 WRONG_KINDS: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: tamis.verify(path, path, bounds=0.1), r"expected bounds to be a mapping .*, got 0\.1"),
-    (lambda path: tamis.plan(path, "TS:abs=0.1"), r"expected wants to be a mapping .*, got 'TS:abs=0\.1'"),
+    (lambda path: tamis.plan(path, "TS:abs=0.1"), r"expected require to be a mapping .*, got 'TS:abs=0\.1'"),
     (lambda path: tamis.inspect([path]), r"expected path to be a path .*, got \["),
     (lambda path: tamis.open(None), r"expected path to be a path .*, got None"),
     (lambda path: tamis.repack(path, 3, {}), r"expected target to be a path .*, got 3"),

@@ -562,7 +562,7 @@ def _ladders(plan: Plan) -> Iterator[Part]:
     yield "", ""
     yield (
         "name",
-        "Bounds from the noise of each variable, and what they change; paste the line of one you can afford",
+        "Error bounds from the noise of each variable, and what they change; paste the line of one you can afford",
     )
     rows = [_rung_row(variable, rung) for variable, rung in rungs]
     yield Table([_LADDER, *rows], folded=(9,), right=range(3, 9), code=(9,), name="Ladder")

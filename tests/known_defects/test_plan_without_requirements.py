@@ -126,7 +126,7 @@ def test_u112_ladder_is_only_for_data_without_any_want(tmp_path: Path) -> None:
     assert not plan["count"].ladder
     assert plan.filters == tamis.plan(path, {"*": "lossless"}).filters
     assert not any(each.ladder for each in tamis.plan(path, {"*": "lossless"}).datasets)
-    assert "Bounds from the noise of each variable" in str(plan)
+    assert "Error bounds from the noise of each variable" in str(plan)
     ladders = {each["path"]: each["ladder"] for each in json.loads(plan.to_json())["datasets"]}
     assert ladders["/tas"][0].keys() >= {
         "requirement",
