@@ -2,8 +2,8 @@
 
 Each variable of data that plan would touch by a pattern is planned for each requirement, and repacked by its recipe
 alone. A row has the predicted ratio, the real one, how much they differ, and the CPU seconds of the plan. At the end
-come the median, the 95th percentile and the largest of the differences, and of the seconds. Without files, those that the tests
-use are taken.
+come the median, the 95th percentile and the largest of the differences, and of the seconds. Without files, those that
+the tests use are taken.
 """
 
 from __future__ import annotations

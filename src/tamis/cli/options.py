@@ -116,8 +116,8 @@ def bound_option(words: str) -> Callable[[Command], Command]:
         "bounds",
         multiple=True,
         metavar="NAME:BOUND",
-        help="Error bound of a dataset, or of all that match a pattern: the largest absolute error allowed, in units of "
-        f"the variable; repeatable. {words}",
+        help="Error bound of a dataset, or of all that match a pattern: the largest absolute error allowed, in units"
+        f" of the variable; repeatable. {words}",
     )
 
 

@@ -135,10 +135,10 @@ def command(
     variable; repack proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay
     lossless unless they are named, and several files get the same filters.
 
-    Without --require, a ladder shows error bounds from the noise of each variable: what they save, what they do to mean,
-    extremes and gradients, and a line to paste for each. A row "as stored" has what is there now. Errors marked with !
-    are beyond a tenth of the standard deviation, or make more than 1 % of the non-zero values zero. The same input
-    gives the same plan: measured speeds are shown, and decide nothing.
+    Without --require, a ladder shows error bounds from the noise of each variable: what they save, what they do to
+    mean, extremes and gradients, and a line to paste for each. A row "as stored" has what is there now. Errors marked
+    with ! are beyond a tenth of the standard deviation, or make more than 1 % of the non-zero values zero. The same
+    input gives the same plan: measured speeds are shown, and decide nothing.
 
     \b
     REQUIREMENT is one limit or several, all of which must hold:
