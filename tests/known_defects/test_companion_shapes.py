@@ -130,7 +130,7 @@ def test_u14_companion_of_another_shape_is_verified_inspected_and_repacked(
             check(file["TS"][()], values, 0.25)
     with h5py.File(tmp_path / "exact.nc") as file:
         assert "TS_missing" not in file
-    with h5py.File(tmp_path / "companion.nc") as file:
+    with h5py.File(tmp_path / "mask.nc") as file:
         assert file["TS_missing"].shape == file["TS"].shape
     tamis.repack(path, tmp_path / "kept.nc", {"lat": "deflate(4)"}, chunks={"lat": (4,)})
     with tamis.open(tmp_path / "kept.nc") as file:
