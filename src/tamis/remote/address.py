@@ -118,6 +118,11 @@ def with_outside(options: Mapping[str, Any] | None, *, is_allowed: bool) -> Mapp
     return {**(options or {}), **({ALLOW_OUTSIDE: True} if is_allowed else {})}
 
 
+def without_outside(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are the store's own: all but that of references."""
+    return {name: value for name, value in options.items() if name != ALLOW_OUTSIDE}
+
+
 def _may_be_references(path: Any) -> bool:
     """Return whether a file of this machine may be references, whose targets are elsewhere."""
     return os.fsdecode(path).endswith(".json") and os.path.isfile(path)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import kind_of_mode
 from tamis.library_lock import imported, without_collection
-from tamis.remote.address import ALLOW_OUTSIDE, Address
+from tamis.remote.address import Address, without_outside
 
 TIMEOUT_SECONDS = 60.0
 """Longest time for one request."""
@@ -117,8 +117,7 @@ def objects_of(address: Address) -> tuple[Objects, str]:
     _package("obstore", "files that are elsewhere", address)
     key = address.url.partition("://")[2].partition("/")[2]
     try:
-        options = {key: value for key, value in address.options.items() if key != ALLOW_OUTSIDE}
-        objects = _opened(root, _frozen(options), _environment())
+        objects = _opened(root, _frozen(without_outside(address.options)), _environment())
         return objects, unquote(parts.path).lstrip("/") if parts.scheme.lower().startswith("http") else key
     except Exception as error:  # obstore raises its own kinds, and TypeError for options
         if "Unable to recogni" in str(error):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import equal_values
 from tamis.accuracy.measured import Measured
-from tamis.arrays.gather import chunks_at_once, each_result, several_chunks
+from tamis.arrays.gather import chunks_at_once, each_result, several_chunks, tasks_of
 from tamis.arrays.grid import Grid, Region, grid_of, origin_of
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.source import seal_of
@@ -194,7 +194,7 @@ def verify_copied(
     with (
         closing(source.open_chunks()) as before,
         closing(target.open_chunks()) as after,
-        closing(ordered_map(compare, _tasks(plan, expected.parts), threads)) as counts,
+        closing(ordered_map(compare, tasks_of(expected.parts, plan.chunk.nbytes), threads)) as counts,
     ):
         for count in counts:
             for _ in range(count):
@@ -213,12 +213,6 @@ def _filtered_alike(
     if chunk is None or other_chunk is None or chunk[0] != other_chunk[0]:
         return False
     return applied(pipeline, chunk[1]) == applied(other, other_chunk[1])
-
-
-def _tasks(plan: Rewrite, parts: Parts) -> Generator[Parts, None, None]:
-    """Cut parts into tasks of a size that is efficient for one thread."""
-    at_once = chunks_at_once(plan.chunk.nbytes)
-    yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
 def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.arrays.gather import bounded_threads, chunks_at_once
+from tamis.arrays.gather import bounded_threads, tasks_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError, TamisError
@@ -47,8 +47,7 @@ def encode_streams(plan: Rewrite, source: StoredArray, parts: Parts, threads: in
 
     A chunk without zfp goes through the other filters of the plan.
     """
-    at_once, threads = chunks_at_once(plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
-    tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+    tasks, threads = tasks_of(parts, plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
     with closing(source.open_chunks()) as chunks:
 
         def encode(task: Parts) -> list[NewChunk]:

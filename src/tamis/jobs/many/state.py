@@ -26,7 +26,7 @@ from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.safety.disk import Identity, sync_file, write_all
+from tamis.safety.disk import Identity, lock_at_once, sync_file, write_all
 from tamis.safety.library_errors import disk_text
 from tamis.stores.other_files import Places
 
@@ -218,7 +218,7 @@ class State:
         with suppress(FileNotFoundError):
             for path in (self.folder / _CLAIMS).iterdir():
                 with suppress(OSError), path.open("rb") as stream:
-                    is_locked = _lock(stream.fileno(), fcntl.LOCK_EX)
+                    is_locked = lock_at_once(stream.fileno())
                     count += is_locked is False
                     if is_locked and _has_name(stream.fileno(), path):  # otherwise another process claimed it anew
                         path.unlink()
@@ -287,7 +287,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
         (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
         path = state / f"{_RUN}{_unique_name()}.json"
         stream = path.open("w+b")
-        _lock(stream.fileno(), fcntl.LOCK_EX)
+        lock_at_once(stream.fileno())
         stream.write((json_text({**facts, **description}, indent=2) + "\n").encode())
         stream.flush()
         for other in state.glob(f"{_RUN}*.json"):
@@ -376,20 +376,9 @@ def _description_of(path: Path) -> tuple[Mapping[str, Any], bool | None]:
     """Return the description of a run, and whether it is at work; None if the file system cannot tell."""
     with suppress(OSError, ValueError), path.open("rb") as stream:
         description = json.loads(stream.read())
-        is_locked = _lock(stream.fileno(), fcntl.LOCK_SH)
+        is_locked = lock_at_once(stream.fileno(), fcntl.LOCK_SH)
         return description, None if is_locked is None else not is_locked
     return {}, None
-
-
-def _lock(handle: int, kind: int) -> bool | None:
-    """Lock a file until it is closed; return False if another process has a lock, None if there are no locks here."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 @contextmanager
@@ -403,7 +392,7 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     while True:
         handle = _open_claim(place)
         try:
-            is_locked = _lock(handle, fcntl.LOCK_EX)
+            is_locked = lock_at_once(handle)
             if not is_locked:
                 yield is_locked is None
                 return

@@ -31,12 +31,12 @@ from tamis.jobs.repack.new_target import (
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
 from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
+from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.safety.disk import nbytes_of
-from tamis.safety.journal import marked
+from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
 from tamis.safety.room import Room
 from tamis.stores.other_files import OtherFile, OtherFiles, Places

@@ -419,15 +419,6 @@ class Resuming:
         return [path for path, entry in self.run.datasets.items() if entry and others.get(path) == entry]
 
 
-def remove_leftovers(transaction: Transaction) -> list[str]:
-    """Remove the leftovers beside a finished target; return notes about files that cannot be removed."""
-    notes = []
-    for leftover in find_leftovers(transaction.target_path).dead:
-        notes += leftover.remove()
-        leftover.close()
-    return notes
-
-
 def interrupted(target: Path | Address, then: str = "--resume continues it") -> list[str]:
     """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
     if isinstance(target, Address):

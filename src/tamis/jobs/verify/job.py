@@ -221,15 +221,11 @@ class Comparison:
 
     def run(self) -> Iterator[Compared]:
         """Compare all, and yield each dataset when its values have been compared."""
-        for own, path in self.paths.items():
+        for own, path in (*self.paths.items(), *((own, path) for path, own in self.repeated.items())):
             variable = self.stores.companions.get(own)
             if variable is not None and variable in self.paths:
                 self.add(companion_note(own, variable))
                 continue
-            count = len(self.compared)
-            self.dataset(own, path)
-            yield from self.compared[count:]
-        for path, own in self.repeated.items():
             count = len(self.compared)
             self.dataset(own, path)
             yield from self.compared[count:]
@@ -337,8 +333,9 @@ class Comparison:
         if bound != RECORDED:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
-        if target.virtual_sources and len(target.virtual_sources) == len(source.virtual_sources):
-            bounds = {"bound": self._bound_of_sources(source.virtual_sources, target.virtual_sources)}
+        before, after = source.virtual_sources, target.virtual_sources
+        if after and len(after) == len(before):
+            bounds = {"bound": self._bound_of_sources(before, after)}
         return bounds | {"recorded": True}
 
     def _bound_of_sources(self, before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> float | None:

@@ -155,7 +155,7 @@ def scan_group(
             try:
                 if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
                     continue  # it leads to another file, or nowhere
-                if link.kind != h5l.TYPE_HARD:
+                if follow and link.kind != h5l.TYPE_HARD:
                     check_links(files.file, item_path)
                 item = h5o.open(group.id, link.name)
             except (KeyError, OSError, RuntimeError) as error:
