@@ -177,4 +177,4 @@ def test_command_joins_and_refuses(files: list[Path], tmp_path: Path) -> None:
     assert done.returncode == 0
     refused = subprocess.run([*command, "--combine", "time", "--resume"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "expected --combine without --resume" in refused.stderr
+    assert "--combine cannot be combined with --resume" in refused.stderr

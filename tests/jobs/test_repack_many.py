@@ -572,8 +572,10 @@ def test_command_ends_with_its_exit_code(tree: Path, tmp_path: Path) -> None:
     assert "truncated" in run("repack", tree, out, "-f", "TS:deflate", code=1)
     assert "1 failed" in run("status", out, code=1)
     assert "expected a folder with targets" in run("status", tree, code=1)
-    assert "add --yes to go on" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
-    assert "expected several files" in run("repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2)
+    assert "add --yes to replace them" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
+    assert "is for several files or a folder" in run(
+        "repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2
+    )
     assert "expected a part" in run("repack", tree, out, "--shard", "3/2", code=2)
     assert "Missing argument" in run("repack", tree, code=2)
     pytest.importorskip("distributed")  # its settings would go with those below if they came only then
@@ -630,7 +632,7 @@ def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number:
     while not [*(tmp_path / "out").glob("*.nc")] and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, number)
-    assert "the same command continues with the rest" in process.communicate()[1]
+    assert "give the same command again to continue" in process.communicate()[1]
     assert process.returncode == code
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)

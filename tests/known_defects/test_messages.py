@@ -55,7 +55,7 @@ def test_u115_question_without_a_terminal_names_the_option(tmp_path: Path) -> No
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=np.arange(1000.0), chunks=(100,))
     message = said("repack", tmp_path, "--replace", "-f", "*:deflate(1)", "--settle", "0")
-    assert "There is no terminal to answer at: add --yes to go on" in message
+    assert "There is no terminal to ask at: add --yes to replace them" in message
 
 
 def test_u115_articles_fit_their_words(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ COMMENT = re.compile(r"^\s*(//|#).*$", re.MULTILINE)
 
 def python_messages(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of the strings of several words of a module; of its docstrings, those that click prints."""
-    parents = {child: parent for parent in ast.walk(ast.parse(path.read_text())) for child in ast.iter_child_nodes(parent)}
+    parents = {
+        child: parent for parent in ast.walk(ast.parse(path.read_text())) for child in ast.iter_child_nodes(parent)
+    }
     for node, parent in parents.items():
         if isinstance(node, ast.JoinedStr):
             text = "".join(
@@ -44,7 +46,9 @@ def is_help(owner: ast.AST | None) -> bool:
     """Return whether click prints the docstring of a function or class."""
     if not isinstance(owner, ast.FunctionDef):
         return False
-    return any(ast.unparse(decorator).split("(")[0].endswith(("command", "group")) for decorator in owner.decorator_list)
+    return any(
+        ast.unparse(decorator).split("(")[0].endswith(("command", "group")) for decorator in owner.decorator_list
+    )
 
 
 def native_messages(path: Path) -> Iterator[tuple[int, str]]:

@@ -53,7 +53,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("copy")
+@click.command("copy", short_help="Copy a file with the options of nccopy, and prove the bound.")
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
 @click.option(
@@ -142,8 +142,9 @@ def command(
     tamis copy in.nc out.nc -d 4 -s --dry-run
 
     A variable gets the filters of each -F that names it, even if it has others in IN; else those of -F '*,…'; else
-    those of -d and -s; else none after -F none; else its own. Every name must be that of a variable. Unnamed variables
-    that cannot take filters are kept and listed; with lossy filters, so are coordinates, bounds, flags and integers.
+    those of -d and -s; else none after -F none; else its own. A name that no variable has is an error. Unnamed
+    variables that cannot take filters are kept and listed; with lossy filters, so are coordinates, bounds, flags and
+    integers.
 
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """
