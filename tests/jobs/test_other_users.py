@@ -252,7 +252,9 @@ def test_folder_of_another_user_is_not_taken_for_targets_that_go_elsewhere(place
     (place.path / f"tamis-{EVE.number}").mkdir(mode=0o777)
     words = ("repack", "a.nc", "s3://bucket/a.zarr", *ZFP, "-q")
     said = place.run(EVE, *words, code=1, TMPDIR=str(place.path))
-    assert "expected a folder of this user, number 4103, found one of user 0: remove it, or set TAMIS_STAGING" in said
+    assert (
+        "must be a folder that belongs to you (user 4103), found one of user 0: remove it, or set TAMIS_STAGING" in said
+    )
 
 
 def test_root_is_left_for_good() -> None:

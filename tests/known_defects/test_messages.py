@@ -35,7 +35,7 @@ def test_u115_error_about_an_unfinished_target_names_the_target(tmp_path: Path) 
 def test_u115_unknown_kind_of_address_is_named(scheme: str) -> None:
     pytest.importorskip("obstore")
     message = said("inspect", f"{scheme}://host/a.nc")
-    assert f"tamis knows no {scheme}:// addresses, but s3://" in message
+    assert f"tamis does not know {scheme}:// addresses, only s3://" in message
 
 
 def test_u115_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:

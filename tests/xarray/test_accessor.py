@@ -301,7 +301,7 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
         ds.assign_attrs(nested={"a": {1, 2}}).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match=r"names of variables .* without slashes, got 'a/b'"):
         ds.assign({"a/b": 1}).tamis.to_netcdf(path)
-    with pytest.raises(FileError, match="expected an existing folder"):
+    with pytest.raises(FileError, match="there is no folder"):
         ds.tamis.to_netcdf(tmp_path / "no" / "a.nc")
     assert not list(tmp_path.iterdir())
 

@@ -106,10 +106,10 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
     if options and ALLOW_OUTSIDE in options:
         raise ParameterError(
-            f"{os.fsdecode(path)}: expected references in a file that ends with .json for allow_outside"
+            f"{os.fsdecode(path)}: allow_outside is only for references in a file that ends with .json"
         )
     if options:
-        raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
+        raise ParameterError(f"{os.fsdecode(path)}: storage options are only for addresses such as s3://bucket/a.nc")
     return os.fsdecode(path)
 
 

@@ -134,8 +134,8 @@ class ReferenceObjects(Objects):
         real, top = os.path.realpath(path), os.path.realpath(folder)
         if os.path.commonpath([real, top]) != top and not self._options.get(ALLOW_OUTSIDE):
             raise self._wrong(
-                f"leads to {real}, outside its folder {top}: if you trust the document, allow it: --allow-outside,"
-                " or allow_outside=True"
+                f"leads to {real}, outside its folder {top}: if you trust the document, give --allow-outside, or "
+                "allow_outside=True"
             )
         return path
 
@@ -174,7 +174,7 @@ class ReferenceObjects(Objects):
 
     def put(self, key: str, data: Any) -> None:
         """Raise FileError: references are read only."""
-        raise self._wrong("expected another target, got references, which tamis does not change")
+        raise self._wrong("references cannot be the target, because tamis does not change them: choose another target")
 
 
 def _folder_of(place: str) -> str | None:

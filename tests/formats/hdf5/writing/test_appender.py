@@ -207,7 +207,7 @@ def test_append_file_closed_meanwhile_says_so_and_takes_no_more(steps: Make, emp
     appender = Appender(empty(file))
     appender.append(steps(3))
     file.close()
-    with pytest.raises(FileError, match="expected an open file, got one that was closed before the appender"):
+    with pytest.raises(FileError, match="the file is closed: open it again before the appender"):
         appender.close()
     with pytest.warns(ResourceWarning, match="3 steps were appended and never written"):
         del appender
