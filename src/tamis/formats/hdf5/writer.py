@@ -430,7 +430,7 @@ def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]
     for path, array in source.arrays.items():
         dtype = array.number_type
         if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
-            yield printable(f"{path}: {dtype}, which netCDF lacks: its library and programs fail with it")
+            yield printable(f"{path}: netCDF lacks the type {dtype}: its library and programs fail with it")
 
 
 def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:

@@ -178,7 +178,7 @@ def test_append_error_in_the_block_writes_what_was_appended(steps: Make, empty: 
     with pytest.raises(ZeroDivisionError):
         fail_in(appender, steps(5))
     np.testing.assert_array_equal(made[4], steps(5)[4])
-    with pytest.raises(ParameterError, match="expected an open appender, got one that is closed"):
+    with pytest.raises(ParameterError, match="the appender is closed"):
         appender.append(steps(1))
     appender.close()
 
@@ -220,9 +220,9 @@ def test_append_shapes_and_types_that_do_not_fit_refused(steps: Make, empty: Mak
                 appender.append(wrong)
         with pytest.raises(DataError, match="step 0: expected values of float32, got complex128"):
             appender.append(np.zeros((9, 10), "c16"))
-        with pytest.raises(DataError, match="step 0: expected values without a mask"):
+        with pytest.raises(DataError, match="step 0: masked values need a fill value"):
             appender.append(np.ma.masked_less(steps(1)[0], 0))
-        with pytest.raises(ParameterError, match="expected at most 8 steps, which the dataset can have, got 9 more"):
+        with pytest.raises(ParameterError, match=r"can have at most 8 steps, and has .*: 9 more do not fit"):
             appender.append(steps(9))
         assert appender.steps == 0
         appender.append(steps(0))
@@ -253,9 +253,9 @@ def test_appender_of_what_cannot_grow_refused(empty: Make, file: h5py.File) -> N
     for axis in (3, -4, 1.0, True):
         with pytest.raises(ParameterError, match="expected an axis of"):
             Appender(made, axis)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="expected room along axis 1"):
+    with pytest.raises(ParameterError, match="the dataset cannot grow along axis 1"):
         Appender(made, 1)
-    with pytest.raises(ParameterError, match="expected a chunked dataset"):
+    with pytest.raises(ParameterError, match="the dataset has no chunks"):
         Appender(file.create_dataset("y", (4,), "f4"))
     flat = create_dataset(file, "z", (0, 0), "f4", maxshape=(None, None), chunks=(4, 4))
     with pytest.raises(ParameterError, match="expected steps with values"):
@@ -268,7 +268,7 @@ def test_append_through_a_required_filter_that_libhdf5_lacks_goes_unless_it_need
 ) -> None:
     made = create_dataset(file, "x", (0,), "f4", filters="zstd(3)!", chunks=(4,), maxshape=(None,), fillvalue=fill)
     if fill is not None:
-        with pytest.raises(MissingFilterError, match=r"zstd\(3\) to be available in HDF5, which extends no dataset"):
+        with pytest.raises(MissingFilterError, match=r"HDF5 lacks zstd\(3\), and extends no dataset"):
             Appender(made)
         return
     with Appender(made) as appender:

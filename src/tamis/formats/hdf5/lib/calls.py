@@ -408,7 +408,7 @@ def _function(name: str) -> Any:
 
 def _required(name: str) -> Any:
     if (function := _function(name)) is None:
-        raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
+        raise FileError(f"the libhdf5 that h5py uses has no {name}: use another build of h5py")
     return function
 
 

@@ -47,7 +47,7 @@ Enum = tuple[np.dtype[Any], Mapping[str, int]]
 Place = tuple[int, int]
 """What identifies an object in open files: HDF5's number of its file, and its address there."""
 
-_NOWHERE = "expected an object, got a link that leads nowhere"
+_NOWHERE = "the link leads nowhere"
 
 
 class LinkedFiles:
@@ -434,7 +434,7 @@ _MOST_LEVELS = 500
 _MOST_REPEATED = 10_000
 """Limit of paths to groups that have another path: with links upon links their number grows without measure."""
 
-_TOO_MANY = f"expected at most {_MOST_REPEATED:,} paths to groups that have other paths, got more"
+_TOO_MANY = f"hard links give groups more than {_MOST_REPEATED:,} further paths"
 
 
 class GroupPaths:

@@ -99,8 +99,8 @@ def check_scales(file: h5py.File, paths: Iterable[str]) -> None:
         users = [name for name, address in _users(file, stored_path(file, path)) if address not in addresses]
         if users:
             raise FileError(
-                f"{file.filename}: {path}: expected to leave out a dataset that is not a dimension of others, got the "
-                f"dimension of {', '.join(users)}: leave these out as well"
+                f"{file.filename}: {path}: cannot be left out alone, because it is a dimension of "
+                f"{', '.join(users)}: leave these out as well"
             ).at(path=file.filename, dataset=path)
 
 
@@ -183,7 +183,7 @@ def copy_tree(
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
-        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
+        raise ParameterError(f"the source's root has {STAGING.decode()!r}, a name that tamis reserves: rename it")
     if other_files is None:
         other_files = Relocation(source.filename, target.filename, Places())
     copy = _Copy(source, target, recreate, addresses_of(source, left_out), other_files)
@@ -285,7 +285,7 @@ class _Copy:
             if info.type != h5o.TYPE_DATASET or info.fileno != self.source_number:
                 raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
             if info.addr in functions:
-                raise ParameterError(f"expected one path for each dataset, got {path!r} and another for the same one")
+                raise ParameterError(f"name each dataset once: {path!r} and another path lead to the same one")
             functions[info.addr] = function
         return functions
 
@@ -353,8 +353,8 @@ class _Copy:
         isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
         if self.is_written and plist.get_nfilters():  # see `open_source`
             raise FileError(
-                f"{self.file.filename}: expected a file that this process does not write: close it first, or write it"
-                " with libver='earliest': HDF5 opens files of newer formats only once while they are written"
+                f"{self.file.filename}: this process has it open for writing: close it first, or write it with "
+                "libver='earliest', because HDF5 opens files of newer formats only once while they are written"
             )
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = has_varying(datatype)

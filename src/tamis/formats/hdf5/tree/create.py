@@ -215,7 +215,7 @@ def _check_filters(pipeline: Pipeline) -> None:
             )
         if is_available(link_filter.id):
             continue
-        missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
+        missing = f"h5py's libhdf5 has no {link_filter} (HDF5 filter {link_filter.id})"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {INSTALL}")
         warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=4)
@@ -232,7 +232,7 @@ def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
                 group[f"link {i}"] = h5py.SoftLink("/")
             file.flush()
     except (ValueError, OSError, RuntimeError) as error:
-        raise ParameterError(f"expected filters that work on groups, got {pipeline}, tried: {error}") from error
+        raise ParameterError(f"{pipeline} does not work on links of groups: {error}") from error
 
 
 def _set_filters(plist: h5p.PropOCID, filters: Iterable[tuple[int, int, tuple[int, ...]]]) -> None:
