@@ -318,7 +318,7 @@ def _no_source(folder: Path, source: Path) -> tuple[Path, Path]:
     return folder / "none.nc", folder / "old.nc"
 
 
-SAME = "expected a target other than the source, got the same file"
+SAME = "is the source itself"
 PLACES = [
     (_exists, False, "there.nc: File exists: choose another name, or replace it"),
     (_itself, True, f"a.nc: {SAME}"),

@@ -143,7 +143,7 @@ def test_repack_and_inspect_parameters_of_smaller_chunks_found_out(tmp_path: Pat
     data = path.read_bytes()
     assert data.count(whole) == 1
     path.write_bytes(data.replace(whole, part))
-    assert "describe chunks of 512 bytes, its chunks have 32768" in tamis.inspect(path).datasets[0].problem
+    assert "describe chunks of 512 bytes, but its chunks have 32768" in tamis.inspect(path).datasets[0].problem
     with pytest.raises(FileError, match=r"/v: damaged: its ZFP parameters describe chunks of 512 bytes"):
         tamis.repack(path, tmp_path / "b.h5", {"v": "deflate"})
 

@@ -115,7 +115,7 @@ def test_verify_requests_that_cannot_be_are_refused(sample: Path, tmp_path: Path
     names = make(tmp_path / "a.h5", names=["a"])
     for name in ("names", "n*"):
         with pytest.raises(
-            tamis.ParameterError, match=r"expected numbers for a bound of 0\.5, got /names: string, UTF-8"
+            tamis.ParameterError, match=r"a bound of 0\.5 applies only to numbers, got /names: string, UTF-8"
         ):
             tamis.verify(names, names, bounds={name: 0.5})
     with pytest.raises(tamis.ParameterError, match="expected bounds by name, or 'recorded', got 'all'"):

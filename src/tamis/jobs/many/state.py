@@ -295,8 +295,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
             if other != path and is_at_work and before.get("key") != description["key"]:
                 path.unlink()
                 raise FileError(
-                    f"{folder}: expected one recipe at a time, found a run at work with other filters, chunks or"
-                    " options: wait until it has ended"
+                    f"{folder}: a run with other filters, chunks or options is at work: wait until it has ended"
                 ).at(path=folder)
             if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
                 with suppress(PermissionError):  # of another user, in a folder where everybody keeps his own

@@ -93,9 +93,9 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
     copied = _copied(store.path, transaction.path)
     transaction.begin_sync()
     if transaction.finish_sync() != copied:
-        raise BoundError(
-            f"{transaction.target}: expected the bytes of {store.path}, found different ones: run it again"
-        ).at(path=transaction.target)
+        raise BoundError(f"{transaction.target}: differs from {store.path} when it is read back: run it again").at(
+            path=transaction.target
+        )
 
 
 def check_room(
@@ -157,7 +157,8 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
             refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
     if refused:
         raise DataError(
-            f"expected no missing values, found {'; '.join(refused)}: keep each of them as it is (--missing exact)"
+            f"missing values found, which --missing refuse does not allow: {'; '.join(refused)}: keep each "
+            "of them as it is (--missing exact)"
         )
 
 
@@ -329,7 +330,7 @@ def prove(
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
             if after is None:
-                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+                raise BoundError(f"{path}: is not in the target").at(path=transaction.target)
             if stores:
                 before, after = stores.as_read(path, before, after)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
@@ -345,7 +346,7 @@ def prove(
             step = Step(f"verifying {path}", number, count, together)
             original, after = counterpart(first), counterpart(path)
             if original is None or after is None:
-                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+                raise BoundError(f"{path}: is not in the target").at(path=transaction.target)
             with located(path=transaction.target), reading(out.path, dataset=path):
                 verify_kept(path, original, after, partial(report, step), threads)
     return tuple(results)

@@ -227,7 +227,7 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in options.rule_chunks]
     dropped = dropped_datasets(store, names, options.recipe.drop)
     if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
-        raise ParameterError(f"{unwanted[0]}: expected no recipe for a dataset that is left out (drop)")
+        raise ParameterError(f"{unwanted[0]}: has a recipe, and is left out (drop): leave out one of the two")
     recipes = [recipe for recipe in recipes if recipe.path not in dropped]
     labels: dict[str, str] = {}
     for recipe in recipes:

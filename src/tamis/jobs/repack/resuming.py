@@ -144,7 +144,7 @@ def check_target(
     if not target.exists():
         return None
     if not isinstance(source, Address) and target.samefile(source):
-        raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
+        raise FileError(f"{target}: is the source itself: choose another target").at(path=target)
     earlier = look_at(target, source, record, plans, options) if options.resume else None
     if earlier is not None and earlier.ours:
         transaction.replace = True
@@ -298,8 +298,8 @@ class Resuming:
         if resume and leftovers.busy:
             self.close()
             raise FileError(
-                f"{leftovers.busy[0]}: expected an interrupted run, found one that is still writing, or that another"
-                " run is resuming"
+                f"{leftovers.busy[0]}: a run is still writing it, or another one is resuming it: wait until that "
+                "has ended"
             ).at(path=transaction.target)
         if resume:
             try:

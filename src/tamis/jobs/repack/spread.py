@@ -117,7 +117,8 @@ class _Slab(NamedTuple):
     def _encode(self, source: StoredArray, path: Path, report: Progress) -> Segment:
         if not self.folder.is_dir():
             raise FileError(
-                f"{self.folder}: expected the folder of the target on {socket.gethostname()}, too, found none"
+                f"{self.folder}: {socket.gethostname()} does not have this folder of the target: use one that "
+                "all workers share"
             ).at(path=self.folder)
         journal = Journal(journal_of(path), self.entry)
         notes = ResumedChunks(self.plan, self.parts.grid, journal, (0, 1), None, lambda: None, lambda *_: "")
