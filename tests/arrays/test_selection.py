@@ -111,7 +111,7 @@ def test_select_what_numpy_and_h5py_take_shape(key: Any, shape: tuple[int, ...])
         ([3, 10], IndexError, "got 10"),
         ([-11], IndexError, "got -11"),
         (np.array([0, 2**63], "u8"), IndexError, "got 9223372036854775808"),
-        ((0, 0, 0), ParameterError, "expected at most 2 indices, got more"),
+        ((0, 0, 0), ParameterError, "expected at most 2 indices, one for each axis"),
         ((..., ...), ParameterError, r"expected one '\.\.\.' in an index, got several"),
         (slice(None, None, -1), ParameterError, "expected a step of 1 or more"),
         (slice(None, None, 0), ParameterError, "expected a step of 1 or more"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,3 +75,20 @@ def test_u115_messages_are_short(count: int) -> None:
     error = tamis.FileError("a" * 100_000)
     assert len(str(error)) < 5000
     assert "(100000 letters)" in str(error)
+
+
+def test_u115_all_texts_that_users_see_are_listed_and_say_what_is_wrong() -> None:
+    script = Path(__file__).parents[1] / "tools" / "messages.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    texts = re.findall(r"^((?:src|native)/\S+?:\d+): (.*)$", done.stdout, re.MULTILINE)
+    assert len(texts) > 2000
+    for known in (
+        "{self.path}: the file is closed: open it again",  # an error
+        "Also record the SHA-256 of sources.",  # the help of an option
+        "Show the datasets of FILES:",  # the help of a command
+        "zfp: no memory for %zu bytes",  # an error of the plugin
+    ):
+        assert any(text.startswith(known) for _, text in texts), known
+    # "expected no X, got it" makes the reader turn a sentence around; say what is wrong instead.
+    turned = re.compile(r"expected (no|not) .*, (got|found) (it|one|some|none)\b|, got one that ")
+    assert not [(place, text) for place, text in texts if turned.search(text)]

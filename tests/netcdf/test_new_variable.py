@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "two_modes": ({"filters": "zfp(rate=8,accuracy=1)"}, tamis.ParameterError, "exactly one ZFP mode"),
     "order": ({"filters": "shuffle|deflate(4)|fletcher32"}, tamis.ParameterError, r"write fletcher32\|shuffle"),
     "flag": ({"filters": "zfp(rate=8)!"}, tamis.ParameterError, "netCDF cannot express flags"),
-    "plugin": ({"filters": "33000"}, netcdf.NetcdfError, r"expected a plugin for filter 33000.*NC_ENOFILTER, -136"),
+    "plugin": ({"filters": "33000"}, netcdf.NetcdfError, r"has no plugin for filter 33000.*NC_ENOFILTER, -136"),
     "dtype": ({"dtype": "i1"}, tamis.ParameterError, "float32"),
     "unsigned": ({"dtype": "u4"}, tamis.ParameterError, "use reversible=True or a signed type"),
     "big_endian": ({"dtype": ">f4"}, tamis.ParameterError, "native byte order"),

@@ -154,7 +154,7 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
 
 
 def _too_many(rank: int) -> ParameterError:
-    return ParameterError(f"expected at most {rank} indices, got more")
+    return ParameterError(f"expected at most {rank} indices, one for each axis, got more")
 
 
 def _range(item: slice, extent: int) -> range:

@@ -62,8 +62,8 @@ def _encode(plan: Rewrite, chunks: ChunkReader, number: int, origin: Origin) -> 
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
-            f"{plan.path}: chunk at {origin}: expected it to be stored through zfp, found it without: as an optional"
-            f" filter, {plan.pipeline.filters[0]}?, zfp is left out of such a chunk"
+            f"{plan.path}: chunk at {origin}: the source stores it without zfp: with zfp as an optional "
+            f"filter, {plan.pipeline.filters[0]}?, such a chunk stays without it"
         ).at(dataset=plan.path, chunk=origin, filter=plan.pipeline.filters[0])
     try:
         if stream is None:

@@ -75,7 +75,9 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
     if unlimited is None:
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
         if gone := names - dims:
-            warnings.warn(f"no longer unlimited dimensions: {', '.join(sorted(gone))}", UserWarning, stacklevel=5)
+            warnings.warn(
+                f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}", UserWarning, stacklevel=5
+            )
         names &= dims
     else:
         names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)

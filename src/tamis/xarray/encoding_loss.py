@@ -166,8 +166,8 @@ class _Comparison:
         """Return an encoded part, or raise DataError if it reads otherwise than it was given."""
         if (first := self(given, encoded).first) is not None:
             raise DataError(
-                f"{self._name}: expected values that its encoding keeps, found {first.given!s}, which reads as"
-                f" {first.found!s}: delete _FillValue and missing_value from its encoding"
+                f"{self._name}: its encoding does not keep {first.given!s}, which reads as {first.found!s}: "
+                "delete _FillValue and missing_value from its encoding"
             )
         return encoded
 
