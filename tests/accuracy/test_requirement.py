@@ -39,7 +39,7 @@ def test_text_of_any_requirement_is_read_back(words: dict[str, float | bool]) ->
         ("abs=0", "expected abs of more than 0, got abs=0"),
         ("rel=2", "expected rel of more than 0, at most 1, got rel=2"),
         ("sign=1", "sign takes no number, got 'sign=1' in 'sign=1'"),
-        ("abs=1,sign,sign", "expected sign once, got it twice"),
+        ("abs=1,sign,sign", "sign is given twice"),
         ("", "expected a requirement, one of abs, .*got ''"),
         ("lossless", "got 'lossless'"),
         ({}, "expected a requirement such as 'abs=0.1', got none"),

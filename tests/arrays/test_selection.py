@@ -116,7 +116,7 @@ def test_select_what_numpy_and_h5py_take_shape(key: Any, shape: tuple[int, ...])
         (slice(None, None, -1), ParameterError, "expected a step of 1 or more"),
         (slice(None, None, 0), ParameterError, "expected a step of 1 or more"),
         (slice(1.5, 2), TypeError, "slice indices must be integers"),
-        (None, TypeError, "expected no None"),
+        (None, TypeError, "None .numpy.newaxis. is not supported"),
         (2.0, TypeError, "expected numbers, slices"),
         ("name", TypeError, "expected numbers, slices"),
         (np.True_, TypeError, "expected one axis of indices"),

@@ -255,7 +255,7 @@ def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
     assert_failed(tamis_("repack", SAMPLE, target, "-f", "XX:deflate"), 1, "cam_ts.nc: expected a dataset named 'XX'")
     assert_failed(tamis_("repack", tmp_path / "no.nc", target, *RECIPE), 1, "no.nc: No such file or directory")
     assert_failed(tamis_("repack", SAMPLE, tmp_path / "no" / "b.nc", *RECIPE), 1, "there is no folder")
-    assert_failed(tamis_("repack", SAMPLE, SAMPLE, *RECIPE), 1, "got the same file")
+    assert_failed(tamis_("repack", SAMPLE, SAMPLE, *RECIPE), 1, "is the source itself")
     target.write_bytes(b"old")
     assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: File exists", "replace it: --overwrite")
     assert target.read_bytes() == b"old"

@@ -117,7 +117,7 @@ def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeyp
 def test_foreign_parameters_of_another_chunk_refused(stored: list[Stored]) -> None:
     for one, words, chunk, data, _ in stored[:1] + stored[-1:]:
         other = ChunkType(chunk.dtype, (*chunk.shape[:-1], chunk.shape[-1] + 1))
-        with pytest.raises(StreamError, match=f"parameters of {one.name} describe chunks of {chunk.nbytes} bytes, its"):
+        with pytest.raises(StreamError, match=f"parameters of {one.name} describe chunks of {chunk.nbytes} bytes, but"):
             one.decode(data, other, words)
 
 

@@ -274,7 +274,7 @@ def test_d17_name_that_leads_to_nothing_is_refused(
         ({"filters": ["s,1,4"]}, "scalar"),
         ({"filters": ["st,1,4"]}, "fixed size, got string"),
         ({"filters": ["v1,1,4", "v1,none"]}, "-F gives '/v1' both filters and none"),
-        ({"filters": ["*,1,4"], "level": 3}, r"got -d and -F '\*,…'"),
+        ({"filters": ["*,1,4"], "level": 3}, r"-d and -F '\*,…' both give filters"),
         ({"filters": ["v1,1,4|32013,3,0,0.1d"]}, "expected zfp first"),
         ({"filters": ["v1,1.5"]}, "a filter id"),
         ({"shuffle": True}, "-s needs -d 1 to 9"),

@@ -120,7 +120,7 @@ def test_def_var_filter_in_wrong_place_same_status_as_netcdf_c(
         netcdf.def_var_filter(variable, tamis.Deflate(4))
     error = caught.value
     assert error.code == theirs
-    assert {"read_only": "open for reading only", "scalar": "a scalar", "closed": "a closed one"}.get(
+    assert {"read_only": "open for reading only", "scalar": "a scalar", "closed": "the dataset is closed"}.get(
         place, "format='NETCDF4'" if place == "classic" else "right after createVariable"
     ) in str(error)
     assert f"({error.name}, {theirs})" in str(error)

@@ -148,7 +148,7 @@ def test_create_variable_in_file_that_takes_none_refused(tmp_path: Path) -> None
         pytest.raises(netcdf.NetcdfError, match=r"open for reading only \(NC_EPERM, -37\)"),
     ):
         netcdf.create_variable(dataset, "v", "f4", "x", "deflate(4)")
-    with pytest.raises(netcdf.NetcdfError, match=r"got a closed one \(NC_EBADID, -33\)"):
+    with pytest.raises(netcdf.NetcdfError, match=r"the dataset is closed \(NC_EBADID, -33\)"):
         netcdf.create_variable(dataset, "v", "f4", "x", "deflate(4)")
     with pytest.raises(tamis.ParameterError, match="expected a dataset or group of netCDF4, got str"):
         netcdf.create_variable("a.nc", "v", "f4", "x")

@@ -159,7 +159,7 @@ def test_append_step_that_a_required_filter_refuses_is_not_taken(
     bad[1, 1] = value
     with Appender(made) as appender:
         appender.append(good[:3])
-        with pytest.raises(error, match=r"/x: chunk at \(0, 0, 0\): .*expected"):
+        with pytest.raises(error, match=r"/x: chunk at \(0, 0, 0\): .*(expected|cannot keep)"):
             appender.append(bad)
         assert (appender.steps, made.shape[0]) == (3, 0)
         appender.append(good[3:])
@@ -207,7 +207,7 @@ def test_append_file_closed_meanwhile_says_so_and_takes_no_more(steps: Make, emp
     appender = Appender(empty(file))
     appender.append(steps(3))
     file.close()
-    with pytest.raises(FileError, match="the file is closed: open it again before the appender"):
+    with pytest.raises(FileError, match="the file was closed before the appender"):
         appender.close()
     with pytest.warns(ResourceWarning, match="3 steps were appended and never written"):
         del appender
@@ -335,7 +335,7 @@ def test_full_disk_said_by_write_and_append(tmp_path: Path) -> None:
     assert re.match(r"write: .*a\.h5: y: chunk at \(\d+, 0, 0\): HDF5 cannot write: .*", said[0])
     assert said[1] == "False"
     assert re.match(r"append: .*a\.h5: /x: HDF5 cannot write: .*", said[2])
-    assert said[3].endswith("got one that failed to write: the last steps in the file may be incomplete")
+    assert said[3].endswith("the appender failed to write: the last steps in the file may be incomplete")
 
 
 def test_append_to_a_file_of_netcdf_read_back_by_it(steps: Make, tmp_path: Path) -> None:
