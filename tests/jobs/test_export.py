@@ -142,7 +142,7 @@ def test_joined_files_that_do_not_fit_refused(tmp_path: Path) -> None:
         tamis.export([other, changed], tmp_path / "x.json", concat="time")
     with pytest.raises(tamis.ParameterError, match=r"expected a dimension of .* lat, lon, time, got 'x'"):
         tamis.export([first, other], tmp_path / "x.json", concat="x")
-    with pytest.raises(tamis.ParameterError, match="files need concat, the dimension along which"):
+    with pytest.raises(tamis.ParameterError, match="files need the dimension along which they are joined"):
         tamis.export([first, other], tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
 

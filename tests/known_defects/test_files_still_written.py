@@ -88,7 +88,7 @@ def test_u78_a_file_with_a_time_to_come_is_left(path: Path) -> None:
 
 def test_u78_settle_is_about_replace(path: Path, tmp_path: Path) -> None:
     said = run("repack", path.parent, tmp_path / "out", "-f", "T:deflate", "--settle", "5", code=2)
-    assert "settle needs replace" in said
+    assert "settle (--settle) needs replace" in said
     with pytest.raises(tamis.ParameterError, match="seconds"):
         tamis.repack_many(path.parent, None, RECIPE, replace=True, settle=-1)
 

@@ -167,7 +167,7 @@ def export(
     if not paths:
         raise ParameterError("expected at least one file, got none")
     if len(paths) > 1 and concat is None:
-        raise ParameterError(f"{len(paths)} files need concat, the dimension along which they are joined")
+        raise ParameterError(f"{len(paths)} files need the dimension along which they are joined: --concat, or concat=")
     from tamis.formats.zarr.stored.store import check_installed
 
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))

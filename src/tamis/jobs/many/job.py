@@ -401,11 +401,11 @@ def _prepared(
             "such as s3://bucket/a.nc, or write to a folder here, and copy it when it is complete"
         )
     if keep_originals is not None and not replaces:
-        raise ParameterError("keep_originals needs replace: give both, or neither")
+        raise ParameterError("keep_originals (--keep-originals) needs replace (--replace)")
     if packing not in get_args(Packing):
         raise ParameterError(f"expected packing to be one of {', '.join(get_args(Packing))}, got {packing!r}")
     if settle is not None and not replaces:
-        raise ParameterError("settle needs replace: give both, or neither")
+        raise ParameterError("settle (--settle) needs replace (--replace)")
     if replaces and choice.to is not None:
         raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]

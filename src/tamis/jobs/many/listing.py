@@ -140,7 +140,7 @@ def _expanded(source: str) -> Iterable[str]:
         return [source]
     paths = sorted(iglob(source, recursive=True)) if has_magic(source) else []
     if not paths:
-        raise FileError(f"{source}: no such file or folder, and no pattern of files that exist").at(path=source)
+        raise FileError(f"{source}: no such file or folder, and no file matches it").at(path=source)
     return paths
 
 

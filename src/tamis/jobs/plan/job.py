@@ -330,7 +330,7 @@ def plan(
     _check(paths, sample)
     if storage != "disk" and access is None:
         raise ParameterError(
-            f"storage {storage!r} needs access, because it matters only for the choice of chunk shapes"
+            f"storage {storage!r} needs access (--access), because it matters only for the choice of chunk shapes"
         )
     risks: Any = (allow,) if isinstance(allow, str) else tuple(allow)
     for name, value, known in (
