@@ -145,7 +145,7 @@ def test_create_variable_in_file_that_takes_none_refused(tmp_path: Path) -> None
     new_dataset(tmp_path / "a.nc").close()
     with (
         netCDF4.Dataset(tmp_path / "a.nc") as dataset,
-        pytest.raises(netcdf.NetcdfError, match=r"open for reading only \(NC_EPERM, -37\)"),
+        pytest.raises(netcdf.NetcdfError, match=r"got a read-only one \(NC_EPERM, -37\)"),
     ):
         netcdf.create_variable(dataset, "v", "f4", "x", "deflate(4)")
     with pytest.raises(netcdf.NetcdfError, match=r"the dataset is closed \(NC_EBADID, -33\)"):

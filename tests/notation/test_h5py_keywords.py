@@ -101,7 +101,7 @@ def test_parse_keywords_forms_and_chunks(text: str, chunks: tuple[int, ...] | No
     ],
 )
 def test_parse_keywords_what_h5py_refuses_refused(given: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="expected"):
+    with pytest.raises(ParameterError, match=r"expected|refuses"):
         parse_keywords(given, dtype="f4")
     with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises((TypeError, ValueError, OverflowError)):
         file.create_dataset("v", data=VALUES.astype("f4"), **given)

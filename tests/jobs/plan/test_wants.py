@@ -43,7 +43,7 @@ def test_what_repack_is_to_prove_of_each_value() -> None:
         ("bits=53", "expected bits of 1 to 52"),
         ("dssim=1.1", "expected dssim of more than 0, at most 1"),
         ("abs=1,abs=2", "abs is given twice"),
-        ("abs=1,lossless", "expected lossless alone"),
+        ("abs=1,lossless", "lossless cannot be combined"),
         ("", "got ''"),
         (0.1, "expected a want such as 'abs=0.1'"),
         ({"abs": "a"}, "expected abs of more than 0, got abs='a'"),
