@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from tamis.errors import FileError, ParameterError
-from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
@@ -95,7 +94,7 @@ def combine(
             if Identity.of(file) != identity:
                 raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)
 
-    with JoinedStore(files, dimension, open_store) as store:
+    with JoinedStore(files, dimension, asked.open) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
         result = save_store(store, target, completed, progress or (lambda *_: None), check_unchanged)

@@ -308,7 +308,7 @@ _KINDS = {
 }
 
 _OPTION_KINDS = {
-    **dict.fromkeys(("shuffle", "follow", "larger", "checksum", "history"), FLAG),
+    **dict.fromkeys(("shuffle", "follow", "self_contained", "larger", "checksum", "history"), FLAG),
     **{"level": WHOLE.or_none(), "kind": TEXT.or_none(), "drop": NAMES},
 }
 
@@ -325,6 +325,7 @@ class CopyOptions:
     # As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern
     missing: MissingPolicy = "exact"
     follow: bool = False
+    self_contained: bool = False
     min_size: int | None = None
     larger: bool = False
     checksum: bool = False  # Add fletcher32 to filters with zfp that have none
@@ -369,6 +370,7 @@ class CopyOptions:
             command="copy",
             missing=self.missing,
             follow=self.follow,
+            self_contained=self.self_contained,
             min_size=self.min_size,
             larger=self.larger,
             checksum=self.checksum,
@@ -450,7 +452,7 @@ def copy(
     progress
         Called with a step, the finished work and the total work.
     **options
-        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as for `tamis.repack`,
+        ``missing``, ``follow``, ``self_contained``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as for `tamis.repack`,
         and ``kind``, the kind of the target as in nccopy's ``-k``.
 
     Returns

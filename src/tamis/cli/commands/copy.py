@@ -100,6 +100,11 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     help="Missing values under lossy filters, as for tamis repack.",
 )
 @click.option("--follow", is_flag=True, help="Also filter unnamed variables whose values are in other files.")
+@click.option(
+    "--self-contained",
+    is_flag=True,
+    help="Store all that is in other files in OUT, as for tamis repack.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
 @click.option("--larger", is_flag=True, help="Also filter unnamed variables that become larger than in IN.")
 @click.option(

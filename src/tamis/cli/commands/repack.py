@@ -87,6 +87,12 @@ POLICIES = ("exact", "companion", "refuse")
     help="Let patterns also copy values of virtual datasets and external raw files into OUT; otherwise OUT refers to "
     "the same files as IN.",
 )
+@click.option(
+    "--self-contained",
+    is_flag=True,
+    help="Store all that is in other files in OUT, which then needs none: the values of every virtual dataset and raw "
+    "file, with or without filters, and what external links lead to.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
     "--min-size",

@@ -218,7 +218,7 @@ def repack_many(
         settle=settle,
         packing=packing,
     )
-    check_names(run.listing.files.values(), run.options.repack.recipe)
+    check_names(run.listing.files.values(), run.options.repack)
     preview = None if confirm is None else _preview(run)
     if warn is not None:
         for warning in _warnings(run, _actions(run)) if preview is None else preview.warnings:
@@ -277,7 +277,7 @@ def preview_repack_many(
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
-    check_names(run.listing.files.values(), run.options.repack.recipe)
+    check_names(run.listing.files.values(), run.options.repack)
     return _preview(run)
 
 

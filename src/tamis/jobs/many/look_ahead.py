@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tamis.accuracy.measured import Measured
 from tamis.arrays.grid import grid_of
 from tamis.errors import FileError, TamisError
-from tamis.formats.registry import open_store
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
 from tamis.jobs.repack.planning import SURVEY_ALONE, plan_datasets
@@ -21,7 +20,6 @@ from tamis.rounding import PackingRange
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
-    from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack.options import RepackOptions
     from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
@@ -49,11 +47,12 @@ class _SampledSurvey(NamedTuple):
         return total
 
 
-def check_names(files: Iterable[SourceFile], recipe: Recipe) -> None:
+def check_names(files: Iterable[SourceFile], options: RepackOptions) -> None:
     """Raise FileError if a recipe names a dataset that is in none of the files, before one of them is made.
 
     Files are opened until all names are found; those that cannot be opened fail by themselves.
     """
+    recipe = options.recipe
     names = {*recipe.filters, *recipe.chunks, *recipe.require}
     left = {name for name in names if not (has_pattern_signs(name) or name.startswith(STANDARD_NAME))}
     known: dict[str, None] = {}
@@ -63,7 +62,7 @@ def check_names(files: Iterable[SourceFile], recipe: Recipe) -> None:
             return
         if not file.is_read:
             continue
-        with suppress(TamisError, OSError, RuntimeError), open_store(place_of(file.source)) as store:
+        with suppress(TamisError, OSError, RuntimeError), options.open(place_of(file.source)) as store:
             left = {name for name in left if not store.first_path(absolute(name))}
             if left:
                 known |= dict.fromkeys(store.paths())
@@ -92,6 +91,6 @@ def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Wa
 
 
 def _warnings_of_file(file: SourceFile, options: RepackOptions) -> Iterator[Warned]:
-    with suppress(TamisError, OSError, RuntimeError), open_store(place_of(file.source)) as store:
+    with suppress(TamisError, OSError, RuntimeError), options.open(place_of(file.source)) as store:
         planning = plan_datasets(store, replace(options, optional_names=True, storage="disk"), _SampledSurvey())
         yield from coarse_bounds(planning.plans, planning.datasets, planning.patterns)

@@ -49,7 +49,7 @@ from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
 from tamis.stores.first_bytes import is_classic
-from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
+from tamis.stores.protocols import ELSEWHERE, ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -221,7 +221,8 @@ def write_target(
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            if plan.path in planning.exact or is_disk_full(error) or array.has_companion:
+            is_needed = options.self_contained and array.layout in ELSEWHERE
+            if plan.path in planning.exact or is_disk_full(error) or array.has_companion or is_needed:
                 raise
             if plan.codes is not None and isinstance(error, DataError):
                 planning.kept[plan.path] = str(error)
@@ -316,9 +317,12 @@ def prove(
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         stores = None if by_objects else store.comparison(out)
-        anew = [path for path in source if path not in plans and path not in planning.dropped] if stores else []
+        anew = [path for path in source if path not in plans and path not in planning.dropped]
+        if by_objects:  # others than those whose values were taken in are copied as stored
+            anew = [path for path in anew if source[path].layout in ELSEWHERE and source[path].dtype is not None]
+            anew = [path for path in anew if out.array(path).layout not in ELSEWHERE]
         # A companion is compared as another array's missing values.
-        anew = [path for path in anew if stores and path not in stores.companions]
+        anew = [path for path in anew if not stores or path not in stores.companions]
         anew = [path for path in anew if not source[path].is_bare_dimension]
         proven = {store.first_path(path): path for path in (*plans, *anew)}
         repeated = dict(stores.repeated()) if stores else {}

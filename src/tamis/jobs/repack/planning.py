@@ -219,12 +219,18 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     shapes: dict[str, Assigned[Chunks]] = {}
     for shape in (*assigned(options.recipe.chunks, names.match_any), *_by_rule(options.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
-    recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
+    recipes: list[Assigned[Pipeline] | Assigned[Chunks] | Assigned[None]] = [
         *assigned(options.recipe.filters, names.match_any),
         *_by_rule(options.rule_pipelines, store),
     ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in options.rule_chunks]
+    if options.self_contained:
+        recipes += [
+            Assigned(path, path, path, None, False)
+            for path, array in store.arrays.items()
+            if array.layout in ELSEWHERE and array.dtype is not None and array.shape
+        ]
     dropped = dropped_datasets(store, names, options.recipe.drop)
     if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
         raise ParameterError(f"{unwanted[0]}: has a recipe, and is left out (drop): leave out one of the two")

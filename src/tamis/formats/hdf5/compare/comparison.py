@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5a, h5l, h5o, h5p, h5s, h5t
+from h5py import h5a, h5l, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
@@ -75,6 +75,7 @@ class Difference:
 def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
     """Yield differences of the attributes of two objects: names, types except for byte order, shapes and values."""
     names, others = attribute_names(source), attribute_names(target)
+    objects = objects[0].seen_from(source), objects[1].seen_from(target)
     for name in names:
         text = text_of(name)
         if name not in others:
@@ -116,7 +117,7 @@ def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
 
     None for other groups, and for unreadable ones: these are compared in full.
     """
-    if (address := bare_address(group.id)) is None or own.path_at(address) != path:
+    if own.scope.is_linked or (address := bare_address(group.id)) is None or own.path_at(address) != path:
         return None
     if (links := quick_links(group.id)) is None:
         return None
@@ -225,13 +226,13 @@ class _Link(NamedTuple):
 def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
     """Return the links of a group by name."""
     links: dict[bytes, _Link] = {}
-    own_path = own.path_at(h5o.get_info(group.id).addr).rstrip("/")
-    for link in sorted(links_of(group.id), key=lambda link: link.name):
+    own_path = own.path_at(own.scope.address(group.id)).rstrip("/")
+    for link in sorted(own.scope.links(group.id), key=lambda link: link.name):
         name, kind, address, *_ = link
         if kind == h5l.TYPE_HARD:
             path = own.path_at(address)
             if not path:
-                links[name] = _Link(f"{_NAMED_TYPE} {type_words(h5t.open(group.id, name))}")
+                links[name] = _Link(f"{_NAMED_TYPE} {type_words(own.scope.open(group.id, link))}")
             elif path == f"{own_path}/{name.decode('utf-8', 'surrogateescape')}":
                 links[name] = _Link("object", is_object=True)
             else:
