@@ -452,8 +452,8 @@ def copy(
     progress
         Called with a step, the finished work and the total work.
     **options
-        ``missing``, ``follow``, ``self_contained``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as for `tamis.repack`,
-        and ``kind``, the kind of the target as in nccopy's ``-k``.
+        ``missing``, ``follow``, ``self_contained``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop``
+        as for `tamis.repack`, and ``kind``, the kind of the target as in nccopy's ``-k``.
 
     Returns
     -------

@@ -164,6 +164,10 @@ class ListedStore(Generic[A]):
         """Yield nothing."""
         return ()
 
+    def has(self, path: str) -> bool:
+        """Return whether there is an array or a group at a path."""
+        return path in self._arrays or any(own.startswith(f"{path}/") for own in self._arrays)
+
     def read_ahead(self) -> None:
         """Do nothing: no array is read faster with others."""
 

@@ -169,6 +169,10 @@ class Store(Protocol):
         """Yield the paths of links into other files."""
         ...
 
+    def has(self, path: str) -> bool:
+        """Return whether there is an array or a group at a path."""
+        ...
+
     def read_ahead(self) -> None:
         """Prepare to read all values: small arrays may be read with the facts about them, once, in a few megabytes."""
 

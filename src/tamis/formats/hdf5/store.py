@@ -17,7 +17,17 @@ from tamis.formats.hdf5.lib.files import is_being_written, open_source
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import Contents, Datasets, Scope, array_at, group_filters, links_of, scope_of, walk
+from tamis.formats.hdf5.tree.walk import (
+    Contents,
+    Datasets,
+    Scope,
+    array_at,
+    group_at,
+    group_filters,
+    links_of,
+    scope_of,
+    walk,
+)
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 
@@ -128,11 +138,18 @@ class Hdf5Store:
                 if link.kind == h5l.TYPE_EXTERNAL:
                     yield f"{path.rstrip('/')}/{link.text}"
 
+    def has(self, path: str) -> bool:
+        """Return whether there is a dataset or a group at a path."""
+        return bool(self.first_path(path)) or group_at(self.file, path) is not None
+
     @lazy_property
     def contents(self) -> Contents:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
-            return walk(self.file, ahead_nbytes=self._ahead_nbytes)
+            contents = walk(self.file, ahead_nbytes=self._ahead_nbytes)
+            if self._taken_in is not None:
+                contents.datasets.check_companions()
+            return contents
 
     def read_ahead(self) -> None:
         """Read values and attributes of small datasets when the file is listed, for the first use of each."""
@@ -194,8 +211,9 @@ class Hdf5Store:
         """Return the array at a path, which must exist."""
         if "contents" in vars(self) and path in self.contents.datasets:
             return self.contents.datasets[path]  # its facts are known, or kept for the next call
-        file, stored_path = scope_of(self.file).stored(self.stored_path(path))
-        return Hdf5Array(file, path, stored_path=stored_path)
+        if self._taken_in is not None and (array := array_at(self.file, path)) is not None:
+            return array
+        return Hdf5Array(self.file, path, stored_path=self.stored_path(path))
 
     def first_path(self, path: str) -> str:
         """Return the first path of the array at a path, through any links; empty if there is none."""

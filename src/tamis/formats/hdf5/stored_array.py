@@ -19,7 +19,7 @@ from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, 
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
-from tamis.formats.hdf5.lib import datatypes
+from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
@@ -201,7 +201,8 @@ class Hdf5Array(DatasetFacts):
         if not self.has_companion:
             return None
         flags = find_companion(self.dataset, self.label)
-        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
+        address = calls.address_of(flags.id) | self.address & ~calls.ANY_ADDRESS  # in the same file
+        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name), address=address)
 
     @lazy_property
     def companion_flags(self) -> CompanionFlags | None:

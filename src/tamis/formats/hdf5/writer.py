@@ -445,7 +445,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nb
 
     def adapted(path: str, function: Recreate) -> tree.Recreate:
         def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
-            array = source.contents.datasets.looked_at(path) or Hdf5Array(source.file, path)
+            array = source.contents.datasets.looked_at(path) or source.array(path)
             create = _Create(array, open_source, parent, link, growing)
             function(array, create)
             if create.rounding is not None:

@@ -416,7 +416,7 @@ def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[
     assert planning.form is not None
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
-    if options.is_empty:
+    if options.is_empty and not options.self_contained:
         is_other = not planning.form.copies_objects_of(store)
         notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
     if options.self_contained:

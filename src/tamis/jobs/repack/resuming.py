@@ -34,7 +34,7 @@ from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
-from tamis.stores.protocols import ELSEWHERE, Store
+from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite],
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
-        with open_store(target) as after, open_store(source) as before:
+        with open_store(target) as after, options.open(source) as before:
             kept = _kept(after, before, plans, options)
             if kept is None:
                 return unknown
@@ -227,12 +227,19 @@ def _needs_proof(plan: Rewrite) -> bool:
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
+def _is_taken_in(source: StoredArray, target: StoredArray) -> bool:
+    """Return whether a target has the values itself that its source has in other files."""
+    return source.layout in ELSEWHERE and target.layout not in ELSEWHERE
+
+
 def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: RepackOptions) -> set[str] | None:
     """Return the datasets kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, options).plans
     kept = set()
     for path, plan in plans.items():
         if path not in stored:
+            if _is_taken_in(before.array(path), after.array(path)):
+                continue
             return None
         if stored[path].copied:
             continue

@@ -140,6 +140,7 @@ def run_verify(
     `pairs` are other files that are compared, to which links may lead.
     """
     with open_store(source) as first, open_store(target) as second, reading(source, target):
+        take_in_as(first, second)
         comparison = Comparison.of(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
         )
@@ -148,6 +149,14 @@ def run_verify(
         for _ in comparison.run():
             pass
     return comparison.result(source, target)
+
+
+def take_in_as(first: Store, second: Store) -> None:
+    """Let a store have what its links into other files lead to if another one has that itself."""
+    links = {*first.links_elsewhere()}
+    links -= {*second.links_elsewhere()} if links else set()
+    if any(map(second.has, sorted(links))):
+        first.take_in()
 
 
 Observe = Callable[[Compared, "StoredArray", "StoredArray"], Observer | None]

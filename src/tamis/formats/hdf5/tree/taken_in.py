@@ -10,6 +10,7 @@ import h5py
 from h5py import h5f, h5g, h5i, h5l, h5o
 
 from tamis.errors import FileError, TamisError
+from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.datatypes import text_of
 from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
 from tamis.formats.hdf5.tree.other_files import check_is_file, find_linked
@@ -17,8 +18,6 @@ from tamis.formats.hdf5.tree.walk import Link, Scope, links_of, set_scope
 
 _MOST_LINKS = 64
 """Limit of soft and external links on the way to one object."""
-
-_ADDRESS_NBITS = 64
 
 
 class LinkedScope(Scope):
@@ -74,7 +73,7 @@ class LinkedScope(Scope):
 
     def home(self, address: int) -> tuple[h5py.File, int]:
         """See `Scope.home`."""
-        return self.files[address >> _ADDRESS_NBITS], address & ((1 << _ADDRESS_NBITS) - 1)
+        return self.files[address // (calls.ANY_ADDRESS + 1)], address & calls.ANY_ADDRESS
 
     def stored(self, path: str) -> tuple[h5py.File, str]:
         """See `Scope.stored`."""
@@ -178,7 +177,7 @@ def take_in(file: h5py.File) -> LinkedScope:
 
 
 def _global(number: int, address: int) -> int:
-    return number << _ADDRESS_NBITS | int(address)
+    return number * (calls.ANY_ADDRESS + 1) + int(address)
 
 
 def _parts(path: bytes) -> list[bytes]:

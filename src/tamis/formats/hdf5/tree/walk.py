@@ -288,7 +288,21 @@ class Datasets(Arrays[Hdf5Array]):
         for path in self.marked():
             with suppress(FileError), reading(path):
                 if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
+                    if self.entries[path].file is not self.file:  # it has another path here
+                        companion.path = self.addresses()[companion.address]
                     yield companion, path
+
+    def check_companions(self) -> None:
+        """Raise FileError if a dataset that is taken in has its missing values where no link leads."""
+        taken_in = [path for path in self.marked() if self.entries[path].file is not self.file]
+        known = self.addresses() if taken_in else {}
+        for path in taken_in:
+            companion = self[path].companion
+            if companion is not None and companion.address not in known:
+                raise FileError(
+                    f"{path}: its missing values are in {companion.path} of {companion.filename}, to which no link"
+                    " leads: link to the group of both"
+                ).at(dataset=path)
 
     def addresses(self) -> dict[int, str]:
         """Return the paths by address, without opening a dataset."""
