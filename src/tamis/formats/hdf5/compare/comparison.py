@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _NAMED_TYPE = "named type"
-_SCALE_OF = b"REFERENCE_LIST"
+_SCALE_OF, _AXES = b"REFERENCE_LIST", b"DIMENSION_LIST"
 _GONE = "references to objects that do not exist"
 
 
@@ -79,7 +79,7 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
     for name in names:
         text = text_of(name)
         if name not in others:
-            if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name), objects[0]), objects[0]):
+            if name not in (_SCALE_OF, _AXES) or _has_target(h5a.open(source, name), objects[0]):
                 yield Difference(text, f"attribute {text!r} is lost")
             continue
         try:
@@ -171,6 +171,8 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if name == _SCALE_OF and all(_is_list_of_references(attribute) for attribute in pair):
         sets = [_belonging(values, own) for values, own in zip((before, after), objects, strict=True)]
         return gone if sets[0] == sets[1] else f"{shortened(', '.join(sets[0]))} became {shortened(', '.join(sets[1]))}"
+    if name == _AXES:
+        before, after = map(_existing, (before, after))
     if alike and not differing(before, after, before.dtype).any():
         return gone
     texts = [array_text(values) for values in (before, after)]
@@ -179,6 +181,23 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if not alike:
         return f"{types[0]} of shape {shapes[0]} became {types[1]} of shape {shapes[1]}"
     return "values differ"
+
+
+def _has_target(attribute: Any, own: Objects) -> bool:
+    """Return whether a list of a dimension scale, or of the scales of axes, has an object that a copy can have."""
+    values = _attribute_values(attribute, own)
+    if _is_list_of_references(attribute):
+        return bool(_belonging(values, own))
+    return values.dtype.kind != "O" or any(_existing(values).tolist())
+
+
+def _existing(values: Array) -> Array:
+    """Return lists of references without those to objects that do not exist."""
+    kept = np.empty(values.shape, object)
+    for index in np.ndindex(values.shape):
+        is_list = isinstance(values[index], list)
+        kept[index] = [item for item in values[index] if item not in (GONE, NOTHING)] if is_list else values[index]
+    return kept
 
 
 def _is_list_of_references(attribute: Any) -> bool:

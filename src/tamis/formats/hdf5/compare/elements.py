@@ -107,6 +107,8 @@ class Objects:
             if address in self._left_out:
                 return GONE
             name = self.path_at(address)
+            if not name and self.scope.number_of(target.item):
+                return GONE  # in a file that is taken in, where no link leads
             if not name:  # a named type, or an object without links
                 name = (h5i.get_name(target.item) or b"an object without a path").decode("utf-8", "replace")
             if target.region is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from tamis.errors import FileError, TamisError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.datatypes import text_of
 from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
-from tamis.formats.hdf5.tree.other_files import check_is_file, find_linked
+from tamis.formats.hdf5.tree.other_files import find_linked
 from tamis.formats.hdf5.tree.walk import Link, Scope, links_of, set_scope
+from tamis.formatting import kind_of_mode
 
 _MOST_LINKS = 64
 """Limit of soft and external links on the way to one object."""
@@ -152,7 +154,8 @@ class LinkedScope(Scope):
             raise FileError(f"leads to the file {text_of(name)}: No such file or directory")
         path = os.path.realpath(found.path)
         if path not in self._paths:
-            check_is_file(path, "an external link")
+            if not stat.S_ISREG(mode := os.stat(path).st_mode):  # HDF5 may wait for a pipe
+                raise FileError(f"leads to {path}: expected a file, found {kind_of_mode(mode)}")
             opened = open_source(Path(path), keeps_chunks=False)
             self.files.append(opened)
             self._paths[path] = self._numbers[h5o.get_info(opened.id).fileno] = len(self.files) - 1

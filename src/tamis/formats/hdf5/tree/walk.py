@@ -421,7 +421,8 @@ def _enter(contents: Contents, scope: Scope, path: str, group: h5g.GroupID) -> _
     except MissingFilterError as error:
         contents.closed[path] = str(error)
     hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
-    return path, sorted(hard_links, key=lambda link: link.name, reverse=True)
+    # Links that only count as hard ones come last, so that an object has the name of its own link.
+    return path, sorted(hard_links, key=lambda link: (link.place is not None, link.name), reverse=True)
 
 
 def _visit(contents: Contents, scope: Scope, path: str, link: Link, object_path: str) -> _Open | None:
