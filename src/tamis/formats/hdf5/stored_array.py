@@ -344,6 +344,14 @@ class Hdf5Array(DatasetFacts):
 
             if absent := unreadable_source(self.dataset, filename_of(self.file)):
                 raise FileError(f"{self.label}: No such file or directory: {absent}")
+        if self.layout == "external":
+            from tamis.formats.hdf5.tree.other_files import misplaced_raw_file
+
+            if raw := misplaced_raw_file(self.dataset, filename_of(self.file)):
+                raise FileError(
+                    f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
+                    "or set HDF5_EXTFILE_PREFIX='${ORIGIN}'"
+                )
         if self.problem:
             raise FileError(f"{self.label}: {self.problem}")
 
