@@ -91,6 +91,11 @@ class DescribedArray:
         return ()
 
     @property
+    def value_files(self) -> tuple[str, ...]:
+        """See `StoredArray.value_files`."""
+        return ()
+
+    @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """See `StoredArray.virtual_sources`."""
         return ()

@@ -362,6 +362,11 @@ class StoredArray(Protocol):
         ...
 
     @property
+    def value_files(self) -> tuple[str, ...]:
+        """Other files that have some of the values."""
+        ...
+
+    @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """Files, empty for its own, and paths of the arrays that have the values of a virtual one; else none."""
         ...

@@ -125,9 +125,10 @@ class Hdf5Store:
 
     def linked_files(self) -> dict[str, list[str]]:
         """Return the files that are taken in, with the paths of the datasets that each has."""
+        arrays = self.arrays  # listing them opens the files
         files = {str(file.filename): list[str]() for file in scope_of(self.file).files[1:]}
-        for path in self.arrays:
-            if (name := self.arrays[path].filename) in files:
+        for path in arrays if files else ():
+            if (name := arrays[path].filename) in files:
                 files[name].append(path)
         return files
 

@@ -300,6 +300,15 @@ class Hdf5Array(DatasetFacts):
         return tuple(absent_sources(self.dataset, filename_of(self.file)))
 
     @property
+    def value_files(self) -> tuple[str, ...]:
+        """Other files that have values of a virtual or external dataset."""
+        if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
+            return ()
+        from tamis.formats.hdf5.tree.other_files import value_files  # late, as above
+
+        return tuple(value_files(self.dataset, filename_of(self.file)))
+
+    @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
         if self.layout != "virtual" or remote_of(self.file) is not None:

@@ -27,7 +27,7 @@ from tamis.jobs.many.listing import (
     list_files,
     nothing_in,
 )
-from tamis.jobs.many.look_ahead import check_names, warnings_of
+from tamis.jobs.many.look_ahead import check_names, check_order, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
@@ -219,6 +219,7 @@ def repack_many(
         packing=packing,
     )
     check_names(run.listing.files.values(), run.options.repack)
+    check_order(run.listing.files.values(), run.options)
     preview = None if confirm is None else _preview(run)
     if warn is not None:
         for warning in _warnings(run, _actions(run)) if preview is None else preview.warnings:
@@ -278,6 +279,7 @@ def preview_repack_many(
         options=options,
     )
     check_names(run.listing.files.values(), run.options.repack)
+    check_order(run.listing.files.values(), run.options)
     return _preview(run)
 
 
@@ -519,6 +521,8 @@ def _why_again(
         return "the target is gone"
     if any(places.target_of(path) is not None for path in known.other_files):
         return "a file that the target leads to is now one of the run"
+    if not options.replace and not all(item.is_unchanged() for item in known.taken_in):
+        return "a file that the target has taken in was changed"
     identity = Identity.of(file.source)
     if options.replace:
         return None if identity.mtime_ns == known.identity.mtime_ns else "the file was changed"

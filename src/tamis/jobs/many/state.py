@@ -28,7 +28,7 @@ from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
 from tamis.safety.disk import Identity, lock_at_once, sync_file, write_all
 from tamis.safety.library_errors import disk_text
-from tamis.stores.other_files import Places
+from tamis.stores.other_files import Places, TakenIn
 
 SCHEMA = 1
 _STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"
@@ -68,6 +68,8 @@ class FileRecord:
     unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
     # Files that the target leads to, and that the run does not make: see `OtherFile`
     other_files: tuple[Mapping[str, Any], ...] = ()
+    # Files whose objects or values the target has itself: see `TakenIn`
+    taken_in: tuple[Mapping[str, Any], ...] = ()
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
     warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
 
@@ -87,9 +89,11 @@ class FileRecord:
         return (
             all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
             and all(isinstance(number, int | float) for number in numbers)
+            and isinstance(self.error or {}, dict)
             and all(
                 isinstance(item, dict)
-                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged, *self.warnings)
+                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings)
+                for item in items
             )
         )
 
@@ -111,7 +115,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files", "damaged", "warnings")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings")
 
 
 class Known(NamedTuple):
@@ -129,6 +133,7 @@ class Known(NamedTuple):
     offset: int
     nbytes: int
     other_files: tuple[str, ...] = ()  # Paths of those that the target leads to
+    taken_in: tuple[TakenIn, ...] = ()  # Those whose objects or values it has itself
 
 
 class State:
@@ -176,7 +181,8 @@ class State:
     def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
         sizes = record.identity, record.recipe, record.packing, record.target_nbytes
         others = tuple(dict.fromkeys(str(other.get("file")) for other in record.other_files))
-        known = Known(record.action, *sizes, record.serial, record.time, *place, others)
+        taken_in = tuple(map(TakenIn.from_dict, record.taken_in))
+        known = Known(record.action, *sizes, record.serial, record.time, *place, others, taken_in)
         done = self.done if record.action in ("repacked", "copied") else {}
         for latest in (self.known, done):
             before = latest.get(record.path)

@@ -29,7 +29,15 @@ from tamis.jobs.repack.new_target import (
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
-from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
+from tamis.jobs.repack.planning import (
+    SURVEY_ALONE,
+    GivenRanges,
+    Planning,
+    ReadSurvey,
+    Survey,
+    plan_datasets,
+    taken_in,
+)
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
@@ -39,7 +47,7 @@ from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
 from tamis.safety.room import Room
-from tamis.stores.other_files import OtherFile, OtherFiles, Places
+from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, place
 from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
@@ -278,7 +286,7 @@ def run_repack(
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
         notes = [*_notes_of(store, planning, options), *_translated(store, planning)]
-        record = _record_of(store, source, planning, options)
+        record = Record.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
@@ -310,6 +318,7 @@ def run_repack(
         done.others,
         done.damaged,
         warnings,
+        planning.taken_in,
     )
 
 
@@ -359,7 +368,7 @@ def run_preview(
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
-            record = replace(_record_of(store, source, planning, options), links=others.key)
+            record = replace(Record.of(source, planning, options), links=others.key)
             earlier = check_target(transaction, source, record, planning.plans, options)
             if earlier is not None and earlier.done:
                 notes = [f"{target}: {earlier}"]
@@ -368,12 +377,13 @@ def run_preview(
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
         warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-    return RepackPreview(source_text, place_text, datasets, tuple(notes), tuple(others.files), warnings)
+    found = tuple(notes), tuple(others.files), warnings, planning.taken_in
+    return RepackPreview(source_text, place_text, datasets, *found)
 
 
-def _record_of(store: Store, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
-    record = Record.of(source, planning, options)
-    return replace(record, elsewhere=True) if store.linked_files() else record
+def _is_changed(item: TakenIn, places: Places) -> bool:
+    """Return whether another program changed a file, which a run in place may have replaced by equal values."""
+    return not item.is_unchanged() and place(places.target_of(item.file) or "") != place(item.file)
 
 
 def _check_sources(store: Store, planning: Planning) -> None:
@@ -393,6 +403,7 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     planning = plan_datasets(store, options, survey)._replace(form=form)
     if options.self_contained:
         _check_sources(store, planning)
+        planning = planning._replace(taken_in=taken_in(store, planning.dropped))
     planning = planning.keeping(form.kept_as_stored(store))
     return planning if form.copies_objects_of(store) else planning.of_values()
 
@@ -420,11 +431,11 @@ def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[
         is_other = not planning.form.copies_objects_of(store)
         notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
     if options.self_contained:
-        notes += _taken_in(store, planning)
+        notes += _taken_in_notes(store, planning)
     return [*notes, *_oversized_notes(planning)]
 
 
-def _taken_in(store: Store, planning: Planning) -> Iterator[str]:
+def _taken_in_notes(store: Store, planning: Planning) -> Iterator[str]:
     """Yield notes about what a target has of other files, with its size."""
     arrays, dropped = planning.datasets, planning.dropped
     for file, paths in store.linked_files().items():
@@ -523,6 +534,8 @@ def _run(
             stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:
             refuse_missed(planning.plans, done)
+            if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
+                raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
             record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()

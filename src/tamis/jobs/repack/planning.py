@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +26,7 @@ from tamis.formatting import shape_text, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.packed_array import keeps_values, pack_array, packing_range_of, unpacked_type
@@ -35,7 +37,7 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
-from tamis.stores.other_files import Places
+from tamis.stores.other_files import Places, TakenIn
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -198,6 +200,7 @@ class Planning(NamedTuple):
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
     form: TargetForm | None = None  # Form of the target; None without a target
     places: Places = Places()  # Where the files of the run go
+    taken_in: tuple[TakenIn, ...] = ()  # Files whose objects or values the target has itself
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
 
     def keeping(self, paths: Collection[str]) -> Planning:
@@ -345,6 +348,14 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
     if steps is not None and (len(steps) != len(array.shape) or any(map(int.__gt__, steps, array.shape))):
         steps = None
     return pipeline if pipeline.stages and pipeline.error_bound == 0 else None, steps
+
+
+def taken_in(store: Store, dropped: Collection[str] = ()) -> tuple[TakenIn, ...]:
+    """Return the files that a target without other files takes in."""
+    arrays = (array for path, array in store.arrays.items() if array.layout in ELSEWHERE and path not in dropped)
+    files = dict.fromkeys((*store.linked_files(), *(file for array in arrays for file in array.value_files)))
+    own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
+    return tuple(TakenIn.of(file) for file in files if file != own)
 
 
 def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:

@@ -77,6 +77,7 @@ class Record:
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
+        elsewhere |= bool(planning.taken_in)
         return cls(Identity.of(source, with_ctime=True)._asdict(), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:

@@ -159,6 +159,12 @@ def found_sources(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, s
                 yield os.path.realpath(each), path
 
 
+def value_files(dataset: h5py.Dataset, filename: str) -> list[str]:
+    """Return the files that have the values of a virtual or external dataset, except its own."""
+    found = [_found(file, inner, filename) for file, inner in _names(dataset) if file != SAME_FILE]
+    return list(dict.fromkeys(os.path.realpath(path) for named in found if named for path in named.files))
+
+
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
     """Return the missing files and datasets that a dataset refers to, without opening files."""
     absent: dict[str, None] = {}
