@@ -302,7 +302,8 @@ class _Copy:
                 address = self.scope.address_at(self.source, raw)
             except (KeyError, RuntimeError, ValueError) as error:
                 raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
-            if info.type != h5o.TYPE_DATASET:
+            is_own = self.scope.is_linked or info.fileno == h5o.get_info(self.source).fileno
+            if info.type != h5o.TYPE_DATASET or not is_own:
                 raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
             if address in functions:
                 raise ParameterError(f"name each dataset once: {path!r} and another path lead to the same one")
