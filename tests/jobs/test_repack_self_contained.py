@@ -160,7 +160,7 @@ def test_self_contained_links_to_one_object_are_hard_links(source: Path, tmp_pat
 def test_self_contained_lists_references_that_lead_nowhere(source: Path, tmp_path: Path) -> None:
     result = tamis.repack(source, tmp_path / "out.h5", {}, self_contained=True)
     lost = [note for note in result.notes if "where no link leads, became null" in note]
-    assert [note.partition(":")[0] for note in lost] == ["/two (attribute 'DIMENSION_LIST')", "/one/references"]
+    assert [note.partition(":")[0] for note in lost] == ["/two (attribute 'DIMENSION_LIST')", "/again/references"]
     with h5py.File(tmp_path / "out.h5") as file:
         assert not file["one/references"][2]
         assert [[scale.name for scale in axis.values()] for axis in file["two"].dims] == [["/one/time"], []]
