@@ -163,7 +163,7 @@ def test_self_contained_lists_references_that_lead_nowhere(source: Path, tmp_pat
     assert [note.partition(":")[0] for note in lost] == ["/two (attribute 'DIMENSION_LIST')", "/again/references"]
     with h5py.File(tmp_path / "out.h5") as file:
         assert not file["one/references"][2]
-        assert [[scale.name for scale in axis.values()] for axis in file["two"].dims] == [["/one/time"], []]
+        assert [[scale.name for scale in axis.values()] for axis in file["two"].dims] == [["/again/time"], []]
 
 
 def test_self_contained_says_what_it_takes_in(source: Path, tmp_path: Path) -> None:
