@@ -216,7 +216,9 @@ def test_private_folders_are_for_their_owner_alone(tmp_path: Path, umask: Callab
     check_own(tmp_path / "cache", "remove it")
     check_own(tmp_path / "absent", "remove it")
     (tmp_path / "link").symlink_to("cache")
-    with pytest.raises(tamis.FileError, match=r"expected a folder of this user.*, found a link or file: remove it"):
+    with pytest.raises(
+        tamis.FileError, match=r"must be a folder that belongs to you .*, found a link or file: remove it"
+    ):
         check_own(tmp_path / "link", "remove it")
 
 

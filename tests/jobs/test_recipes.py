@@ -136,7 +136,7 @@ def test_recipe_with_the_name_of_the_target_is_refused(source: Path, tmp_path: P
     target = tmp_path / "b.nc"
     refused = run(source, target, "-f", "TS:deflate", "--recipe-out", target, "--overwrite")
     assert refused.exit_code == 2, refused.output
-    assert "expected a name for the recipe" in refused.output
+    assert "is an input or the target: choose another name for the recipe" in refused.output
     assert not target.exists()
 
 

@@ -141,13 +141,13 @@ def test_verify_copied_other_bytes_or_chunks_refused(tmp_path: Path) -> None:
             h5py.File(make(tmp_path / "c.h5", other)) as new,
             pytest.raises(
                 BoundError,
-                match=r"/v: expected the bytes of the source, found different ones in the chunk at \(8, 16\)",
+                match=r"/v: bytes differ from those of the source in the chunk at \(8, 16\)",
             ),
         ):
             verify_copied(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None, threads=2)
         with (
             h5py.File(make(tmp_path / "d.h5", chunks=(8, 8))) as new,
-            pytest.raises(BoundError, match="expected the chunks of the source, found different ones at"),
+            pytest.raises(BoundError, match="only one of source and target has a chunk at"),
         ):
             verify_copied(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None)
 

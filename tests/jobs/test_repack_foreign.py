@@ -243,7 +243,7 @@ def test_to_netcdf_and_write_keep_the_bound(tmp_path: Path) -> None:
 def test_bound_without_values_is_refused(tmp_path: Path) -> None:
     with (
         h5py.File(tmp_path / "a.h5", "w") as file,
-        pytest.raises(ParameterError, match="expected parameters that a file"),
+        pytest.raises(ParameterError, match="cannot be recorded as it is"),
     ):
         tamis.hdf5.create_dataset(file, "v", (8, 8), "f4", filters="sperr(bound=0.1)", chunks=(8, 8))
 

@@ -55,7 +55,7 @@ def test_verify_finds_a_wrong_flag(ocean: tuple[Path, Path], copy: Path) -> None
         file["TS_missing"][0, at[0], at[1]] = 1
     found = tamis.verify(ocean[0], copy, bounds={"TS": 0.1})
     assert codes(found) == [("/TS", "missing-values")]
-    assert "1 valid values are missing" in found.violations[0].text
+    assert "1 valid value became missing" in found.violations[0].text
 
 
 def test_verify_finds_a_wrong_table(ocean: tuple[Path, Path], copy: Path) -> None:

@@ -284,11 +284,14 @@ def test_what_many_addresses_cannot_be_is_said(server: Server, tmp_path: Path) -
     for words, text in (
         (
             [url, tmp_path / "a.nc", "s3://bucket/out/"],
-            "expected a folder here, or the name of one target, such as s3://",
+            "several files cannot be written to an address",
         ),
-        ([url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"], "expected a target here for files"),
-        ([url, "--replace", "--yes"], "expected files here to be replaced, got an address"),
-        ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "expected a store that lists objects, or the address"),
+        (
+            [url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"],
+            "files can be combined only into a target here",
+        ),
+        ([url, "--replace", "--yes"], "only files here can be replaced, not an address"),
+        ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "this server does not list files: give the address"),
     ):
         done = run_tamis("repack", *words, "-f", "TS:deflate(1)")
         assert done.returncode in (1, 2)

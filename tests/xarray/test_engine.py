@@ -339,7 +339,7 @@ def test_open_without_engine_leaves_file_to_others(packed: Path) -> None:
 def test_import_without_xarray_names_the_extra() -> None:
     code = "import sys; sys.modules['xarray'] = None; import tamis.xarray"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "ImportError: tamis.xarray needs xarray, found none: pip install 'tamis[xarray]'" in done.stderr
+    assert "ImportError: tamis.xarray needs xarray, which is not installed: pip install 'tamis[xarray]'" in done.stderr
 
 
 def test_search_for_an_engine_imports_nothing_else_of_tamis() -> None:

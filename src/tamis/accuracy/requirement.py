@@ -87,10 +87,10 @@ class Vocabulary:
             name, equals, number = (piece.strip() for piece in part.partition("="))
             self._known(name, text)
             if name in limits:
-                raise ParameterError(f"expected {name} once, got it twice in {text[:_SHOWN]!r}")
+                raise ParameterError(f"{name} is given twice in {text[:_SHOWN]!r}")
             if name in self.flags:
                 if equals:
-                    raise ParameterError(f"expected {name} without a number in {text[:_SHOWN]!r}, got {part.strip()!r}")
+                    raise ParameterError(f"{name} takes no number, got {part.strip()!r} in {text[:_SHOWN]!r}")
                 limits[name] = True
                 continue
             if not equals:
@@ -116,7 +116,7 @@ class Vocabulary:
         if name in words:
             return
         if name in self.alone:
-            raise ParameterError(f"expected {name} alone, got it with others in {source!r}")
+            raise ParameterError(f"{name} cannot be combined with others, got {source!r}")
         *first, last = (*words, *self.alone)
         nearest = did_you_mean(str(name), (*words, *self.alone))
         raise ParameterError(

@@ -64,7 +64,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -
     help="Show the version and exit.",
 )
 def main() -> None:
-    """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
+    """See and change the filters of HDF5, netCDF-4 and Zarr files, and prove what was written.
 
     \b
     tamis inspect climate.nc

@@ -28,8 +28,10 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
         """Return the name; refuse ``-``."""
         if value == "-":
             self.fail(
-                "expected the name of a file, got '-': tamis neither reads files from standard input nor writes them "
-                "to standard output; for a file of that name, write ./-",
+                (
+                    "tamis neither reads files from standard input nor writes them to standard output; for a file "
+                    "of the name -, write ./-"
+                ),
                 param,
                 ctx,
             )
@@ -70,7 +72,7 @@ def remote_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_keep_allowed,
-        help="Let references in JSON (kerchunk) here lead to files outside their folder.",
+        help="Let a local JSON file of references (kerchunk) lead to files outside its folder.",
     )(command)
     command = click.option(
         "--anonymous",
@@ -87,8 +89,8 @@ def remote_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_keep_settings,
-        help="A setting of the store of an address, such as region=eu-west-1 or endpoint=URL; repeatable. Credentials"
-        " come from the environment.",
+        help="A setting for addresses such as s3://bucket/a.nc: region=eu-west-1, endpoint=URL …; "
+        "repeatable. Credentials come from the environment.",
     )(command)
 
 
@@ -135,7 +137,7 @@ def bounds_of(texts: Iterable[str]) -> Bounds:
 keep_damaged_option = click.option(
     "--keep-damaged",
     is_flag=True,
-    help="Exit with 0 although chunks that cannot be decoded were copied as they are; they are listed all the same.",
+    help="Exit with 0 even if damaged chunks were copied as they are; they are listed all the same.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, and JSON with --json.")

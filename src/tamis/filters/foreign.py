@@ -75,7 +75,7 @@ class Foreign(Filter):
 def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:
     nbytes = math.prod(shape) * itemsize
     if nbytes != chunk.nbytes:
-        raise StreamError(f"parameters of {name} describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
+        raise StreamError(f"parameters of {name} describe chunks of {nbytes} bytes, but its chunks have {chunk.nbytes}")
 
 
 _SZ3_MODES = ("absolute", "relative", "norm2", "psnr")
@@ -145,7 +145,10 @@ class Sz3(Foreign):
     def unencodable(self) -> str:
         """Return why it cannot be encoded here: hdf5plugin's SZ3 keeps no bound of the last two modes (tried)."""
         if self.mode in ("norm2", "psnr"):
-            return f"tamis does not encode with {self}, because SZ3 does not keep it: use mode=absolute or relative"
+            return (
+                f"tamis does not encode with {self}, because SZ3 does not keep such a bound: use mode=absolute "
+                "or relative"
+            )
         return self.missing()
 
     @property
@@ -159,7 +162,9 @@ class Sz3(Foreign):
 
     def _check_values(self, values: NDArray[Any]) -> None:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise DataError("expected finite values for sz3, which takes minutes for others")
+            raise DataError(
+                "sz3 takes minutes for a chunk with NaN or infinity: use zfp or lossless filters for such values"
+            )
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode with hdf5plugin, in a separate process."""
@@ -246,7 +251,7 @@ class Sperr(Foreign):
         Filter.__post_init__(self)
         others = [name for name, default in _SPERR_DEFAULTS.items() if getattr(self, name) != default]
         if self.bound is not None and others:
-            raise ParameterError(f"expected bound alone for sperr, got {' and '.join(others)} as well")
+            raise ParameterError(f"bound of sperr cannot be combined with {' and '.join(others)}")
         # In absolute mode its exponent is stored, which always fits.
         whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
         if self.mode != "absolute" and not 0 < whole < _SIGN:
@@ -312,8 +317,8 @@ class Sperr(Foreign):
         most = min(SPERR_MISSING, self.quality * _SPERR_RANGE) if self.mode == "absolute" else SPERR_MISSING
         if not sizes.size or not float(sizes.max()) < most:
             raise DataError(
-                f"expected values of less than {most:g} for sperr, some of them valid: it marks missing values of one"
-                " kind only"
+                f"sperr takes chunks with some valid values, all of them below {most:g} in size: it marks "
+                "missing values of one kind only"
             )
 
     @property
@@ -321,9 +326,9 @@ class Sperr(Foreign):
         """Quality and mode in one word, then the marker of missing values."""
         if self.bound is not None:
             raise ParameterError(
-                f"expected parameters that a file can record, got {self}, but only tamis.repack, ds.tamis.to_netcdf,"
-                " and write and create_appender of tamis.hdf5 find them from the values: use one of these, or"
-                f" {self.with_tolerance(self.bound)}"
+                f"{self} cannot be recorded as it is: only tamis.repack, ds.tamis.to_netcdf, and write and "
+                "create_appender of tamis.hdf5 find its parameters from the values: use one of these, or "
+                f"{self.with_tolerance(self.bound)}"
             )
         word = _SPERR_MODES.index(self.mode) + 1 << _MODE_AT | (_SWAP if self.order == "swapped" else 0)
         if self.mode == "absolute":

@@ -76,7 +76,7 @@ def by_id() -> Mapping[int, type[Filter]]:
             if kind.id in kinds or kind.name in names or kind.name == UnknownFilter.name:
                 raise ParameterError(f"expected an id and a name of its own, got {kind.id} and {kind.name!r}")
         except Exception as error:  # another package's module may raise anything
-            warnings.warn(f"filter {entry_point.name} = {entry_point.value} left out: {error}", stacklevel=2)
+            warnings.warn(f"filter {entry_point.name} = {entry_point.value} is left out: {error}", stacklevel=2)
         else:
             kinds[kind.id] = kind
     return MappingProxyType(dict(sorted(kinds.items())))

@@ -37,7 +37,7 @@ def check_saved(
         for name in encoded.variables:
             place, given = posixpath.join(group, name), encoded.dataset.variables.get(name)
             if (item := found.get((group, name)) or found.get((group, str(None)))) is None:
-                raise BoundError(f"{place}: expected it in what xarray opens, found none").at(path=path)
+                raise BoundError(f"{place}: is not in what xarray opens").at(path=path)
             result = results.get(place)
             is_filled = result is not None and bool(result.missing_mask)  # stock readers see the filling
             if given is None or given.dims != item.dims or given.dtype.kind not in "biufM" or is_filled:
@@ -63,7 +63,7 @@ def _opened(path: Path) -> dict[tuple[str, str], Read]:
             failure = failure or error
     if failure is None:
         return {}
-    text = f"expected a target that xarray opens, found {type(failure).__name__}: {failure}"
+    text = f"xarray cannot open the target: {type(failure).__name__}: {failure}"
     raise BoundError(text).at(path=path) from failure
 
 

@@ -59,7 +59,7 @@ def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ratio": 2.0, "size": 100}, "expected a ratio or a size, got both"),
+        ({"ratio": 2.0, "size": 100}, "ratio and size cannot be combined"),
         ({"ratio": 0}, "expected a ratio above 0, got 0"),
         ({"size": -1}, "expected a size above 0, got -1"),
         ({"ratio": 2.0, "require": {"*": "abs=1"}}, r"expected either a requirement for '\*', or a ratio or size"),

@@ -122,11 +122,11 @@ def test_shapes_are_a_map_columns_and_boxes_of_at_most_three_axes() -> None:
         ({"chunks": "best"}, "expected chunks to be one of auto, keep, got 'best'"),
         (
             {"chunks": "keep", "access": "map"},
-            "expected access or chunks, either of which",
+            "access and chunks cannot be combined, because each",
         ),
         (
             {"chunks": "auto", "ratio": 5},
-            "expected a ratio or size, which decides errors in the present chunks, or chunks",
+            "ratio and size cannot be combined with chunks='auto', because they decide errors in the present chunks",
         ),
         ({"prefer": "best"}, "expected prefer to be one of size, speed, archive, got 'best'"),
     ],

@@ -60,9 +60,9 @@ def test_recipe_that_cannot_be_written_is_refused_before_the_work(sample: Path, 
     there = tmp_path / "there.toml"
     there.write_text("schema = 1\n")
     for name, options, code, message in (
-        (copy, ["--overwrite"], 2, "expected a name for the recipe that is not that of an input"),
+        (copy, ["--overwrite"], 2, "is an input or the target: choose another name for the recipe"),
         (there, [], 1, "File exists: choose another name"),
-        (tmp_path / "none" / "r.toml", ["--overwrite"], 1, "cannot be written: No such folder"),
+        (tmp_path / "none" / "r.toml", ["--overwrite"], 1, "cannot be written: there is no folder"),
     ):
         # The name is that of no variable: planning would fail.
         failed = CliRunner().invoke(main, ["plan", str(copy), "-r", "none:abs=1", "-o", str(name), *options])

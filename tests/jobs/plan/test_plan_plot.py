@@ -50,7 +50,7 @@ def test_names_and_plans_without_a_picture_are_refused_before_the_work(
 ) -> None:
     for options, message in (
         (["--plot", tmp_path / "a.txt"], "expected a picture whose name ends in .svg, .png, .pdf"),
-        (["--plot", tmp_path / "a.svg", "-o", tmp_path / "a.svg"], "expected a name for the picture that is not"),
+        (["--plot", tmp_path / "a.svg", "-o", tmp_path / "a.svg"], "choose another name for the picture"),
     ):
         done = command(sample, "-r", "none:abs=1", *options)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tamis.rounding import Rounding
 
 
-@click.command("filters")
+@click.command("filters", short_help="List the filters that tamis knows, and their parameters.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:

@@ -19,7 +19,7 @@ STORAGES = ("disk", "lustre", "s3")
 _SAMPLE = "16MB"
 
 
-@click.command("plan")
+@click.command("plan", short_help="Find the filters that save most within an error bound.")
 @old_options("plan")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
@@ -36,26 +36,29 @@ _SAMPLE = "16MB"
     type=click.Choice(READERS),
     default="netcdf",
     show_default=True,
-    help="Who must be able to read the result: any program with HDF5; all that HDF5 has by itself, szip included"
-    " (netcdf); netCDF-C with its own plugins; HDF5 with the plugin of zfp; Python with hdf5plugin; zarr-python; or"
-    " whoever installs what is needed. What others could read is listed as an offer.",
+    help="Who must be able to read the result: every program with HDF5 (any); HDF5 with all its own "
+    "filters, szip included (netcdf); netCDF-C with its plugins (netcdf-plugins); HDF5 with the "
+    "plugin of zfp; Python with hdf5plugin; zarr-python (zarr); or whoever installs what is needed "
+    "(all). What fewer readers would allow is listed as an offer.",
 )
 @click.option(
     "--prefer",
     type=click.Choice(PREFERENCES),
     default="size",
     show_default=True,
-    help="Choose the best ratio (among similar ones, readers and speed decide), the fastest filters with at least two"
-    " thirds of it, or for archives the best ratio alone.",
+    help="size: choose the best ratio; among similar ones, readers and speed decide. speed: the fastest "
+    "filters with at least two thirds of the best ratio. archive: the best ratio alone.",
 )
 @click.option(
-    "--sample", metavar="SIZE", help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default."
+    "--sample",
+    metavar="SIZE",
+    help=f"Read at most this much of each variable, such as 500kB, 64MB or 1GB; {_SAMPLE} by default.",
 )
 @click.option(
     "--access",
     metavar="READS",
-    help="Also choose chunk shapes, for how values are read: series, map, whole, series=0.7,map=0.3, or a box such"
-    " as box:time=10,lat=96.",
+    help="Also choose chunk shapes that suit how values are read: series, map, whole, "
+    "series=0.7,map=0.3, or a box such as box:time=10,lat=96.",
 )
 @click.option(
     "--storage",
@@ -67,17 +70,19 @@ _SAMPLE = "16MB"
 @click.option(
     "--chunks",
     type=click.Choice(("auto", "keep")),
-    help="Choose the chunk shape with the best ratio, or keep chunks. By default, and without --access, a shape is"
-    " chosen for variables without chunks.",
+    help="auto: choose the chunk shapes with the best ratio. keep: keep all chunks. Without this and "
+    "--access, shapes are chosen only for variables without chunks.",
 )
 @click.option(
     "--allow",
     multiple=True,
     type=click.Choice(("unstable",)),
-    help="Also choose sz3, whose versions do not read each other's chunks.",
+    help="unstable: also choose sz3, whose versions do not read each other's chunks.",
 )
-@click.option("--ratio", type=float, metavar="R", help="Bytes of values per stored byte, over all files.")
-@click.option("--size", metavar="SIZE", help="Stored size of all files together, such as 2GB.")
+@click.option(
+    "--ratio", type=float, metavar="R", help="Reach this ratio (bytes of values per stored byte) over all files."
+)
+@click.option("--size", metavar="SIZE", help="Reach this stored size of all files together, such as 2GB.")
 @click.option("--all", "everything", is_flag=True, help="Measure all values instead of a sample.")
 @click.option(
     "--confirm",
@@ -96,7 +101,7 @@ _SAMPLE = "16MB"
     type=RenamedChoice(("exact", "mask")),
     default="exact",
     show_default=True,
-    help="How repack will treat missing values.",
+    help="How repack will store missing values.",
 )
 @click.option(
     "-o",
@@ -109,7 +114,7 @@ _SAMPLE = "16MB"
     "--plot",
     metavar="FILE",
     type=FILE,
-    help="Draw the candidates, ratio against largest error and speed, into an SVG, PNG or PDF file.",
+    help="Draw ratio against largest error and speed of all candidates into an SVG, PNG or PDF file.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the recipe (-o) and the picture (--plot) if they exist.")
 @output_options
@@ -131,7 +136,7 @@ def command(
 ) -> None:
     """Measure which filters preserve what you require of FILES, and print them as options of `tamis repack`.
 
-    Only the recipe is written, with -o, and a picture, with --plot. The numbers are predictions from a sample of each
+    No file is changed: -o writes a recipe, and --plot a picture. The numbers are predictions from a sample of each
     variable; repack proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay
     lossless unless they are named, and several files get the same filters.
 
@@ -150,7 +155,7 @@ def command(
                          of all values of the sample
       limits,sign,zeros  values stay within valid_min and valid_max, keep signs and zeros
       lossless           no bit changes
-      recommended        what is published for variables of such a CF, CMIP or CESM name; else by their own noise
+      recommended        what is published for the variable's CF, CMIP or CESM name; else what its noise allows
 
     \b
     tamis plan climate.nc
@@ -166,7 +171,7 @@ def command(
     with output_of_files("plan", files, as_json, quiet, log) as output:
         asked = by_name("--require", parse_requirements(required))
         if everything and sample is not None:
-            raise ParameterError("expected --sample or --all, got both")
+            raise ParameterError("--sample and --all cannot be combined")
         nbytes = parse_size(sample or _SAMPLE)
         files = tuple(files_of(files))
         if recipe_out is not None:

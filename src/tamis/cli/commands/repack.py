@@ -31,7 +31,7 @@ POLICIES = ("exact", "mask", "refuse")
 """Listed here, because the module that defines them takes long to import."""
 
 
-@click.command("repack")
+@click.command("repack", short_help="Copy files with new filters or chunks, and prove the bound.")
 @click.argument("paths", nargs=-1, metavar="IN... OUT", type=FILE)
 @click.option(
     "-f",
@@ -96,6 +96,12 @@ POLICIES = ("exact", "mask", "refuse")
     help="Let patterns also copy values of virtual datasets and external raw files into OUT; otherwise OUT refers to "
     "the same files as IN.",
 )
+@click.option(
+    "--self-contained",
+    is_flag=True,
+    help="Store all that is in other files in OUT, which then needs none: the values of every virtual dataset and raw "
+    "file, with or without filters, and what external links lead to.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
     "--min-size",
@@ -107,7 +113,9 @@ POLICIES = ("exact", "mask", "refuse")
 @click.option(
     "--keep-classic", is_flag=True, help="Copy a netCDF classic file unchanged if it would be larger as netCDF-4."
 )
-@click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of the Zarr format; 3 by default.")
+@click.option(
+    "--zarr-format", type=click.IntRange(2, 3), metavar="N", help="Version of the Zarr format, 2 or 3; 3 by default."
+)
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
@@ -129,7 +137,8 @@ POLICIES = ("exact", "mask", "refuse")
     type=click.Choice(("disk", "s3")),
     default="disk",
     show_default=True,
-    help="Where OUT is read from. For s3, chunks without a shape get 4 to 16 MiB of stored bytes; implies --cloud.",
+    help="Where OUT is read from. With s3, datasets without -c get chunks of 4 to 16 MiB of stored "
+    "bytes, and --cloud is on.",
 )
 @click.option(
     "--history/--no-history",

@@ -23,7 +23,7 @@ from tamis.cli.options import (
 from tamis.cli.output import output_of_files
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare a copy with its source, within bounds.")
 @click.argument("source", metavar="SRC", type=FILE)
 @click.argument("target", metavar="DST", type=FILE)
 @bound_option(

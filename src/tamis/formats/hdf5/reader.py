@@ -129,7 +129,7 @@ class DatasetArray(Array):
         """Read all values; see `Array.read`. Raises FileError for a null dataspace, which has none."""
         self._file.check_open()
         if self._null:
-            raise FileError(f"{self._place}: expected values, found a null dataspace")
+            raise FileError(f"{self._place}: has no values, only a null dataspace")
         if out is None:
             if not self._direct:
                 return np.asarray(self[()], self.dtype.base)

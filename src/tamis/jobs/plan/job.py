@@ -161,7 +161,7 @@ class Budget(NamedTuple):
     def check(self, requirements: Mapping[str, PlanRequirement]) -> None:
         """Raise ParameterError for an invalid budget, or one that leaves nothing to decide."""
         if self.ratio is not None and self.nbytes is not None:
-            raise ParameterError("expected a ratio or a size, got both")
+            raise ParameterError("ratio and size cannot be combined")
         for name, value in (("ratio", self.ratio), ("size", self.nbytes)):
             if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
                 raise ParameterError(f"expected a {name} above 0, got {value!r}")
@@ -335,7 +335,7 @@ def plan(
     _check(paths, sample)
     if storage != "disk" and access is None:
         raise ParameterError(
-            f"expected access with the storage {storage!r}, which matters only for the choice of chunk shapes, got none"
+            f"storage {storage!r} needs access (--access), because it matters only for the choice of chunk shapes"
         )
     risks: Any = (allow,) if isinstance(allow, str) else tuple(allow)
     for name, value, known in (
@@ -349,13 +349,13 @@ def plan(
         if not ((isinstance(value, str) or value is None) and value in known):
             raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
     if chunks is not None and access is not None:
-        raise ParameterError("expected access or chunks, either of which says how the chunk shape is chosen, got both")
+        raise ParameterError("access and chunks cannot be combined, because each says how the chunk shape is chosen")
     budget = Budget(ratio, size)
     budget.check(asked)
     if budget.is_given and chunks == "auto":
         raise ParameterError(
-            "expected a ratio or size, which decides errors in the present chunks, or chunks='auto', got both: repack"
-            " into other chunks first, or give access"
+            "ratio and size cannot be combined with chunks='auto', because they decide errors in the "
+            "present chunks: repack into other chunks first, or give access"
         )
     keeps_chunks = chunks == "keep"
     chunks = "keep" if budget.is_given else chunks

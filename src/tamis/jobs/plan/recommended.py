@@ -97,7 +97,7 @@ def recommended_requirement(store: Store, array: StoredArray, name: str) -> Reco
         from compression_recommendations import Recommendations
     except ImportError as error:
         raise ParameterError(
-            "expected the package compression-recommendations, found none: pip install 'tamis[plan]'"
+            "the package compression-recommendations is not installed: pip install 'tamis[plan]'"
         ) from error
     pressure = {unit.lower() for unit in units_along(store, array.path).values()} & _PRESSURE_UNITS
     level = "pressure" if pressure else "single"

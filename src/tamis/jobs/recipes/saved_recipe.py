@@ -213,13 +213,11 @@ def check_new(
     for other in others:
         is_same_file = os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
         if is_same_file or os.path.realpath(path) == os.path.realpath(other):
-            raise ParameterError(
-                f"{os.fspath(path)}: expected a name for {what} that is not that of an input or the target"
-            )
+            raise ParameterError(f"{os.fspath(path)}: is an input or the target: choose another name for {what}")
     if not overwrite:
         check_free(Path(os.fsdecode(path)))
     if not Path(path).parent.is_dir():
-        raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
+        raise FileError(f"{os.fspath(path)}: cannot be written: there is no folder {Path(path).parent}").at(path=path)
     if not (os.access(path, os.W_OK) or os.access(Path(path).parent, os.W_OK | os.X_OK)):  # before hours of work
         raise FileError(f"{os.fspath(path)}: cannot be written: {os.strerror(errno.EACCES)}").at(path=path)
 
@@ -234,8 +232,7 @@ def refuse_drop(recipe: Recipe) -> None:
     """Raise ParameterError if a recipe for datasets of xarray leaves variables out."""
     if recipe.drop:
         raise ParameterError(
-            f"expected a recipe without drop for an xarray dataset, got drop={[*recipe.drop]}: leave variables out "
-            f"with ds.drop_vars"
+            f"drop={[*recipe.drop]} does not apply to an xarray dataset: leave the variables out with ds.drop_vars"
         )
 
 

@@ -11,7 +11,7 @@ from tamis.formatting import plural, printable, ratio, ratio_text, relative_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
 from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
-from tamis.stores.other_files import OtherFile, needed_text
+from tamis.stores.other_files import OtherFile, TakenIn, needed_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
@@ -170,6 +170,8 @@ class RepackResult(DatasetsResult[Repacked]):
         Datasets with chunks that cannot be decoded, whose bytes were copied unchanged, with the reason.
     warnings
         Bounds that are too large for the values, judging by a sample, by path or pattern.
+    taken_in
+        Files whose objects or values the target has itself (``self_contained``), as they were before.
     """
 
     source: str
@@ -186,6 +188,7 @@ class RepackResult(DatasetsResult[Repacked]):
     other_files: tuple[OtherFile, ...] = ()
     damaged: tuple[Damage, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    taken_in: tuple[TakenIn, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
@@ -196,6 +199,7 @@ class RepackResult(DatasetsResult[Repacked]):
             "other_files": [other._asdict() for other in self.other_files],
             "damaged": [item._asdict() for item in self.damaged],
             "warnings": [item._asdict() for item in self.warnings],
+            "taken_in": [item._asdict() for item in self.taken_in],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -306,7 +310,7 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         Notes about interrupted runs, and about other files that the source refers to.
     other_files
         Files that the target would lead to, and that the run would not make.
-    warnings
+    warnings, taken_in
         As in `RepackResult`.
     """
 
@@ -316,12 +320,14 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     notes: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    taken_in: tuple[TakenIn, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
         named = {
             "other_files": [other._asdict() for other in self.other_files],
             "warnings": [item._asdict() for item in self.warnings],
+            "taken_in": [item._asdict() for item in self.taken_in],
         }
         return {"schema": SCHEMA, "dry_run": True, **json_fields(self), **named}
 

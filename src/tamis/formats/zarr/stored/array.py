@@ -84,7 +84,7 @@ class ZarrReader:
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part; raises FileError if zarr-python cannot."""
         if self._array is None:
-            raise FileError(f"{self._label}: expected an open array, got one that was closed")
+            raise FileError(f"{self._label}: the array is closed: open it again")
         try:
             with waiting():
                 values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
@@ -640,7 +640,7 @@ class ZarrArray(PartByPart, DescribedArray):
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`."""
         if self.filters is None:
-            raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
+            raise FileError(f"{self.label}: HDF5 has no filters for its codecs, {self.codec_text}")
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
         arguments = str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill, self._source
