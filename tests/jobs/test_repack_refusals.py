@@ -318,7 +318,7 @@ def _no_source(folder: Path, source: Path) -> tuple[Path, Path]:
     return folder / "none.nc", folder / "old.nc"
 
 
-SAME = "expected a target other than the source, got the same file"
+SAME = "is the source itself"
 PLACES = [
     (_exists, False, "there.nc: File exists: choose another name, or replace it"),
     (_itself, True, f"a.nc: {SAME}"),
@@ -327,10 +327,10 @@ PLACES = [
     (_itself, False, f"a.nc: {SAME}"),
     (_folder, False, "sub: "),
     (_folder, True, "sub: expected .*folder"),
-    (_below_file, False, "b.nc: expected an existing folder, found none at "),
+    (_below_file, False, "b.nc: there is no folder "),
     (_no_source, False, "none.nc: No such file or directory"),
     (_no_source, True, "none.nc: No such file or directory"),
-    (lambda folder, source: (source, folder / "missing" / "b.nc"), False, "expected an existing folder, found none"),
+    (lambda folder, source: (source, folder / "missing" / "b.nc"), False, "there is no folder"),
     (lambda folder, source: (source, Path()), True, "expected .*folder"),
     (lambda folder, source: (source, folder / ("n" * 300)), False, "[Nn]ame too long"),
     (lambda folder, source: (folder / ("n" * 300), folder / "b.nc"), False, "[Nn]ame too long"),

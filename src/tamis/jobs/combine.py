@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from tamis.errors import FileError, ParameterError
-from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
@@ -76,11 +75,11 @@ def combine(
     """
     for name in ("resume", "follow"):
         if options.pop(name, False):  # type: ignore[misc]
-            raise ParameterError(f"expected no {name} for files that are combined, got it")
+            raise ParameterError(f"files that are combined take no {name}: leave it out")
     asked = RepackOptions.asked(recipe, **options, overwrite=overwrite)
     if is_address(target):
         raise ParameterError(
-            f"{located_path(target)}: expected a target here for files that are combined, got an address"
+            f"{located_path(target)}: files can be combined only into a target here, not at an address"
         )
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     listing = list_files(paths, Choice.of(include, exclude), [] if _is_named(target, paths) else [target])
@@ -88,10 +87,10 @@ def combine(
         raise FileError(message)
     files = [file.source for file in listing.files.values()]
     if not files:
-        raise ParameterError("expected files to combine, found none")
+        raise ParameterError("no files to combine")
     here = [file for file in files if not is_address(file)]
     if os.path.exists(target) and any(os.path.samefile(target, file) for file in here):
-        raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
+        raise ParameterError(f"{os.fsdecode(target)}: is one of the files that are combined: choose another target")
     identities = {file: Identity.of(file) for file in files}
 
     def check_unchanged() -> None:
@@ -99,7 +98,7 @@ def combine(
             if Identity.of(file) != identity:
                 raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)
 
-    with JoinedStore(files, dimension, open_store) as store:
+    with JoinedStore(files, dimension, asked.open) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
         witness = witness_of(store.files.paths, store, asked, dimension, store.ends)

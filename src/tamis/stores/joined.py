@@ -346,7 +346,9 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
                 f"{path}: expected variables with the dimension {dimension!r}, found {', '.join(names) or 'none'}"
             )
         if any(store.array(name).has_companion for name in variables):
-            raise ParameterError(f"{path}: expected files without companions: repack it first with --missing exact")
+            raise ParameterError(
+                f"{path}: expected files without missing-value masks: repack it first with --missing exact"
+            )
         coordinate = posixpath.join(owners[0].path, dimension)
         constant = {
             name: _checksum(_values_of(store, name))

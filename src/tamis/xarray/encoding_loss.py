@@ -117,8 +117,8 @@ class _Comparison:
         self._attributes = dict(encoded.attrs)
         # Attributes of an undecoded variable have the same meaning before and after.
         self._own = {key: value for key, value in given.attrs.items() if key in _DECODED_BY}
-        is_cftime = given.dtype.kind == "O"
-        self._coder = CFDatetimeCoder(use_cftime=True) if is_cftime else CFDatetimeCoder()
+        # A coder of dates would also make xarray read durations otherwise than it does by default.
+        self._coder: Any = CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else True
 
     def __call__(self, given: Any, encoded: Any, origin: tuple[int, ...] = ()) -> Loss:
         """Return the loss of a part that begins at an index."""
@@ -135,8 +135,8 @@ class _Comparison:
         """Return an encoded part, or raise DataError if it reads otherwise than it was given."""
         if (first := self(given, encoded).first) is not None:
             raise DataError(
-                f"{self._name}: expected values that its encoding keeps, found {first.given!s}, which reads as"
-                f" {first.found!s}: delete _FillValue and missing_value from its encoding"
+                f"{self._name}: its encoding does not keep {first.given!s}, which reads as {first.found!s}: "
+                "delete _FillValue and missing_value from its encoding"
             )
         return encoded
 
@@ -144,7 +144,12 @@ class _Comparison:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             variable = Variable(self._dims, codes, attributes)
-            return np.asarray(decode_cf_variable(self._name, variable, decode_times=self._coder).values)
+            try:
+                return np.asarray(decode_cf_variable(self._name, variable, decode_times=self._coder).values)
+            except (ValueError, OverflowError) as error:  # times that xarray writes, and cannot read
+                raise DataError(f"{self._name}: xarray cannot read its stored values: {error}").at(
+                    dataset=self._name
+                ) from error
 
     def _step(self, codes: NDArray[Any], found: NDArray[Any]) -> Any:
         """Return how much rounding to the stored type may change each value: half a step, and what arithmetic adds."""

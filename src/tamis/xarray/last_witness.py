@@ -53,14 +53,14 @@ def check_saved(
         for name in encoded.variables:
             place, given = posixpath.join(group, name), encoded.dataset.variables.get(name)
             if (item := opened.variables.get((group, name)) or opened.variables.get((group, str(None)))) is None:
-                raise BoundError(f"{place}: expected it in what xarray opens, found none").at(path=path)
+                raise BoundError(f"{place}: is not in what xarray opens").at(path=path)
             if item.reason:
                 if place not in needs or needs[place].is_here:
                     raise BoundError(f"{place}: expected values that xarray reads, found {item.reason}").at(path=path)
                 unread.append(Unread(place, item.reason))
                 continue
             result = results.get(place)
-            is_filled = result is not None and bool(result.companion)  # stock readers see the filling
+            is_filled = result is not None and bool(result.missing_mask)  # stock readers see the filling
             if given is None or given.dims != item.dims or given.dtype.kind not in "biufM" or is_filled:
                 continue
             if item.shape != given.shape:

@@ -169,10 +169,9 @@ def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> 
             given = own.get(posixpath.join(path, name), {})
             for key in given:
                 if key in variable.encoding and key not in (*_IGNORED_KEYS, "dtype", "_FillValue"):
-                    raise ParameterError(
-                        f"{name}: expected keys of encodings that xarray knows for such values, got unexpected encoding"
-                        f" {key!r}"
-                    ).at(dataset=name)
+                    raise ParameterError(f"{name}: xarray knows no encoding {key!r} for such values: leave it out").at(
+                        dataset=name
+                    )
 
 
 def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:

@@ -229,20 +229,20 @@ def _refuse(path: str, variable: Variable, loss: Loss, asked: Asked) -> None:
         if asked.allows(loss):
             return
         raise DataError(
-            f"{path}: expected an encoding that keeps {asked}, got {_text(variable)}, which changes values by up to"
-            f" {loss.largest:.3g}, first {loss.first}: ask for a wider type or a finer scale_factor"
+            f"{path}: its encoding, {_text(variable)}, changes values by up to {loss.largest:.3g}, first "
+            f"{loss.first}, but {asked} was asked for: use a wider type or a finer scale_factor"
         ).at(dataset=path)
     if loss.beyond is not None:
         raise DataError(
-            f"{path}: expected an encoding that holds the values, got {_text(variable)}, which does not hold"
-            f" {loss.beyond}: ask for another dtype, scale_factor, add_offset or _FillValue"
+            f"{path}: its encoding, {_text(variable)}, does not hold {loss.beyond}: use another dtype, "
+            "scale_factor, add_offset or _FillValue"
         ).at(dataset=path)
 
 
 def _left_out_note(path: str, variable: Variable, loss: Loss) -> str:
     return (
-        f"{path}: the encoding that it has, {_text(variable)}, is left out, because it does not keep"
-        f" {loss.beyond or loss.first}: an encoding that fits can be given as encoding="
+        f"{path}: its present encoding, {_text(variable)}, is left out, because it does not keep "
+        f"{loss.beyond or loss.first}: give one that fits as encoding="
     )
 
 

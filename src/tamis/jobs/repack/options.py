@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
+from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
+from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
     from tamis.pipeline import Pipeline
     from tamis.rounding import PackingRange
+    from tamis.stores.protocols import Store
 
 
 class RepackKeywords(TypedDict, total=False):
@@ -30,6 +34,7 @@ class RepackKeywords(TypedDict, total=False):
     threads: int | None
     resume: bool
     follow: bool
+    self_contained: bool
     min_size: int | None
     larger: bool
     keep_classic: bool
@@ -46,7 +51,18 @@ class RepackKeywords(TypedDict, total=False):
 StorageName = Literal["disk", "s3"]
 WitnessName = Literal["xarray"]
 
-_FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "cloud", "history", "overwrite")
+_FLAGS = (
+    "checksum",
+    "resume",
+    "follow",
+    "self_contained",
+    "larger",
+    "keep_classic",
+    "consolidated",
+    "cloud",
+    "history",
+    "overwrite",
+)
 _KINDS = {
     "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
     "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
@@ -68,6 +84,8 @@ class RepackOptions:
     keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
     history: str = ""  # Command named in the line added to the target's history; empty for no line
     overwrite: bool = False  # Whether an existing target is replaced
+    # Whether the target gets all that is in other files
+    self_contained: bool = field(default=False, repr=False)
     resume: bool = False  # Whether interrupted runs are continued
     threads: int = 1
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
@@ -99,6 +117,7 @@ class RepackOptions:
         threads: int | None = None,
         resume: bool = False,
         follow: bool = False,
+        self_contained: bool = False,
         min_size: int | None = None,
         larger: bool = False,
         keep_classic: bool = False,
@@ -119,7 +138,8 @@ class RepackOptions:
         return cls(
             asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
             checksum=checksum,
-            follow=follow,
+            follow=follow or self_contained,
+            self_contained=self_contained,
             min_size=least_nbytes(min_size),
             larger=larger,
             keep_classic=keep_classic,
@@ -137,6 +157,17 @@ class RepackOptions:
             witness=witness,
         )
 
+    def open(self, source: str | os.PathLike[str]) -> Store:
+        """Open a source, with what links into other files lead to if the target gets it."""
+        store = open_store(source)
+        if self.self_contained:
+            try:
+                store.take_in()
+            except BaseException:
+                store.close()
+                raise
+        return store
+
     @property
     def missing(self) -> MissingPolicy:
         """How lossy filters treat missing values."""
@@ -147,7 +178,8 @@ class RepackOptions:
         """All that determines the bytes of a target, as a text: a target with another one is made anew."""
         # Fields without a representation say nothing about a single target, or are in its record.
         others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
-        return f"{self.recipe} {others}"
+        text = recorded_text(f"{self.recipe} {others}")
+        return text + (" self-contained" if self.self_contained else "")
 
     @property
     def is_empty(self) -> bool:

@@ -89,7 +89,7 @@ def _expected(item: Repacked, planning: Planning) -> Expected:
     """Return what is known of a dataset that was written."""
     is_absolute = item.bound is not None and item.relative_bound is None
     allowed = item.bound if is_absolute and item.bound is not None else item.largest_error
-    is_filled = bool(item.companion)
+    is_filled = bool(item.missing_mask)
     return Expected(allowed, item.worst, is_filled, _changed_attributes(item.path, planning, is_filled=is_filled))
 
 
