@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import tamis
+from tamis.rewrite.transfer import UnstorableError
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")
@@ -167,3 +168,26 @@ def test_saved_dataset_keeps_its_bounds(dataset: Any, name: str, bound: float, d
         found = by_tamis(dataset, Path(folder, name), recipes)
         if found is not None:
             assert has_values_of(found, dataset, dict.fromkeys(floats, bound)), (dataset, found)
+
+
+KINDS = st.sampled_from(["nc", "2.zarr", "3.zarr"])
+
+
+@given(dataset=datasets(), before=KINDS, after=KINDS)
+def test_what_xarray_saved_reads_the_same_for_xarray_in_each_format(dataset: Any, before: str, after: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, f"a.{before}"), Path(folder, f"b.{after}")
+        try:
+            if before == "nc":
+                dataset.to_netcdf(source, engine="h5netcdf")
+            else:
+                dataset.to_zarr(source, zarr_format=int(before[0]))
+            stock = opened(source)
+        except Exception:  # xarray refuses it, or cannot read it again
+            return
+        try:
+            tamis.repack(source, target, {}, zarr_format=None if after == "nc" else int(after[0]))
+        except UnstorableError:
+            return
+        xarray.testing.assert_equal(opened(target), stock)
+        assert tamis.verify(source, target).ok

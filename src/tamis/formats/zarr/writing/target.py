@@ -251,7 +251,7 @@ class NewArray:
         if form.zarr_format == 2:
             if not about.keeps_document(2):
                 names = [*self.dimensions] if source is None else source.dimensions
-                attributes |= {DIMENSIONS: names} if source is None or any(names) else {}
+                attributes |= {DIMENSIONS: names} if source is None or any(names) or not names else {}
             attributes = with_types(attributes, about.types_of_others(2))
             metadata = metadata_2(array, grid.chunk_count - self.writer.count)
         else:
