@@ -471,7 +471,8 @@ def _plan_packed(
             f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
             f" bitround or granular"
         )
-    shape = chunks or dataset.chunk_shape or default_chunks(dataset.shape, pack.stored_type(dtype).itemsize, zfp=False)
+    itemsize = pack.stored_type(dtype).itemsize
+    shape = chunks or dataset.chunk_shape or default_chunks(_chunked_shape(dataset), itemsize, zfp=False)
     model = Rewrite(path, Pipeline(), dataset.dtype or dtype, shape, missing=dataset.missing, packing=dataset.packing)
     absolute = None if required is None else _absolute(model, dataset, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
@@ -509,6 +510,20 @@ def _for_objects(
     return replace(new := make(shape), notes=(*new.notes, note))
 
 
+def _chunked_shape(dataset: StoredArray) -> tuple[int, ...]:
+    """Return the shape of a dataset; raise ParameterError if it cannot have chunks, which filters need."""
+    shape: tuple[int, ...] | None = dataset.shape
+    if shape is None:
+        raise ParameterError("expected an array, got a null dataspace, which has no values")
+    if not shape:
+        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    if any(extent == limit == 0 for extent, limit in zip(shape, dataset.maxshape, strict=True)):
+        raise ParameterError(
+            f"expected an array that has values, or may grow, got shape {shape}, which HDF5 cannot divide into chunks"
+        )
+    return shape
+
+
 def _plan_dataset(
     path: str, dataset: StoredArray, requested: Pipeline | None, options: RepackOptions, chunks: tuple[int, ...] | None
 ) -> Rewrite:
@@ -521,10 +536,7 @@ def _plan_dataset(
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
-    if dataset.shape is None:
-        raise ParameterError("expected an array, got a null dataspace, which has no values")
-    if not dataset.shape:
-        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    shape = _chunked_shape(dataset)
     notes = []
     if (layout := dataset.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
@@ -540,11 +552,11 @@ def _plan_dataset(
     pipeline = provisional(pipeline)
     if chunks is None:
         chunks = suitable_chunks(dataset, pipeline, dtype)
-    if len(chunks) != len(dataset.shape):
-        raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
-    for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
+    if len(chunks) != len(shape):
+        raise ParameterError(f"expected chunks with {len(shape)} axes, got {chunks}")
+    for extent, limit, step in zip(shape, dataset.maxshape, chunks, strict=True):
         if limit is not None and step > max(extent, limit):
-            raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
+            raise ParameterError(f"expected chunks within the shape {shape}, got {chunks}")
     chunk = ChunkType(dtype, chunks)
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
