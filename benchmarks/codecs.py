@@ -36,8 +36,8 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan.candidates import Candidates
 from tamis.jobs.plan.costs import kind_of
 from tamis.jobs.plan.planner import variables_of
+from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.jobs.plan.wants import as_want
 
 CHUNKS = {"64 KiB": 1 << 16, "1 MiB": 1 << 20, "4 MiB": 1 << 22}
 LEVELS = {"deflate": (1, 4, 6, 9), "zstd": (-5, 1, 3, 9), "lz4": (1,), "blosc": (5,)}
@@ -193,7 +193,7 @@ def costs(rounds: int) -> Iterator[str]:
             with h5py.File(path, "w") as file:
                 file.create_dataset("v", data=field(3, kind, "float32"), chunks=(16, 80, 80))
             with open_store(path) as store:
-                variable = variables_of([store], {"v": as_want("std=0.001")}, "exact")[0][0]
+                variable = variables_of([store], {"v": as_plan_requirement("std=0.001")}, "exact")[0][0]
                 sample = sample_of(variable.arrays, variable.chunk_shape, ALL)
                 for readers in ("all", "zarr"):
                     candidates = Candidates(variable, sample, "archive", readers)

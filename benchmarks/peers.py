@@ -4,7 +4,7 @@ Each program compresses one variable of each file of the tests so that no value 
 CDO round to bits of each value, and take no bound: they get the fewest bits with which it holds, found by trying,
 and the time of that run alone. enstools gets the bound as its accuracy of ZFP. SZ3 and SPERR get it as their absolute
 error, in the chunks of the source, by h5py and hdf5plugin in a process of their own. tamis plans and repacks by the
-plan: in the chunks of the source, in chunks chosen for series and maps, and with missing values in a companion. Errors
+plan: in the chunks of the source, in chunks chosen for series and maps, and with missing values in a mask. Errors
 are those of the values as tamis reads them, against the source; the elapsed time is that of whole commands, once.
 """
 
@@ -41,7 +41,7 @@ with h5py.File(source) as old, h5py.File(target, "w") as new:
 """
 TAMIS = str(Path(sys.executable).with_name("tamis"))
 BITS = range(4, 20)
-PROGRAMS = ("tamis", "tamis, --access", "tamis, --access, companion", "NCO", "CDO", "enstools", "SZ3", "SPERR")
+PROGRAMS = ("tamis", "tamis, --access", "tamis, --access, mask", "NCO", "CDO", "enstools", "SZ3", "SPERR")
 Command = list[str]
 
 
@@ -104,9 +104,9 @@ def cell(ratio: float, error: float, seconds: float, same: bool, how: str = "") 
 def tamis_cell(source: Path, target: Path, name: str, bound: float, *options: str) -> str:
     """Return the result of a plan and of a repack by it."""
     recipe = target.with_suffix(".toml")
-    want = ["-w", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
+    required = ["-r", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
     seconds, problem = run(
-        [TAMIS, "plan", str(source), *want, *options],
+        [TAMIS, "plan", str(source), *required, *options],
         [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],
     )
     if problem:
@@ -123,7 +123,7 @@ def column(source: Path, name: str, bound: float, folder: Path, enstools: str | 
     cells = [
         tamis_cell(source, target, name, bound),
         tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5"),
-        tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5", "--missing", "companion"),
+        tamis_cell(source, target, name, bound, "--access", "series=0.5,map=0.5", "--missing", "mask"),
     ]
     nco = ["ncks", "-O", "-7", "-L", "9", "--baa=8"]
     cells.append(

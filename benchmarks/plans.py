@@ -1,9 +1,9 @@
-"""Predictions of `tamis plan` against repack: ``python benchmarks/plans.py [FILE …] [--wants WANT …] [--all]``.
+"""Predictions of `tamis plan` against repack: ``python benchmarks/plans.py [FILE …] [--require WORDS …] [--all]``.
 
-Each variable of data that plan would touch by a pattern is planned for each want, and repacked by its recipe alone. A
-row has the predicted ratio, the real one, how much they differ, and the CPU seconds of the plan. At the end come the
-median, the 95th percentile and the largest of the differences, and of the seconds. Without files, those that the tests
-use are taken.
+Each variable of data that plan would touch by a pattern is planned for each requirement, and repacked by its recipe
+alone. A row has the predicted ratio, the real one, how much they differ, and the CPU seconds of the plan. At the end
+come the median, the 95th percentile and the largest of the differences, and of the seconds. Without files, those that
+the tests use are taken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tamis
 from tamis.errors import TamisError
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-WANTS = ("range=1e-3", "digits=3", "psnr=80", "information=0.99", "dssim=0.999", "lossless")
+REQUIREMENTS = ("range=1e-3", "digits=3", "psnr=80", "information=0.99", "dssim=0.999", "lossless")
 
 
 def variables(path: Path) -> list[str]:
@@ -28,10 +28,10 @@ def variables(path: Path) -> list[str]:
     return [planned.path for planned in plan.datasets]
 
 
-def row(path: Path, name: str, want: str, sample: int | None) -> tuple[float, float] | None:
+def row(path: Path, name: str, requirement: str, sample: int | None) -> tuple[float, float] | None:
     """Print a row; return how much the ratio differs, and the seconds of the plan; None if nothing was planned."""
     begin = time.process_time()
-    plan = tamis.plan(path, {name: want}, sample=sample)
+    plan = tamis.plan(path, {name: requirement}, sample=sample)
     seconds = time.process_time() - begin
     if not plan.filters or (chosen := plan[name].chosen) is None:
         return None
@@ -40,7 +40,7 @@ def row(path: Path, name: str, want: str, sample: int | None) -> tuple[float, fl
     ratio = result.nbytes / result.target_nbytes
     difference = chosen.ratio / ratio - 1
     print(
-        f"{path.name} {name} {want}: {chosen.filters}, predicted {chosen.ratio:.2f}, found {ratio:.2f},"
+        f"{path.name} {name} {requirement}: {chosen.filters}, predicted {chosen.ratio:.2f}, found {ratio:.2f},"
         f" {difference:+.1%}, {seconds:.2f} s",
         flush=True,
     )
@@ -58,7 +58,7 @@ def print_summary(label: str, values: list[float], form: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    parser.add_argument("--wants", nargs="+", default=WANTS, metavar="WANT")
+    parser.add_argument("--require", nargs="+", default=REQUIREMENTS, metavar="WORDS")
     parser.add_argument("--all", action="store_true", help="measure on all values")
     options = parser.parse_args()
     files = options.files or sorted(SHARED.glob("*.nc"))
@@ -68,7 +68,9 @@ def main() -> None:
     for path in files:
         try:
             for name in variables(path):
-                found = (row(path, name, want, None if options.all else 16_000_000) for want in options.wants)
+                found = (
+                    row(path, name, requirement, None if options.all else 16_000_000) for requirement in options.require
+                )
                 rows += [each for each in found if each is not None]
         except TamisError as error:
             print(f"{path.name}: left out: {error}")

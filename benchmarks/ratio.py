@@ -72,7 +72,7 @@ TAMIS_ROWS = {
     "tamis, hdf5plugin": ("--readers", "hdf5plugin"),
     "tamis, hdf5plugin, SZ3 allowed": ("--readers", "hdf5plugin", "--allow", "unstable"),
     "tamis, zarr": ("--readers", "zarr"),
-    "tamis, companion": ("--readers", "hdf5plugin", "--missing", "companion"),
+    "tamis, mask": ("--readers", "hdf5plugin", "--missing", "mask"),
 }
 
 
@@ -107,7 +107,7 @@ def result(source: Path, target: Path, name: str, bound: float, seconds: float, 
 
 
 def stored_nbytes(path: Path, name: str) -> int:
-    """Return the bytes of the chunks of a variable and of its companion."""
+    """Return the bytes of the chunks of a variable and of its missing-value mask."""
     if path.suffix == ".zarr":
         files = (file for file in (path / name).rglob("*") if file.is_file() and file.name[0] not in ".z")
         return sum(file.stat().st_size for file in files)
@@ -145,9 +145,9 @@ def by_tamis(
 ) -> tuple[Result | str, Path]:
     """Plan and repack; return the result and the target."""
     recipe, target = folder / "recipe.toml", folder / ("target.zarr" if "zarr" in options else "target.nc")
-    want = ["-w", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
+    required = ["-r", f"{name}:abs={bound!r}", "-o", str(recipe), "--overwrite", "-q"]
     seconds, problem = run(
-        [TAMIS, "plan", str(source), *want, "--chunks", "auto", "--prefer", "archive", *options],
+        [TAMIS, "plan", str(source), *required, "--chunks", "auto", "--prefer", "archive", *options],
         [TAMIS, "repack", str(source), str(target), "--recipe", str(recipe), "--overwrite", "-q"],
     )
     if problem:

@@ -45,7 +45,7 @@ if has("zarr"):
 tamis.repack_many("data", "new/folder", zfp, other="copy", workers=1)
 tamis.repack_many("archive", None, zfp, replace=True, keep_originals="old/originals", workers=1)
 plot = ["--plot", "plan.svg"] * has("matplotlib")
-run("plan", "a.nc", "--want", "TS:abs=0.1", "--sample", "1MB", "-o", "recipe.toml", *plot, "-q")
+run("plan", "a.nc", "--require", "TS:abs=0.1", "--sample", "1MB", "-o", "recipe.toml", *plot, "-q")
 run("report", "a.nc", "out.nc", "-o", "report.html", "-q")
 run("report", "data", "new/folder", "-o", "all.html", "--each", "1", "-q")
 run("inspect", "a.nc", "--html", "inspect.html")
@@ -216,7 +216,9 @@ def test_private_folders_are_for_their_owner_alone(tmp_path: Path, umask: Callab
     check_own(tmp_path / "cache", "remove it")
     check_own(tmp_path / "absent", "remove it")
     (tmp_path / "link").symlink_to("cache")
-    with pytest.raises(tamis.FileError, match=r"expected a folder of this user.*, found a link or file: remove it"):
+    with pytest.raises(
+        tamis.FileError, match=r"must be a folder that belongs to you .*, found a link or file: remove it"
+    ):
         check_own(tmp_path / "link", "remove it")
 
 

@@ -46,7 +46,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("access", "kinds"),
+    ("access", "kinds", "old_names"),
     ("distinct", "errors", "forks", "formatting", "late", "lazy_property", "library_lock"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -61,7 +61,7 @@ LIBRARIES = {
     "hdf5plugin": "",
     "zfpy": "",
     "h5netcdf": "xarray",
-    "xarray": "xarray",
+    "xarray": "xarray jobs/witness",
     "matplotlib": "jobs/plan",
 }
 

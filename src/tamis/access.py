@@ -152,5 +152,5 @@ def check_own(folder: Path, advice: str) -> None:
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             found = "a link or file" if not stat.S_ISDIR(status.st_mode) else f"one of user {status.st_uid}"
             raise FileError(
-                f"{folder}: expected a folder of this user, number {os.geteuid()}, found {found}: {advice}"
+                f"{folder}: must be a folder that belongs to you (user {os.geteuid()}), found {found}: {advice}"
             ).at(path=folder)

@@ -26,7 +26,7 @@ class TamisEngine(BackendEntrypoint):
     threads
         Number of threads that decode a selection; by default as many as the process may use.
     restore
-        Restore missing values in companions (``tamis repack --missing companion``), which are then no variables.
+        Restore missing values in masks (``tamis repack --missing mask``), which are then no variables.
     auto_complex
         Read floats whose last dimension is ``complex``, ``ri`` or ``_pfnc_complex``, of size 2, as complex numbers, as
         netCDF4 does. Complex numbers of a compound type are always read as such.

@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,6 +133,7 @@ def test_ordered_map_keyboard_interrupt_in_the_loop_no_thread_left() -> None:
 INTERRUPTED = """
 import _thread, os, sys, threading, time
 from contextlib import closing
+from typing import Any
 from tamis.arrays.threads import ordered_map
 sys.unraisablehook = lambda _: os._exit(77)
 threading.Timer(0.2, _thread.interrupt_main).start()
@@ -168,3 +171,43 @@ def test_ordered_map_with_the_lock_of_hdf5_runs_in_this_thread() -> None:
     with phil:
         found = list(ordered_map(lambda _: threading.get_ident(), range(9), 4))
     assert set(found) == {threading.get_ident()}
+
+
+def test_ordered_map_ends_while_a_task_waits_for_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that has taken a task may get to run it only after later ones run, which wait for it."""
+    tasks: list[Future[object]] = []
+    submit, begin = ThreadPoolExecutor.submit, Future.set_running_or_notify_cancel
+
+    def submit_noted(*arguments: Any, **keywords: Any) -> Future[object]:
+        tasks.append(submit(*arguments, **keywords))
+        return tasks[-1]
+
+    def begin_late(task: Future[object]) -> bool:
+        while task not in tasks:
+            time.sleep(0.001)
+        if tasks.index(task) == 2:
+            waiting.wait(10)
+            time.sleep(0.2)
+        return begin(task)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit_noted)
+    monkeypatch.setattr(Future, "set_running_or_notify_cancel", begin_late)
+    done, waiting = threading.Event(), threading.Event()
+
+    def work(item: int) -> bool:
+        if item == 1:
+            raise ValueError(item)
+        if item == 2:
+            done.set()
+        if item == 3:
+            waiting.set()
+            return done.wait(10)
+        return True
+
+    with closing(ordered_map(work, range(9), 2)) as results:
+        assert next(results)
+        assert waiting.wait(10)
+        with pytest.raises(ValueError, match="1"):
+            next(results)
+    assert done.is_set()
+    assert not tamis_threads()

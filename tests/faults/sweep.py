@@ -18,9 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +128,23 @@ def report(folder: Path) -> int:
     )
 
 
+def copy(folder: Path) -> int:
+    """Run `tamis copy`."""
+    arguments = ("-F", "x,32013,3,0,0.01d", "-j", 1, "--overwrite")
+    return tamis_command("copy", folder / "in/source.h5", folder / "out/target.nc", *arguments)
+
+
+def plan(folder: Path) -> int:
+    """Run `tamis plan`, which writes a recipe."""
+    arguments = ("--want", "x:abs=0.01", "--overwrite", "-o", folder / "out/target.toml")
+    return tamis_command("plan", folder / "in/source.h5", *arguments)
+
+
+def page(folder: Path) -> int:
+    """Run `tamis inspect`, which writes a page."""
+    return tamis_command("inspect", folder / "in/source.h5", "--overwrite", "--html", folder / "out/target.html")
+
+
 def save(target: str) -> Callable[[Path], int]:
     """Save a dataset of xarray, `Dataset.tamis.to_netcdf` or `to_zarr`."""
 
@@ -205,9 +224,11 @@ def values() -> Any:
 
 
 def is_complete(path: Path) -> bool:
-    """Tell whether a file has all that it shall have: all values within the bound, or the whole page."""
+    """Tell whether a file has all that it shall have: all values within the bound, or the whole page or recipe."""
     if path.suffix == ".html":
         return path.read_text().rstrip().endswith("</html>")
+    if path.suffix == ".toml":
+        return [each["name"] for each in tomllib.loads(path.read_text()).get("variable", [])] == ["/x"]
     import numpy as np
 
     import tamis
@@ -224,7 +245,7 @@ JOBS = (
     Job("repack", repack()),
     Job("repack --overwrite", repack("--overwrite"), old=OLD),
     Job("repack --resume", repack("--resume"), resumed=True),
-    Job("repack companion", repack("--missing", "companion")),
+    Job("repack companion", repack("--missing", "mask")),
     Job("repack packed", repack(filters="pack(bound=0.01)|shuffle|deflate(4)")),
     Job("repack, source", repack(), "in"),
     # 96 chunks, each with a folder of its own, which are synced all at once.
@@ -236,6 +257,9 @@ JOBS = (
     Job("combine to Zarr", combine(ZARR), target=ZARR),
     Job("export", export, old=OLD, target="target.json"),
     Job("report", report, old=OLD, target="target.html"),
+    Job("copy", copy, old=OLD, target="target.nc"),
+    Job("plan", plan, old=OLD, target="target.toml"),
+    Job("inspect", page, old=OLD, target="target.html"),
     Job("to_netcdf", save("target.nc"), old=OLD, target="target.nc"),
     Job("to_zarr", save(ZARR), old=OLD, target=ZARR),
 )
@@ -339,13 +363,18 @@ class Sweeper:
             finally:
                 counted.write_text(" ".join(str(self._calls.fault_count(kind.encode())) for kind in ERRORS))
             raise SystemExit(code)  # and not os._exit: HDF5 closes what is open when Python ends
-        status, limit = (0, 0), time.monotonic() + 120
+        status = self.wait(child)
+        return Outcome(os.waitstatus_to_exitcode(status), printed.read_text(errors="replace"))
+
+    def wait(self, child: int, seconds: float = 120.0) -> int:
+        """Wait for a process, which is killed after some seconds; return how it ended."""
+        status, limit = (0, 0), time.monotonic() + seconds
         while status == (0, 0):
             time.sleep(0.001)
             status = os.waitpid(child, os.WNOHANG)
             if status == (0, 0) and time.monotonic() > limit:
                 os.kill(child, signal.SIGKILL)
-        return Outcome(os.waitstatus_to_exitcode(status[1]), printed.read_text(errors="replace"))
+        return status[1]
 
     def prepare(self, job: Job) -> None:
         """Make the folder of the target what a job begins with."""
@@ -403,38 +432,47 @@ def make_sources(folder: Path) -> None:
     shutil.copy(folder / "in/source.h5", folder / "in/same.h5")
 
 
-def start(arguments: list[str]) -> int:
-    """Compile the library, and sweep in a process that is started with it."""
+def start(script: str, arguments: list[str]) -> int:
+    """Compile the library, and run a script in a process that is started with it."""
     with tempfile.TemporaryDirectory() as folder:
         library = f"{folder}/failing_calls.so"
         compiler = [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1"]
         subprocess.run([*compiler, "-o", library, HERE / "failing_calls.c", "-ldl"], check=True)
         environment = os.environ | {"LD_PRELOAD": library, "FAULT_LIBRARY": library, "OPENBLAS_NUM_THREADS": "1"}
-        return subprocess.run([sys.executable, __file__, *arguments], env=environment, check=False).returncode
+        return subprocess.run([sys.executable, script, *arguments], env=environment, check=False).returncode
+
+
+def jobs_of(names: Sequence[str]) -> list[Job]:
+    """Return the jobs of some names, or all."""
+    jobs = [job for job in JOBS if job.name in names or not names]
+    if not jobs:
+        sys.exit(f"expected names of jobs, got {', '.join(names)}: {', '.join(job.name for job in JOBS)}")
+    return jobs
+
+
+def import_all() -> None:
+    """Import what jobs need before they are forked, so that they cost little."""
+    import tamis
+
+    for name in ("copy", "export", "inspect", "plan", "repack", "report", "verify"):
+        import_module(f"tamis.cli.commands.{name}")
+    tamis.config()
 
 
 def main() -> None:
     """Sweep, and print what was seen."""
     if "FAULT_LIBRARY" not in os.environ:
-        sys.exit(start(sys.argv[1:]))
-    import tamis
-    import tamis.cli.commands.export
-    import tamis.cli.commands.repack
-    import tamis.cli.commands.report
-    import tamis.cli.commands.verify  # all imports before the forks, which then cost little
-
+        sys.exit(start(__file__, sys.argv[1:]))
     words = sys.argv[1:]
     most, seed = (int(word) for word in (*words, "0", "0")[:2])
-    jobs = [job for job in JOBS if job.name in words[2:] or not words[2:]]
-    if not jobs:
-        sys.exit(f"expected names of jobs, got {', '.join(words[2:])}: {', '.join(job.name for job in JOBS)}")
+    jobs = jobs_of(words[2:])
+    import_all()
     parent, began = os.getpid(), time.monotonic()
     folder = Path(tempfile.mkdtemp())
     seen: Counter[tuple[str, str]] = Counter()
     codes: Counter[int] = Counter()
     wrong = 0
     try:
-        tamis.config()
         sweeper = Sweeper(os.environ["FAULT_LIBRARY"], folder)
         for job, fault, outcome, text in sweeper.sweep(jobs, most, random.Random(seed)):
             seen[job.name, fault.kind] += 1

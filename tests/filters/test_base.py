@@ -42,7 +42,9 @@ def test_chunk_type_type_and_shape_as_numpy_takes_them() -> None:
 
 @pytest.mark.parametrize(("dtype", "shape"), [("nothing", (4,)), ("f4", 4), ("f4", (4.5,)), ("f4", (-1,))])
 def test_chunk_type_of_none_refused(dtype: Any, shape: Any) -> None:
-    with pytest.raises(ParameterError, match=r"expected (type and shape|extents of 0 or more) of a chunk, got"):
+    with pytest.raises(
+        ParameterError, match=r"expected (type and shape of a chunk|a chunk shape of 0 or more along each axis), got"
+    ):
         ChunkType(dtype, shape)
 
 

@@ -284,7 +284,12 @@ def test_error_bound_only_where_there_is_one() -> None:
         (Szip(), "f16", (40,), "expected integers or floats of 1, 2, 4 or 8 bytes for szip, got float128"),
         (Szip(), "c8", (40,), "expected integers or floats of 1, 2, 4 or 8 bytes for szip, got complex64"),
         (Szip(), "S8", (40,), "expected integers or floats"),
-        (Szip("nn", 32), "f4", (4, 7), "expected chunks of 32 values or more, its pixels per block, got 28: use szip"),
+        (
+            Szip("nn", 32),
+            "f4",
+            (4, 7),
+            "szip with 32 pixels per block needs chunks of as many values or more, got 28: use fewer",
+        ),
         (Nbit(), "O", (4,), "expected values of a fixed size for nbit"),
         (Scaleoffset("integer"), "f4", (4,), "expected integers of 1, 2, 4 or 8 bytes for scaleoffset"),
         (Scaleoffset("integer"), "?", (4,), "expected integers of 1, 2, 4 or 8 bytes for scaleoffset"),

@@ -117,7 +117,7 @@ def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeyp
 def test_foreign_parameters_of_another_chunk_refused(stored: list[Stored]) -> None:
     for one, words, chunk, data, _ in stored[:1] + stored[-1:]:
         other = ChunkType(chunk.dtype, (*chunk.shape[:-1], chunk.shape[-1] + 1))
-        with pytest.raises(StreamError, match=f"parameters of {one.name} describe chunks of {chunk.nbytes} bytes, its"):
+        with pytest.raises(StreamError, match=f"parameters of {one.name} describe chunks of {chunk.nbytes} bytes, but"):
             one.decode(data, other, words)
 
 
@@ -151,13 +151,13 @@ def test_sperr_keeps_its_markers_of_missing_values_exactly() -> None:
 @pytest.mark.parametrize(
     ("one", "value", "message"),
     [
-        (Sz3("absolute", 0.1), np.nan, "expected finite values for sz3, which takes minutes for others"),
-        (Sz3("absolute", 0.1), np.inf, "expected finite values for sz3"),
-        (FILTERS[1], np.nan, r"expected values of less than 1\.15292e\+17 for sperr, some of them valid"),
-        (FILTERS[1], np.float32(1e36), "expected values of less than"),
-        (FILTERS[2], np.float32(1e34), "expected values of less than"),
-        (FILTERS[2], np.nan, "expected values of less than"),
-        (Sperr("absolute", 0.1, "nan", "swapped"), np.inf, "expected values of less than"),
+        (Sz3("absolute", 0.1), np.nan, "sz3 takes minutes for a chunk with NaN or infinity"),
+        (Sz3("absolute", 0.1), np.inf, "sz3 takes minutes for a chunk with NaN"),
+        (FILTERS[1], np.nan, r"sperr takes chunks with some valid values, all of them below 1\.15292e\+17 in size"),
+        (FILTERS[1], np.float32(1e36), "all of them below"),
+        (FILTERS[2], np.float32(1e34), "all of them below"),
+        (FILTERS[2], np.nan, "all of them below"),
+        (Sperr("absolute", 0.1, "nan", "swapped"), np.inf, "all of them below"),
     ],
     ids=str,
 )
@@ -183,11 +183,9 @@ def test_sperr_bound_is_alone_and_stands_for_no_parameters() -> None:
     assert str(one) == "sperr(bound=0.25)"
     assert Pipeline.parse("sperr(bound=0.25)|deflate(4)").stages[0].filter == one
     assert one.in_words() == "sperr, largest error 0.25"
-    with pytest.raises(
-        ParameterError, match=r"expected parameters that a file can record, got sperr\(bound=0.25\), but"
-    ):
+    with pytest.raises(ParameterError, match=r"sperr\(bound=0.25\) cannot be recorded as it is: only"):
         one.requested  # noqa: B018
-    with pytest.raises(ParameterError, match="expected bound alone for sperr, got quality and order as well"):
+    with pytest.raises(ParameterError, match="bound of sperr cannot be combined with quality and order"):
         Sperr("rate", 8, order="swapped", bound=0.25)
     for bound in (0, -1, float("nan"), float("inf"), "x", True):
         with pytest.raises(ParameterError, match="expected bound above 0, got bound="):
@@ -296,8 +294,10 @@ def test_foreign_under_a_limit_of_addresses_sound_chunk_decoded(foreign_file: Pa
 def test_foreign_process_that_does_not_start_missing_not_damaged(foreign_file: Path) -> None:
     before = "import shutil, sys; sys.executable = shutil.which('false')"
     found = run_limited(DECODE.format(path=str(foreign_file), before=before))
-    assert found.startswith("expected a process that runs plugins, but ")
-    assert found.endswith("did not start one (exit code 1): it may lack memory, see ulimit -v")
+    assert found.startswith("/")
+    assert found.endswith(
+        "could not start the process that runs plugins (exit code 1): it may lack memory, see ulimit -v"
+    )
 
 
 def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
@@ -308,7 +308,7 @@ def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
         f"plugin_client.hdf5plugin_folder = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
     )
     code = DECODE.format(path=str(foreign_file), before=before)
-    assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")
+    assert run_limited(code).startswith("this hdf5plugin does not have libh5sz3.so (no ")
     (tmp_path / "libh5sz3.so").write_bytes(b"no library")
     assert run_limited(code) == f"{tmp_path}/libh5sz3.so cannot be loaded here: it is built for other machines"
 

@@ -77,7 +77,7 @@ def make_files(folder: Path) -> list[Path]:
         file.create_dataset("raw", (16,), "f4", external=[("raw.bin", 0, 64)])
     with h5py.File(folder / "gaps.h5", "w") as file:
         file.create_dataset("t", data=gaps, chunks=(8, 8), fillvalue=9.97e36)
-    tamis.repack(folder / "gaps.h5", folder / "companion.h5", {"t": "zfp(accuracy=0.01)"}, missing="companion")
+    tamis.repack(folder / "gaps.h5", folder / "companion.h5", {"t": "zfp(accuracy=0.01)"}, missing="mask")
     _make_netcdf(folder / "climate.nc", values)
     return sorted(path for path in folder.iterdir() if path.suffix in (".h5", ".nc"))
 
@@ -156,7 +156,7 @@ def jobs(path: Path, whole: Path, target: Path) -> dict[str, Callable[[], object
         "verify": lambda: str(tamis.verify(path, whole, threads=1)),
         "verify from": lambda: tamis.verify(whole, path, bounds="recorded", threads=1).to_json(),
         "repack": lambda: repack({"*": "shuffle|deflate(1)"}),
-        "repack zfp": lambda: repack({"*": "zfp(accuracy=0.1)|deflate(1)"}, "companion"),
+        "repack zfp": lambda: repack({"*": "zfp(accuracy=0.1)|deflate(1)"}, "mask"),
         "append": lambda: changing(append),
         "write": lambda: changing(write),
     }

@@ -147,7 +147,7 @@ def test_source_that_changes_meanwhile_is_refused(files: list[Path], tmp_path: P
 
 
 def test_source_is_never_the_target(files: list[Path]) -> None:
-    with pytest.raises(tamis.ParameterError, match="expected a target other than the files"):
+    with pytest.raises(tamis.ParameterError, match="is one of the files that are combined"):
         tamis.combine(files, files[1], FILTERS, "time", overwrite=True)
 
 
@@ -177,4 +177,4 @@ def test_command_joins_and_refuses(files: list[Path], tmp_path: Path) -> None:
     assert done.returncode == 0
     refused = subprocess.run([*command, "--combine", "time", "--resume"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "expected --combine without --resume" in refused.stderr
+    assert "--combine cannot be combined with --resume" in refused.stderr

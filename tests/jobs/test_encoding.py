@@ -151,7 +151,7 @@ def test_encoding_of_a_group_finds_its_filters(tmp_path: Path) -> None:
     wanted = tamis.encoding(ds, {"TS": "zfp(rate=8)"})
     ds.to_netcdf(path, engine="h5netcdf", group="run/one", encoding=wanted)
     with xarray.open_dataset(path, engine="h5netcdf", group="run/one") as opened:
-        with pytest.raises(tamis.FileError, match=r"expected 'TS', which was read from it, found none: give the group"):
+        with pytest.raises(tamis.FileError, match=r"has no 'TS', which was read from it: give the group"):
             tamis.encoding(opened)
         kept = tamis.encoding(opened, group="run/one")
     assert kept["TS"]["compression"] == 32013
@@ -188,7 +188,7 @@ def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path:
     assert "TS" in tamis.encoding(ds, {"TS": "zfp(accuracy=0.1)"})  # none is missing
     ds["TS"][0, 0, :3] = np.nan
     ds["TS"].encoding["missing_value"] = np.float32(9.97e36)
-    with pytest.raises(tamis.DataError, match=r"TS: expected no .* found 3 of 3072.* 9.97e\+36 .*tamis repack") as said:
+    with pytest.raises(tamis.DataError, match=r"TS: missing values \(3 of 3072\).* 9.97e\+36 .*tamis repack") as said:
         tamis.encoding(ds, {"*S": "zfp(accuracy=0.1)"})
     exec(str(said.value).rpartition("store NaN: ")[2], {"ds": ds, "numpy": np})  # what it says helps
     wanted = tamis.encoding(ds, {"*S": "zfp(accuracy=0.1)"})
@@ -198,7 +198,7 @@ def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path:
         assert np.isnan(file["TS"].attrs["_FillValue"])
     raw = made()
     raw["TS"].attrs["missing_value"] = raw.TS.values[0, 0, 0]
-    with pytest.raises(tamis.DataError, match=r"TS: expected no missing values"):
+    with pytest.raises(tamis.DataError, match=r"TS: missing values"):
         tamis.encoding(raw, {"TS": "zfp(accuracy=0.1)"})
 
 
@@ -223,7 +223,7 @@ def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path:
         ),
         ({"TS": "deflate(0)"}, {"engine": "netcdf4"}, r"TS: the engine netcdf4 cannot write deflate\(0\)"),
         ({"TS": "blosc2(level=5)"}, {}, r"TS: blosc2 cannot be written by h5py here: import hdf5plugin first"),
-        ({"TS": "lzf", "/TS": "none"}, {}, r"/TS: expected the same .* got lzf for 'TS' and none for '/TS'"),
+        ({"TS": "lzf", "/TS": "none"}, {}, r"/TS: 'TS' and '/TS' name the same dataset, with lzf and none"),
         (tamis.Zfp(rate=8), {}, r"expected recipes such as"),
         ({"day": "zfp(accuracy=0.5)"}, {}, r"day: .*reversible"),
         ({"crs": "lzf"}, {}, r"crs: expected an array with values, got shape \(\)"),
@@ -253,7 +253,7 @@ def test_encoding_file_gone_or_variable_renamed_refused(saved: Path) -> None:
     with xarray.open_dataset(saved, engine="h5netcdf") as opened:
         ds = opened.load()
     renamed = ds.rename(TS="T")
-    with pytest.raises(tamis.FileError, match=r"saved\.nc: expected 'T', which was read from it, found none"):
+    with pytest.raises(tamis.FileError, match=r"saved\.nc: has no 'T', which was read from it"):
         tamis.encoding(renamed)
     assert tamis.encoding(renamed, {"T": "none"})["T"]["compression"] is None
     saved.unlink()
@@ -357,7 +357,7 @@ def test_encoding_of_a_rounding_that_netcdf_would_spoil_is_refused() -> None:
     ):
         ds = made()
         change(ds)
-        with pytest.raises(tamis.DataError, match="expected values that netCDF can round by"):
+        with pytest.raises(tamis.DataError, match="would become missing, or cross a limit"):
             tamis.encoding(ds, {"TS": text}, engine="netcdf4")
         tamis.encoding(made(), {"TS": text}, engine="netcdf4")
 
@@ -403,10 +403,10 @@ def test_encoding_refuses_filters_that_may_miss_what_is_required(filters: str, r
 
 
 def test_encoding_refuses_what_only_a_target_of_its_own_can_have() -> None:
-    with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'companion'"):
-        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="companion"))
+    with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'mask'"):
+        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="mask"))
 
 
 def test_encoding_refuses_a_recipe_that_drops_variables() -> None:
-    with pytest.raises(tamis.ParameterError, match=r"expected a recipe without drop .* ds\.drop_vars"):
+    with pytest.raises(tamis.ParameterError, match=r"does not apply to an xarray dataset: .* ds\.drop_vars"):
         tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, drop=["lat"]))

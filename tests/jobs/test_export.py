@@ -132,17 +132,17 @@ def test_joined_files_that_do_not_fit_refused(tmp_path: Path) -> None:
     other = write(tmp_path / "b.nc", "shuffle|deflate(4)")
     renamed = tmp_path / "c.nc"
     xarray.open_dataset(other).rename(TS="PS").to_netcdf(renamed, engine="h5netcdf")
-    with pytest.raises(tamis.FileError, match="expected the arrays of"):
+    with pytest.raises(tamis.FileError, match="must have the same arrays as"):
         tamis.export([other, renamed], tmp_path / "x.json", concat="time")
     changed = tmp_path / "d.nc"
     shutil.copy(other, changed)
     with h5py.File(changed, "r+") as file:
         file["lat"][3] = 99
-    with pytest.raises(tamis.FileError, match="/lat: expected the values of"):
+    with pytest.raises(tamis.FileError, match="/lat: has no dimension time, and other values than in"):
         tamis.export([other, changed], tmp_path / "x.json", concat="time")
     with pytest.raises(tamis.ParameterError, match=r"expected a dimension of .* lat, lon, time, got 'x'"):
         tamis.export([first, other], tmp_path / "x.json", concat="x")
-    with pytest.raises(tamis.ParameterError, match="expected concat"):
+    with pytest.raises(tamis.ParameterError, match="files need the dimension along which they are joined"):
         tamis.export([first, other], tmp_path / "x.json")
     assert not (tmp_path / "x.json").exists()
 
@@ -199,7 +199,7 @@ def test_url_of_the_folder_where_readers_find_the_file(tmp_path: Path) -> None:
     tamis.export(source, tmp_path / "a.json", url="s3://bucket/run/")
     refs = json.loads((tmp_path / "a.json").read_text())["refs"]
     assert refs["TS/0.0.0"][0] == "s3://bucket/run/a%20b.nc"
-    with pytest.raises(tamis.FileError, match="or on a web server at its usual port, for an Icechunk repository"):
+    with pytest.raises(tamis.FileError, match="an Icechunk repository can refer only to"):
         tamis.export(source, tmp_path / "ice", "icechunk", url="http://localhost:8080/run/")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b.nc", "a b.plain", "a.json"]
 
@@ -297,7 +297,7 @@ def test_command_prints_codecs_and_refuses_in_words(tmp_path: Path) -> None:
 def test_zarr_store_refused(tmp_path: Path) -> None:
     """Its chunks are files of their own, whose places no reference to one file tells."""
     xarray.Dataset({"x": ("n", np.arange(4.0))}).to_zarr(tmp_path / "a.zarr")
-    with pytest.raises(tamis.FileError, match="expected a file, got a Zarr store or references"):
+    with pytest.raises(tamis.FileError, match="a Zarr store or references need no references"):
         tamis.export(tmp_path / "a.zarr", tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()
 

@@ -91,7 +91,7 @@ COMMANDS = [
     ("repack", "a.nc", "made.nc", *ZFP),
     ("repack", "a.nc", "made.zarr", *ZFP),
     ("copy", "a.nc", "made.nc"),
-    ("plan", "a.nc", "--want", "TS:abs=0.1", "-o", "made.toml"),
+    ("plan", "a.nc", "--require", "TS:abs=0.1", "-o", "made.toml"),
     ("verify", "a.nc", "a.nc"),
     ("report", "a.nc", "a.nc", "-o", "made.html"),
     ("export", "a.nc", "--to", "kerchunk", "-o", "made.json"),
@@ -156,7 +156,7 @@ def test_u64_originals_are_kept_by_a_user_who_is_not_root(place: Place) -> None:
 def test_files_of_others_are_replaced_by_nobody_but_root(place: Place) -> None:
     before = place.file("a.nc", 0o664).read_bytes()
     said = place.run(BOB, "repack", "a.nc", "--replace", "--yes", *ZFP, code=1)
-    assert f"belongs to another user, whom the new file could not be given to: run as user {ALICE.number}" in said
+    assert f"belongs to another user, to whom the new file could not be given: run as user {ALICE.number}" in said
     assert (place.path / "a.nc").read_bytes() == before
     assert place.names == {"a.nc", ".tamis"}
     shutil.rmtree(place.path / ".tamis")
@@ -206,7 +206,7 @@ def test_u104_group_of_a_folder_that_gives_its_own_is_kept(place: Place) -> None
     [
         ("repack", "a.nc", "target.nc", *ZFP),
         ("copy", "a.nc", "target.nc"),
-        ("plan", "a.nc", "--want", "TS:abs=0.1", "-o", "target.nc"),
+        ("plan", "a.nc", "--require", "TS:abs=0.1", "-o", "target.nc"),
         ("export", "a.nc", "--to", "kerchunk", "-o", "target.nc"),
     ],
     ids=" ".join,
@@ -252,7 +252,9 @@ def test_folder_of_another_user_is_not_taken_for_targets_that_go_elsewhere(place
     (place.path / f"tamis-{EVE.number}").mkdir(mode=0o777)
     words = ("repack", "a.nc", "s3://bucket/a.zarr", *ZFP, "-q")
     said = place.run(EVE, *words, code=1, TMPDIR=str(place.path))
-    assert "expected a folder of this user, number 4103, found one of user 0: remove it, or set TAMIS_STAGING" in said
+    assert (
+        "must be a folder that belongs to you (user 4103), found one of user 0: remove it, or set TAMIS_STAGING" in said
+    )
 
 
 def test_root_is_left_for_good() -> None:

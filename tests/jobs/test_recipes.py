@@ -23,7 +23,7 @@ from tamis.jobs.recipes.fields import places_of
 
 TEXT = """# what the analysis allows
 schema = 1
-missing = "companion"
+missing = "mask"
 
 [[variable]]
 name = "TS"
@@ -73,7 +73,7 @@ def test_a_file_is_read_as_the_object_that_is_written_as_this_file(tmp_path: Pat
         {"TS": "zfp(bound=0.1)|shuffle|deflate(4)"},
         chunks={"TS": {"time": 4, "lat": 16}, "/grp/P*": (2, 8, 16)},
         require={"*": {"abs": 0.1, "sign": True}},
-        missing="companion",
+        missing="mask",
     )
     assert recipe == same
     recipe.dump(tmp_path / "again.toml")
@@ -101,15 +101,15 @@ def test_any_name_is_read_as_it_was_written(name: str, dimension: str, extent: i
 
 def test_recipe_options_and_mapping_store_the_same(source: Path, tmp_path: Path) -> None:
     filters = "zfp(bound=0.1)|shuffle|deflate(4)"
-    recipe = tamis.Recipe({"TS": filters}, chunks={"TS": {"time": 4, "lat": 16}}, missing="companion")
+    recipe = tamis.Recipe({"TS": filters}, chunks={"TS": {"time": 4, "lat": 16}}, missing="mask")
     recipe.dump(tmp_path / "r.toml")
     tamis.repack(source, tmp_path / "object.nc", recipe)
     assert run(source, tmp_path / "file.nc", "--recipe", tmp_path / "r.toml").exit_code == 0
-    options = ["-f", f"TS:{filters}", "-c", "TS:4x16x16", "--missing", "companion"]
+    options = ["-f", f"TS:{filters}", "-c", "TS:4x16x16", "--missing", "mask"]
     assert run(source, tmp_path / "options.nc", *options, "--recipe-out", tmp_path / "o.toml").exit_code == 0
     assert run(source, tmp_path / "again.nc", "--recipe", tmp_path / "o.toml").exit_code == 0
     tamis.repack(
-        source, tmp_path / "mapping.nc", {"TS": filters}, chunks={"TS": {"lat": 16, "time": 4}}, missing="companion"
+        source, tmp_path / "mapping.nc", {"TS": filters}, chunks={"TS": {"lat": 16, "time": 4}}, missing="mask"
     )
     expected = stored(tmp_path / "object.nc")
     assert expected[0] == (4, 16, 16)
@@ -136,7 +136,7 @@ def test_recipe_with_the_name_of_the_target_is_refused(source: Path, tmp_path: P
     target = tmp_path / "b.nc"
     refused = run(source, target, "-f", "TS:deflate", "--recipe-out", target, "--overwrite")
     assert refused.exit_code == 2, refused.output
-    assert "expected a name for the recipe" in refused.output
+    assert "is an input or the target: choose another name for the recipe" in refused.output
     assert not target.exists()
 
 
@@ -166,7 +166,7 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
             (2, 1),
             "default, evidence, found 'mising' (did you mean",
         ),
-        ("schema = 1\nmissing = 'no'", (2, 11), "expected one of exact, companion, refuse, found 'no'"),
+        ("schema = 1\nmissing = 'no'", (2, 11), "expected one of exact, mask, refuse, found 'no'"),
         ("schema = 1\nvariable = 3", (2, 12), "expected tables [[variable]], found 3"),
         ("schema = 1\n[variable]\nname='x'", (2, 1), "expected tables [[variable]], found a table"),
         ("schema = 1\n\n[[variable]]\nfilters = 'none'", (3, 1), "expected name, the name or pattern of a dataset"),

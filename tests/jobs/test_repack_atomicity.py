@@ -93,7 +93,7 @@ def test_repack_target_damaged_before_verification_is_a_violated_bound(source: P
 
     with pytest.raises(
         BoundError,
-        match=r"^/TS: expected the bytes and filter mask that were written, found different ones in the chunk at \(7, "
+        match=r"^/TS: bytes or filter mask differ from what was written in the chunk at \(7, "
         r"0, 0\)",
     ):
         tamis.repack(source, old, RECIPE, overwrite=True, checksum=False, progress=progress)

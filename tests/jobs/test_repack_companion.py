@@ -1,4 +1,4 @@
-"""``--missing companion``: valid values within the bound, missing ones bit by bit, and files that others read."""
+"""``--missing mask``: valid values within the bound, missing ones bit by bit, and files that others read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ocean(make_ocean: Make, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     """Source, its values, the target, and what repack said."""
     folder = tmp_path_factory.mktemp("ocean")
     values = make_ocean(folder / "a.nc")
-    result = tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks=CHUNKS, missing="companion")
+    result = tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks=CHUNKS, missing="mask")
     return folder / "a.nc", values, folder / "b.nc", result
 
 
@@ -71,12 +71,12 @@ def test_companion_result_counts_its_bytes(ocean: tuple[Path, Any, Path, Any], t
     (said,) = result.datasets
     with h5py.File(target) as file:
         sizes = [file[name].id.get_storage_size() for name in ("TS", "TS_missing")]
-    assert (said.companion, [said.target_nbytes, said.companion_nbytes]) == ("/TS_missing", sizes)
+    assert (said.missing_mask, [said.target_nbytes, said.missing_mask_nbytes]) == ("/TS_missing", sizes)
     assert said.ratio == values.nbytes / sum(sizes)
-    assert json.loads(result.to_json())["datasets"][0]["companion"] == "/TS_missing"
+    assert json.loads(result.to_json())["datasets"][0]["missing_mask"] == "/TS_missing"
     assert any("kept in /TS_missing" in note for note in said.notes)
     exact = tamis.repack(source, tmp_path / "c.nc", RECIPE, chunks=CHUNKS).datasets[0]
-    assert (exact.companion, exact.companion_nbytes) == ("", 0)
+    assert (exact.missing_mask, exact.missing_mask_nbytes) == ("", 0)
     assert said.ratio > 1.5 * exact.ratio
 
 
@@ -131,14 +131,14 @@ def test_companion_same_bytes_for_any_number_of_threads(ocean: tuple[Path, Any, 
     source, _, target, _ = ocean
     made = set()
     for threads in (1, 2, 8):
-        tamis.repack(source, tmp_path / f"{threads}.nc", RECIPE, chunks=CHUNKS, missing="companion", threads=threads)
+        tamis.repack(source, tmp_path / f"{threads}.nc", RECIPE, chunks=CHUNKS, missing="mask", threads=threads)
         made.add(hashlib.sha256((tmp_path / f"{threads}.nc").read_bytes()).hexdigest())
     assert made == {hashlib.sha256(target.read_bytes()).hexdigest()}
 
 
 def test_companion_nan_of_other_bits_stays_in_a_lossless_chunk(make_ocean: Make, tmp_path: Path) -> None:
     values = make_ocean(tmp_path / "a.nc", other_nan=True)
-    (said,) = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", RECIPE, chunks=CHUNKS, missing="companion").datasets
+    (said,) = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", RECIPE, chunks=CHUNKS, missing="mask").datasets
     assert said.lossless_chunks == 1
     gaps = missing(values)
     found = restored(tmp_path / "b.nc")
@@ -153,23 +153,23 @@ def test_companion_lossless_chunks_do_not_advise_a_companion(tmp_path: Path) -> 
     values.view("u4")[::2, ::3, ::3] = 0x7FC12345  # NaN of bits that no flag stands for
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("TS", data=values, chunks=(8, 16, 16))
-    with_one = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", RECIPE, missing="companion").datasets[0]
+    with_one = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", RECIPE, missing="mask").datasets[0]
     without = tamis.repack(tmp_path / "a.h5", tmp_path / "c.h5", RECIPE).datasets[0]
     assert with_one.lossless_chunks == without.lossless_chunks == 4
-    assert "--missing companion" in without.notes[-1]
+    assert "--missing mask" in without.notes[-1]
     assert "chunks smaller than 8x16x16" in with_one.notes[-1]
-    assert "--missing companion" not in with_one.notes[-1]
+    assert "--missing mask" not in with_one.notes[-1]
 
 
 def test_companion_only_where_values_are_missing(sample: Path, tmp_path: Path) -> None:
-    (said,) = tamis.repack(sample, tmp_path / "b.nc", RECIPE, missing="companion").datasets
-    assert (said.companion, said.missing_values) == ("", 0)
+    (said,) = tamis.repack(sample, tmp_path / "b.nc", RECIPE, missing="mask").datasets
+    assert (said.missing_mask, said.missing_values) == ("", 0)
     tamis.repack(sample, tmp_path / "c.nc", RECIPE)
     assert (tmp_path / "b.nc").read_bytes() == (tmp_path / "c.nc").read_bytes()
 
 
 def test_companion_not_for_lossless_filters(ocean: tuple[Path, Any, Path, Any], tmp_path: Path) -> None:
-    tamis.repack(ocean[0], tmp_path / "b.nc", {"TS": "shuffle|deflate"}, missing="companion")
+    tamis.repack(ocean[0], tmp_path / "b.nc", {"TS": "shuffle|deflate"}, missing="mask")
     with h5py.File(tmp_path / "b.nc") as file:
         assert "TS_missing" not in file
 
@@ -179,8 +179,8 @@ def test_companion_takes_a_free_name(make_ocean: Make, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.nc", "r+") as file:
         file["TS_missing"] = [1, 2]
         file["TS_missing2"] = h5py.SoftLink("/nowhere")
-    (said,) = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", RECIPE, missing="companion").datasets
-    assert said.companion == "/TS_missing3"
+    (said,) = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", RECIPE, missing="mask").datasets
+    assert said.missing_mask == "/TS_missing3"
     assert tamis.verify(tmp_path / "a.nc", tmp_path / "b.nc", bounds={"TS": 0.1}).ok
 
 
@@ -190,9 +190,9 @@ def test_companion_of_chunks_that_are_not_stored(tmp_path: Path) -> None:
         made[:16, :40] = np.arange(640).reshape(16, 40)
         made[5, 5] = -99
     (said,) = tamis.repack(
-        tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.5)|deflate"}, missing="companion"
+        tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.5)|deflate"}, missing="mask"
     ).datasets
-    assert (said.chunks, said.companion) == (3, "/v_missing")
+    assert (said.chunks, said.missing_mask) == (3, "/v_missing")
     with h5py.File(tmp_path / "b.h5") as file:
         flags = file["v_missing"][()]
         assert len([file["v_missing"].id.get_chunk_info(i) for i in range(file["v_missing"].id.get_num_chunks())]) == 3
@@ -220,9 +220,7 @@ def test_companion_of_any_shape_and_type(
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=values).attrs["missing_value"] = np.array(fill, dtype)
     recipes, bound = {"v": "zfp(accuracy=2)|shuffle|deflate"}, 2
-    (said,) = tamis.repack(
-        tmp_path / "a.h5", tmp_path / "b.h5", recipes, chunks={"v": chunks}, missing="companion"
-    ).datasets
+    (said,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes, chunks={"v": chunks}, missing="mask").datasets
     assert said.missing_values == gaps.sum()
     assert dtype == "i4" or said.lossless_chunks == 0  # zfp has no bound for integers: some break it
     found = restored(tmp_path / "b.h5", "v")
@@ -231,12 +229,12 @@ def test_companion_of_any_shape_and_type(
 
 
 def test_companion_planned_says_so(ocean: tuple[Path, Any, Path, Any], tmp_path: Path) -> None:
-    preview = tamis.preview_repack(ocean[0], tmp_path / "b.nc", RECIPE, missing="companion")
+    preview = tamis.preview_repack(ocean[0], tmp_path / "b.nc", RECIPE, missing="mask")
     (said,) = [each for each in preview.datasets if each.path == "/TS"]
-    assert any("go to a companion dataset" in note for note in said.notes)
-    preview = tamis.preview_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="companion")
+    assert any("go to a missing-value mask" in note for note in said.notes)
+    preview = tamis.preview_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="mask")
     (said,) = [each for each in preview.datasets if each.path == "/TS_missing"]
-    assert (said.action, said.reason) == ("drop", "it is the companion of /TS, which is rewritten")
+    assert (said.action, said.reason) == ("drop", "it is the missing-value mask of /TS, which is rewritten")
 
 
 def test_companion_of_a_coordinate_and_of_a_second_link(sample: Path, tool: Run, tmp_path: Path) -> None:
@@ -248,8 +246,8 @@ def test_companion_of_a_coordinate_and_of_a_second_link(sample: Path, tool: Run,
         file["group/v"] = np.where(np.arange(400) % 7, np.arange(400.0), np.nan)
         file["alias"] = file["group/v"]
     recipes = {"lat": "zfp(accuracy=0.1)|deflate", "group/v": "zfp(accuracy=0.1)|deflate"}
-    result = tamis.repack(source, target, recipes, missing="companion", chunks={"*": (64,)})
-    assert [each.companion for each in result.datasets] == ["/lat_missing", "/group/v_missing"]
+    result = tamis.repack(source, target, recipes, missing="mask", chunks={"*": (64,)})
+    assert [each.missing_mask for each in result.datasets] == ["/lat_missing", "/group/v_missing"]
     assert "ubyte lat_missing(lat) ;" in tool("ncdump", "-h", target)
     for name in ("lat", "group/v", "alias"):
         with h5py.File(source) as file:
@@ -263,7 +261,7 @@ def test_companion_of_a_coordinate_and_of_a_second_link(sample: Path, tool: Run,
         assert not [name for name in file if "missing" in name]
 
 
-@pytest.mark.parametrize("policy", ["exact", "companion"])
+@pytest.mark.parametrize("policy", ["exact", "mask"])
 def test_repack_of_a_file_with_a_companion_takes_the_restored_values(
     policy: Any, ocean: tuple[Path, Any, Path, Any], tmp_path: Path
 ) -> None:
@@ -278,11 +276,11 @@ def test_repack_of_a_file_with_a_companion_takes_the_restored_values(
         names = [name for name in file if "missing" in name]
         read = file["TS"][()]
         belonging = [file[each[0]].name for each in file["lat"].attrs["REFERENCE_LIST"]]
-    wanted = ["TS_missing"] if policy == "companion" else []
+    wanted = ["TS_missing"] if policy == "mask" else []
     assert (names, [name for name in belonging if "missing" in name]) == (wanted, [f"/{name}" for name in wanted])
     found_names = attributes(target, "TS")["ancillary_variables"].decode().split()
     assert found_names == ["TS_quality", *wanted]
-    assert (said.companion, "missing_companion" in attributes(target, "TS")) == (
+    assert (said.missing_mask, "missing_companion" in attributes(target, "TS")) == (
         "/TS_missing" if wanted else "",
         bool(wanted),
     )
@@ -297,10 +295,10 @@ def test_repack_of_other_datasets_keeps_the_companion(ocean: tuple[Path, Any, Pa
         {"TS_missing": "deflate(9)|fletcher32"},
         {"*": "zfp(accuracy=0.1)|shuffle|deflate(4)"},
     ):
-        result = tamis.repack(source, tmp_path / "c.nc", recipes, missing="companion", overwrite=True)
+        result = tamis.repack(source, tmp_path / "c.nc", recipes, missing="mask", overwrite=True)
         assert same_bits(restored(tmp_path / "c.nc"), restored(source))
         assert tamis.verify(source, tmp_path / "c.nc", bounds={"*": 0.1}).ok
-    assert [each.companion for each in result.datasets if each.path == "/TS"] == ["/TS_missing"]
+    assert [each.missing_mask for each in result.datasets if each.path == "/TS"] == ["/TS_missing"]
     assert [each.path for each in result.datasets if each.copied] == ["/TS"]
     assert "/TS_missing" in dict(result.kept)
 
@@ -311,7 +309,7 @@ def test_repack_exact_of_a_companioned_dataset_copies_nothing(
     """The filters are there already, but without the companion the gaps are to be what they were."""
     _, values, source, _ = ocean
     (said,) = tamis.repack(source, tmp_path / "c.nc", RECIPE).datasets
-    assert (said.copied, said.companion) == (False, "")
+    assert (said.copied, said.missing_mask) == (False, "")
     with h5py.File(tmp_path / "c.nc") as file:
         assert same_bits(file["TS"][()][missing(values)], values[missing(values)])
 
@@ -320,10 +318,10 @@ def test_repack_recipe_for_a_companion_that_is_replaced_refused(
     ocean: tuple[Path, Any, Path, Any], tmp_path: Path
 ) -> None:
     recipes = {"TS": "zfp(accuracy=1)", "TS_missing": "deflate(9)"}
-    with pytest.raises(ParameterError, match="/TS_missing: expected no recipe for the companion of /TS"):
-        tamis.repack(ocean[2], tmp_path / "c.nc", recipes, missing="companion")
+    with pytest.raises(ParameterError, match="/TS_missing: expected no recipe for the missing-value mask of /TS"):
+        tamis.repack(ocean[2], tmp_path / "c.nc", recipes, missing="mask")
     with pytest.raises(ParameterError, match="/TS_missing: expected lossless filters"):
-        tamis.repack(ocean[2], tmp_path / "c.nc", {"TS_missing": "sz3(absolute,1)"}, missing="companion")
+        tamis.repack(ocean[2], tmp_path / "c.nc", {"TS_missing": "sz3(absolute,1)"}, missing="mask")
     assert not (tmp_path / "c.nc").exists()
 
 
@@ -342,7 +340,7 @@ def test_repack_wrong_companion_is_found_by_the_proof(
 
     monkeypatch.setattr(ChunkEncoder, "encode_filled", wrong)
     with pytest.raises(BoundError, match="/TS: expected"):
-        tamis.repack(ocean[0], tmp_path / "c.nc", RECIPE, chunks=CHUNKS, missing="companion", threads=1)
+        tamis.repack(ocean[0], tmp_path / "c.nc", RECIPE, chunks=CHUNKS, missing="mask", threads=1)
     assert not (tmp_path / "c.nc").exists()
 
 
@@ -351,9 +349,7 @@ def test_repack_of_a_file_whose_companion_is_gone_refused(ocean: tuple[Path, Any
     source.write_bytes(ocean[2].read_bytes())
     with h5py.File(source, "r+") as file:
         file.move("TS_missing", "TS_mask")
-    with pytest.raises(
-        FileError, match="/TS: its missing values are in the companion '/TS_missing', which does not exist"
-    ):
+    with pytest.raises(FileError, match="/TS: its missing values are in the mask '/TS_missing', which does not exist"):
         tamis.repack(source, tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"})
     tamis.repack(source, tmp_path / "b.nc", {"lat": "deflate"})  # no value of TS is read
 
@@ -365,12 +361,12 @@ import os, tamis
 def stop(what, done, total):
     if what.startswith("writing") and done == 20:
         os.kill(os.getpid(), 9)
-options = dict(chunks={CHUNKS!r}, missing="companion", progress=stop)
+options = dict(chunks={CHUNKS!r}, missing="mask", progress=stop)
 tamis.repack({str(source)!r}, {str(tmp_path / "b.nc")!r}, {RECIPE!r}, **options)
 """
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert done.returncode == -signal.SIGKILL
-    result = tamis.repack(source, tmp_path / "b.nc", RECIPE, chunks=CHUNKS, missing="companion", resume=True)
+    result = tamis.repack(source, tmp_path / "b.nc", RECIPE, chunks=CHUNKS, missing="mask", resume=True)
     assert result.datasets[0].reused_chunks > 10
     assert (tmp_path / "b.nc").read_bytes() == target.read_bytes()
     assert [each.name for each in tmp_path.iterdir()] == ["b.nc"]
@@ -385,7 +381,7 @@ def test_companion_of_pop_sst_reaches_seven_times(real: Real, tmp_path: Path) ->
     gaps = values == FILL
     for chunks in ((60, 16, 16), (60, 64, 64)):
         (said,) = tamis.repack(
-            source, tmp_path / "b.nc", recipes, chunks={"SST": chunks}, missing="companion", overwrite=True
+            source, tmp_path / "b.nc", recipes, chunks={"SST": chunks}, missing="mask", overwrite=True
         ).datasets
         assert (said.ratio > 10, said.lossless_chunks) == (True, 0)
         found = restored(tmp_path / "b.nc", "SST")

@@ -130,9 +130,9 @@ def test_companion_lets_all_chunks_through_the_filter(name: str, tmp_path: Path)
     gaps[2, 4:9] = gaps[6, :3, :3] = True
     before[gaps] = np.nan
     source, target = make(tmp_path / "a.nc", before, (4, 40, 60)), tmp_path / "b.nc"
-    result = tamis.repack(source, target, {"v": FILTERS[name]}, missing="companion")["v"]
+    result = tamis.repack(source, target, {"v": FILTERS[name]}, missing="mask")["v"]
     assert result.lossless_chunks == 0
-    assert result.companion
+    assert result.missing_mask
     check(target, before, gaps)
 
 
@@ -243,7 +243,7 @@ def test_to_netcdf_and_write_keep_the_bound(tmp_path: Path) -> None:
 def test_bound_without_values_is_refused(tmp_path: Path) -> None:
     with (
         h5py.File(tmp_path / "a.h5", "w") as file,
-        pytest.raises(ParameterError, match="expected parameters that a file"),
+        pytest.raises(ParameterError, match="cannot be recorded as it is"),
     ):
         tamis.hdf5.create_dataset(file, "v", (8, 8), "f4", filters="sperr(bound=0.1)", chunks=(8, 8))
 

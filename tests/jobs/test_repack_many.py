@@ -174,10 +174,10 @@ def test_include_and_exclude_choose_files_of_folders(tree: Path, tmp_path: Path)
 
 def test_two_sources_never_have_one_target(tree: Path, tmp_path: Path) -> None:
     write(tmp_path / "more" / "a.nc")
-    with pytest.raises(tamis.ParameterError, match=r"expected different targets, got a\.nc for .*in/a\.nc and for"):
+    with pytest.raises(tamis.ParameterError, match=r"in/a\.nc and .* would both become a\.nc"):
         tamis.repack_many([tree, tmp_path / "more"], tmp_path / "out", RECIPE)
     write(tree / "a.h5")
-    with pytest.raises(tamis.ParameterError, match=r"got a\.zarr for"):
+    with pytest.raises(tamis.ParameterError, match=r"would both become a\.zarr"):
         tamis.repack_many(tree, tmp_path / "out", RECIPE, to="zarr")
 
 
@@ -451,7 +451,10 @@ def test_name_that_no_file_has_is_a_failure(tree: Path, tmp_path: Path) -> None:
 
 def test_runs_with_different_recipes_refuse_each_other(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with begin_run(out, {"key": "another"}), pytest.raises(tamis.FileError, match="expected one recipe at a time"):
+    with (
+        begin_run(out, {"key": "another"}),
+        pytest.raises(tamis.FileError, match="a run with other filters, chunks or options is at work"),
+    ):
         tamis.repack_many(tree, out, RECIPE, workers=1)
     assert tamis.repack_many(tree, out, RECIPE, workers=1).ok
 
@@ -508,7 +511,7 @@ def test_wrong_arguments_are_parameter_errors(tree: Path, tmp_path: Path) -> Non
             tamis.preview_repack_many(tree, out, RECIPE, **wrong)
     with pytest.raises(tamis.ParameterError):
         tamis.verify_many(tree, tree, bounds=5)  # type: ignore[arg-type]
-    with pytest.raises(tamis.FileError, match="expected a folder with the same files"):
+    with pytest.raises(tamis.FileError, match="no such folder"):
         tamis.verify_many(tree, tmp_path / "absent")
     (tmp_path / "empty").mkdir()
     with pytest.raises(tamis.FileError, match=r"got a folder without Zarr metadata .*; nothing in it is one either"):
@@ -571,9 +574,11 @@ def test_command_ends_with_its_exit_code(tree: Path, tmp_path: Path) -> None:
     os.truncate(tree / "a.nc", 3000)
     assert "truncated" in run("repack", tree, out, "-f", "TS:deflate", code=1)
     assert "1 failed" in run("status", out, code=1)
-    assert "expected a folder with targets" in run("status", tree, code=1)
-    assert "add --yes to go on" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
-    assert "expected several files" in run("repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2)
+    assert "tamis repack has made nothing here" in run("status", tree, code=1)
+    assert "add --yes to replace them" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
+    assert "is for several files or a folder" in run(
+        "repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2
+    )
     assert "expected a part" in run("repack", tree, out, "--shard", "3/2", code=2)
     assert "Missing argument" in run("repack", tree, code=2)
     pytest.importorskip("distributed")  # its settings would go with those below if they came only then
@@ -630,7 +635,7 @@ def test_signal_ends_all_processes_and_the_run_continues(tmp_path: Path, number:
     while not [*(tmp_path / "out").glob("*.nc")] and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, number)
-    assert "the same command continues with the rest" in process.communicate()[1]
+    assert "give the same command again to continue" in process.communicate()[1]
     assert process.returncode == code
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)

@@ -264,7 +264,7 @@ def test_resumed_run_is_done_already(tmp_path: Path) -> None:
 
 def test_missing_refuse_counts_what_would_be_packed(tmp_path: Path) -> None:
     source = make(tmp_path / "a.nc", field())
-    with pytest.raises(DataError, match=r"expected no missing values, found /v: 90 of 5184"):
+    with pytest.raises(DataError, match=r"missing values found, .*: /v: 90 of 5184"):
         tamis.repack(source, tmp_path / "b.nc", {"v": PACKED}, missing="refuse")
 
 
@@ -307,7 +307,7 @@ def test_int_for_float32_is_noted_because_cf_has_it_for_doubles(dtype: str, coun
 def test_flags_are_refused(tmp_path: Path) -> None:
     values = field()
     make(tmp_path / "c.nc", values, flag_values=np.array([1, 2], "f4"), flag_meanings="ice water")
-    with pytest.raises(ParameterError, match="found flags, by the attribute flag_values"):
+    with pytest.raises(ParameterError, match=r"packing would change flags \(attribute flag_values"):
         tamis.repack(tmp_path / "c.nc", tmp_path / "d.nc", {"v": PACKED})
     assert not (tmp_path / "d.nc").exists()
 

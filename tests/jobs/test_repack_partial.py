@@ -94,6 +94,6 @@ def test_partial_chunks_with_a_companion_are_counted_too(tmp_path: Path) -> None
     path = make(tmp_path / "a.h5", 31)
     with h5py.File(path, "r+") as file:
         file["T"][:, :9, :9] = -999
-    made = tamis.repack(path, tmp_path / "b.h5", {"T": FILTERS}, chunks={"T": (16, 48, 80)}, missing="companion")
+    made = tamis.repack(path, tmp_path / "b.h5", {"T": FILTERS}, chunks={"T": (16, 48, 80)}, missing="mask")
     assert (made["T"].lossless_for_growth, made["T"].lossless_chunks) == (2, 2)
     assert "2 of 4 chunks stored without zfp: partial chunks" in " ".join(made["T"].notes)

@@ -46,7 +46,7 @@ NO_SIZE = "expected values of a fixed size, got {}: HDF5 stores such values else
 REFUSED = {
     "scalar": "expected an array, got a scalar, which HDF5 cannot filter",
     "null": "expected an array, got a null dataspace, which has no values",
-    "empty": r"expected .*, got ",
+    "empty": r"expected an array that has values, or may grow, got shape \(0,\), which HDF5 cannot divide into chunks",
     "one": r"expected a chunk of more than one value, got \(1, 1, 1, 1, 1\): use chunks of .* axis \(-c\)",
     "five": r"expected a chunk with 1 to 4 axes longer than 1, got \(3, 4, 5, 6, 7\) with 5: use \(1, 4, 5, 6, 7\)",
     **{name: NO_NUMBERS.format(name) for name in ("compound", "bool")},
@@ -77,6 +77,27 @@ def test_repack_named_dataset_that_cannot_take_zfp_refused(name: str, odd: Path,
     with pytest.raises(ParameterError, match=f"^/{name}: {REFUSED[name]}"):
         tamis.repack(odd, tmp_path / "b.h5", {name: "zfp(accuracy=0.1)"})
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("filters", ["pack(0.1)|shuffle|deflate(1)", "absolute(0.1)|deflate(1)", "shuffle|deflate(1)"])
+@pytest.mark.parametrize("target", ["b.h5", "b.zarr"])
+def test_repack_any_dataset_by_name_is_done_or_refused_in_words(
+    filters: str, target: str, odd: Path, tmp_path: Path
+) -> None:
+    with h5py.File(odd) as file:
+        names = [name for name in file if name != "null"]
+    for name in names:
+        others = [other for other in ("null", *names) if other != name]
+        try:
+            tamis.repack(odd, tmp_path / target, {name: filters}, drop=others, overwrite=True)
+        except tamis.TamisError as error:
+            refused = str(error)
+        else:
+            refused = ""
+            assert tamis.verify(odd, tmp_path / target, bounds={"*": "recorded"}, drop=others).ok
+        assert not refused or f"/{name}: " in refused
+    with pytest.raises(ParameterError, match=r"^/null: expected an array, got a null dataspace"):
+        tamis.repack(odd, tmp_path / "c.h5", {"null": filters})
 
 
 def test_repack_pattern_keeps_what_cannot_take_zfp_and_lists_why(odd: Path, tmp_path: Path) -> None:
@@ -318,7 +339,7 @@ def _no_source(folder: Path, source: Path) -> tuple[Path, Path]:
     return folder / "none.nc", folder / "old.nc"
 
 
-SAME = "expected a target other than the source, got the same file"
+SAME = "is the source itself"
 PLACES = [
     (_exists, False, "there.nc: File exists: choose another name, or replace it"),
     (_itself, True, f"a.nc: {SAME}"),
@@ -327,10 +348,10 @@ PLACES = [
     (_itself, False, f"a.nc: {SAME}"),
     (_folder, False, "sub: "),
     (_folder, True, "sub: expected .*folder"),
-    (_below_file, False, "b.nc: expected an existing folder, found none at "),
+    (_below_file, False, "b.nc: there is no folder "),
     (_no_source, False, "none.nc: No such file or directory"),
     (_no_source, True, "none.nc: No such file or directory"),
-    (lambda folder, source: (source, folder / "missing" / "b.nc"), False, "expected an existing folder, found none"),
+    (lambda folder, source: (source, folder / "missing" / "b.nc"), False, "there is no folder"),
     (lambda folder, source: (source, Path()), True, "expected .*folder"),
     (lambda folder, source: (source, folder / ("n" * 300)), False, "[Nn]ame too long"),
     (lambda folder, source: (folder / ("n" * 300), folder / "b.nc"), False, "[Nn]ame too long"),

@@ -112,7 +112,7 @@ def test_what_is_required_of_each_value_holds_for_any_field(
     with h5py.File(folder / "a.h5", "w") as file:
         file.create_dataset("x", data=values, chunks=tuple(min(extent, 8) for extent in shape))
     result = repacked(
-        folder / "a.h5", folder / "b.h5", ",".join(words), filters, missing="companion" if companion else "exact"
+        folder / "a.h5", folder / "b.h5", ",".join(words), filters, missing="mask" if companion else "exact"
     )
     with tamis.open(folder / "b.h5") as opened:
         decoded = opened["x"][()]
@@ -223,7 +223,7 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     values = field()
     values[::5, :3, 4] = np.nan
     source = make(tmp_path / "a.h5", x={"data": values, "chunks": (8, 16, 16)})
-    options = {"missing": "companion"} if companion else {}
+    options = {"missing": "mask"} if companion else {}
     result = repacked(source, tmp_path / "b.h5", "rmse=1,psnr=9,corr=0.9,dssim=0.5,ks=0.5,spectrum=1", **options)
     with tamis.open(tmp_path / "b.h5") as file:
         decoded = file["x"][()]
@@ -271,7 +271,7 @@ def test_fields_in_one_chunk_are_measured_as_all_fields_are(
         file["x"].attrs.update({name[1:]: value for name, value in attributes.items()})
     words: list[list[str]] = []
     monkeypatch.setattr(new_target, "measured_fields", lambda *args: words.append(args[3]) or measured_fields(*args))
-    options = {"chunks": {"x": chunks}, "missing": "companion" if companion else "exact", "overwrite": True}
+    options = {"chunks": {"x": chunks}, "missing": "mask" if companion else "exact", "overwrite": True}
     require = "dssim=0.1,spectrum=9,corr=0.5"
     found = repacked(source, tmp_path / "b.h5", require, **options).measures
     assert words == ([read.split()] if read else [])

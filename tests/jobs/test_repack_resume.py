@@ -194,7 +194,7 @@ def test_resume_with_another_recipe_takes_over_the_other_datasets(source: Path, 
 def test_resume_of_a_live_run_is_refused(source: Path, target: Path) -> None:
     def progress(what: str, done: int, total: int) -> None:
         if (what, done) == ("writing /y", 1):
-            with pytest.raises(FileError, match=r"\.tamis: expected an interrupted run, found one that is still"):
+            with pytest.raises(FileError, match=r"\.tamis: a run is still writing it"):
                 resume(source, target)
             # Another run for the same target may, as ever; it takes and removes nothing.
             assert tamis.repack(source, target, RECIPES, chunks=CHUNKS, overwrite=True).notes == ()

@@ -255,8 +255,8 @@ def test_repack_with_companion_keeps_missing_values_in_place(tmp_path: Path) -> 
     data = field()
     data[3:20] = FILL
     source = make(tmp_path / "a.h5", data, {"_FillValue": FILL})
-    (result,) = tamis.repack(source, tmp_path / "b.h5", {"v": RECIPES[0]}, missing="companion").datasets
-    assert (result.companion, result.missing_values) == ("", 17 * 65)
+    (result,) = tamis.repack(source, tmp_path / "b.h5", {"v": RECIPES[0]}, missing="mask").datasets
+    assert (result.missing_mask, result.missing_values) == ("", 17 * 65)
     assert (values(tmp_path / "b.h5")[3:20] == FILL).all()
 
 

@@ -76,11 +76,11 @@ def facts_of(result: tamis.RepackResult) -> list[Any]:
     ("name", "options"),
     [
         ("target.nc", {}),
-        ("target.nc", {"missing": "companion", "require": {"x": "rmse=1,limits"}}),
+        ("target.nc", {"missing": "mask", "require": {"x": "rmse=1,limits"}}),
         ("target.zarr", {}),
-        ("target.zarr", {"zarr_format": 2, "missing": "companion"}),
+        ("target.zarr", {"zarr_format": 2, "missing": "mask"}),
         ("target.zarr", {"shards": 1}),
-        ("target.zarr", {"shards": 6, "missing": "companion"}),
+        ("target.zarr", {"shards": 6, "missing": "mask"}),
         ("target.zarr", {"shards": 1000}),
     ],
 )
@@ -173,7 +173,7 @@ def test_run_that_was_killed_is_continued_from_its_segments(source: Path, tmp_pa
 
 @pytest.mark.check
 @pytest.mark.parametrize(
-    ("options", "workers"), [({}, 2), ({"shards": 6, "missing": "companion"}, 2), ({"shards": 30}, None)]
+    ("options", "workers"), [({}, 2), ({"shards": 6, "missing": "mask"}, 2), ({"shards": 30}, None)]
 )
 def test_killed_run_for_a_folder_is_continued(
     options: dict[str, Any], workers: int | None, source: Path, tmp_path: Path

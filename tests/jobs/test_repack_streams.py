@@ -173,28 +173,28 @@ def test_repack_damaged_chunk_of_the_source_found_and_named(lossy: Path, tmp_pat
 def test_repack_required_zfp_refused_where_a_chunk_has_none(
     lossy: Path, tmp_path: Path, make: Callable[..., Path]
 ) -> None:
-    with pytest.raises(BoundError, match=r"/v: chunk at \(0, 0\): expected it to be stored through zfp"):
+    with pytest.raises(BoundError, match=r"/v: chunk at \(0, 0\): the source stores it without zfp"):
         tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)!|deflate"})
     source = make(tmp_path / "a.h5", v={"data": field(gaps=False), "chunks": (16, 16)} | dict(tamis.Zfp(accuracy=0.1)))
     (found,) = tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)!"}).datasets
     assert NOTE in found.notes
 
 
-@pytest.mark.parametrize("missing", ["exact", "companion", "refuse"])
+@pytest.mark.parametrize("missing", ["exact", "mask", "refuse"])
 def test_repack_streams_kept_whatever_is_wanted_of_missing_values(missing: Any, lossy: Path, tmp_path: Path) -> None:
     (found,) = tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}, missing=missing).datasets
     assert NOTE in found.notes
-    assert found.companion == ""
+    assert found.missing_mask == ""
     assert bits(tmp_path / "b.h5") == bits(lossy)
 
 
 def test_repack_streams_kept_keeps_the_companion(tmp_path: Path, make: Callable[..., Path]) -> None:
     raw = make(tmp_path / "raw.h5", v={"data": field(), "chunks": (16, 16)})
     first, second = tmp_path / "a.h5", tmp_path / "b.h5"
-    tamis.repack(raw, first, {"v": "zfp(accuracy=0.1)"}, missing="companion")
-    (found,) = tamis.repack(first, second, {"v": "zfp(accuracy=0.1)|deflate"}, missing="companion").datasets
+    tamis.repack(raw, first, {"v": "zfp(accuracy=0.1)"}, missing="mask")
+    (found,) = tamis.repack(first, second, {"v": "zfp(accuracy=0.1)|deflate"}, missing="mask").datasets
     assert NOTE in found.notes
-    assert found.companion == "/v_missing"
+    assert found.missing_mask == "/v_missing"
     assert streams(first) == streams(second)
     with h5py.File(first) as old, h5py.File(second) as new:
         assert dict(old["v"].attrs) == dict(new["v"].attrs)
@@ -209,7 +209,7 @@ def test_repack_streams_kept_chunks_that_are_not_stored_stay_so(tmp_path: Path) 
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("v", (64, 64), "f4", chunks=(16, 16), fillvalue=np.nan, **tamis.Zfp(accuracy=0.1))
         made[16:32, 16:48] = 3
-    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}, missing="companion")
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}, missing="mask")
     assert streams(tmp_path / "a.h5").keys() == {(16, 16), (16, 32)}
     assert streams(tmp_path / "a.h5") == streams(tmp_path / "b.h5")
 

@@ -202,7 +202,7 @@ def test_verify_valid_values_that_went_missing_violate_a_bound(
     options = {"fillvalue": FILL, "chunks": (3, 30, 40)}
     found = tamis.verify(*pair({"data": values, **options}, {"data": changed, **options}), bounds={"x": 1e38})
     assert codes(found) == {"missing-values"}
-    assert "1 valid values are missing: at [3, 4, 5]" in str(found)
+    assert "1 valid value became missing: at [3, 4, 5]" in str(found)
 
 
 def test_verify_fill_value_0_that_no_attribute_names_is_a_value(pair: Callable[..., tuple[Path, Path]]) -> None:

@@ -21,9 +21,7 @@ def ocean(make_ocean: Make, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     folder = tmp_path_factory.mktemp("ocean")
     make_ocean(folder / "a.nc")
     recipes = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
-    tamis.repack(
-        folder / "a.nc", folder / "b.nc", recipes, chunks={"TS": (30, 32, 32)}, missing="companion", history=False
-    )
+    tamis.repack(folder / "a.nc", folder / "b.nc", recipes, chunks={"TS": (30, 32, 32)}, missing="mask", history=False)
     return folder / "a.nc", folder / "b.nc"
 
 
@@ -44,8 +42,8 @@ def test_verify_restores_and_says_so(ocean: tuple[Path, Path]) -> None:
     assert 0 < found["TS"].tally.error <= 0.1
     assert found["TS"].tally.missing > 1000
     said = [(each.path, each.text) for each in found.notes if each.code == "companion"]
-    assert ("/TS", "missing values of the target are restored from its companion") in said
-    assert ("/TS_missing", "the companion of /TS: compared as its missing values") in said
+    assert ("/TS", "missing values of the target are restored from its missing-value mask") in said
+    assert ("/TS_missing", "the missing-value mask of /TS: compared as its missing values") in said
     assert not [each for each in found.notes if each.code == "new-dataset"]
     assert tamis.verify(target, source, bounds={"TS": 0.1}).ok, "the other way round too"
     assert tamis.verify(target, target, bounds={"*": 0}).ok
@@ -57,7 +55,7 @@ def test_verify_finds_a_wrong_flag(ocean: tuple[Path, Path], copy: Path) -> None
         file["TS_missing"][0, at[0], at[1]] = 1
     found = tamis.verify(ocean[0], copy, bounds={"TS": 0.1})
     assert codes(found) == [("/TS", "missing-values")]
-    assert "1 valid values are missing" in found.violations[0].text
+    assert "1 valid value became missing" in found.violations[0].text
 
 
 def test_verify_finds_a_wrong_table(ocean: tuple[Path, Path], copy: Path) -> None:

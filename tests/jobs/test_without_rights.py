@@ -47,8 +47,8 @@ def run(folder: Path, *words: str, code: int) -> str:
     [
         ("inspect", "closed/a.nc"),
         ("inspect", "closed"),
-        ("plan", "closed/a.nc", "--want", "TS:abs=0.1"),
-        ("plan", "a.nc", "--want", "TS:abs=0.1", "-o", "closed/new.toml"),
+        ("plan", "closed/a.nc", "--require", "TS:abs=0.1"),
+        ("plan", "a.nc", "--require", "TS:abs=0.1", "-o", "closed/new.toml"),
         ("repack", "closed/a.nc", "new.nc", *ZFP),
         ("repack", "a.nc", "closed/new.nc", *ZFP),
         ("repack", "a.nc", "closed/", *ZFP),
@@ -72,7 +72,7 @@ def test_closed_folder_is_named_with_the_reason(words: tuple[str, ...], folder: 
 
 def test_closed_folder_in_a_folder_fails_and_all_else_is_done(folder: Path) -> None:
     assert re.search("closed.*Permission denied", run(folder, "inspect", ".", code=1))
-    assert re.search("closed.*Permission denied", run(folder, "plan", ".", "--want", "TS:abs=0.1", code=1))
+    assert re.search("closed.*Permission denied", run(folder, "plan", ".", "--require", "TS:abs=0.1", code=1))
     said = run(folder, "repack", ".", "out/", *ZFP, code=1)
     assert re.search(r"closed *1 .*closed: cannot be listed: Permission denied", said)
     assert "1 of 2 files done" in said
@@ -91,7 +91,7 @@ def test_original_that_cannot_be_kept_is_not_replaced(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"a.nc", "closed", ".tamis"}
 
 
-@pytest.mark.parametrize("words", [("inspect",), ("verify", "a.nc"), ("plan", "--want", "TS:abs=0.1")], ids=" ".join)
+@pytest.mark.parametrize("words", [("inspect",), ("verify", "a.nc"), ("plan", "--require", "TS:abs=0.1")], ids=" ".join)
 def test_store_with_a_closed_array_is_an_error(words: tuple[str, ...], folder: Path) -> None:
     pytest.importorskip("zarr")
     run(folder, "repack", "a.nc", "a.zarr", *ZFP, "-q", code=0)

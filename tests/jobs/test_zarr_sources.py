@@ -155,9 +155,7 @@ def test_arrays_of_types_that_tamis_does_not_write_are_copied_as_stored(zarr_for
     for name, values in arrays.items():
         assert copied[name].dtype == values.dtype
         np.testing.assert_array_equal(copied[name][...], values)
-    with pytest.raises(
-        tamis.FileError, match=f"/times: expected a type that tamis writes to Zarr {5 - zarr_format}, got datetime64"
-    ):
+    with pytest.raises(tamis.FileError, match="/times: tamis does not write the type datetime64"):
         tamis.repack(tmp_path / "a.zarr", tmp_path / "c.zarr", {}, zarr_format=5 - zarr_format)
 
 

@@ -127,7 +127,7 @@ def test_what_is_there_already(source: Path, tmp_path: Path) -> None:
     before = content(target)
     with pytest.raises(tamis.FileError, match=r"a\.zarr: File exists: choose another name"):
         tamis.repack(source, target, {})
-    with pytest.raises(tamis.FileError, match="expected a target other than the source"):
+    with pytest.raises(tamis.FileError, match="is the source itself"):
         tamis.repack(target, target, {}, overwrite=True)
     assert content(target) == before
     (target / "zarr.json").rename(target / "notes.txt")
@@ -145,9 +145,9 @@ def test_what_is_there_already(source: Path, tmp_path: Path) -> None:
 
 
 def test_options_that_the_target_does_not_have_are_refused(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(tamis.ParameterError, match=r"expected the name of a Zarr store, such as a\.zarr, for shards"):
+    with pytest.raises(tamis.ParameterError, match=r"for shards, choose the name of a Zarr store, such as a\.zarr"):
         tamis.repack(source, tmp_path / "a.nc", RECIPES, shards=3)
-    with pytest.raises(tamis.ParameterError, match="expected no shards in Zarr 2"):
+    with pytest.raises(tamis.ParameterError, match="Zarr 2 has no shards"):
         tamis.repack(source, tmp_path / "a.zarr", RECIPES, shards=3, zarr_format=2)
     for options in ({"zarr_format": 4}, {"shards": 0}):
         with pytest.raises(tamis.ParameterError, match="expected"):

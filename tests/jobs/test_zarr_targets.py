@@ -148,11 +148,11 @@ def test_zfp_in_all_chunks_has_the_registered_codec(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"missing": "companion", "zarr_format": zarr_format}
+    options: dict[str, Any] = {"missing": "mask", "zarr_format": zarr_format}
     result = tamis.repack(source, tmp_path / "a.zarr", ZFP, **options)
-    assert (result["TS"].lossless_chunks, result["TS"].companion) == (0, "/TS_missing")
+    assert (result["TS"].lossless_chunks, result["TS"].missing_mask) == (0, "/TS_missing")
     tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, zarr_format=5 - zarr_format)
-    tamis.repack(tmp_path / "b.zarr", tmp_path / "b.nc", ZFP, missing="companion")
+    tamis.repack(tmp_path / "b.zarr", tmp_path / "b.nc", ZFP, missing="mask")
     tamis.repack(tmp_path / "b.nc", tmp_path / "c.zarr", {})
     for name in ("a.zarr", "b.zarr", "b.nc", "c.zarr"):
         assert tamis.verify(source, tmp_path / name, bounds={"TS": 0.1}, variables="TS").ok, name
@@ -166,7 +166,7 @@ def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: 
     (tmp_path / "a.zarr" / ("zarr.json" if zarr_format == 3 else ".zmetadata")).unlink()
     if zarr_format == 3:
         zarr.open_group(str(tmp_path / "a.zarr"), mode="a")
-    with pytest.raises(tamis.FileError, match="its missing values are in the companion '/TS_missing', which does not"):
+    with pytest.raises(tamis.FileError, match="its missing values are in the mask '/TS_missing', which does not"):
         tamis.open(tmp_path / "a.zarr")["TS"][...]
 
 

@@ -160,7 +160,7 @@ WAYS = (repack, write, write_required, append, to_netcdf, through_zarr, create_v
 SINGLE = {name for name in by_name if name not in HDF5S_OWN and name not in ("sz3", "sperr", "blosc")}
 # h5py and netCDF-C run these filters themselves, and xarray passes only some to them.
 REFUSED = {
-    ("create_variable", "lzf", "which netCDF's HDF5 lacks"),
+    ("create_variable", "lzf", "netCDF's HDF5 has no plugin for"),
     ("save_by_h5netcdf", "nbit", "the engine h5netcdf cannot write nbit"),
     ("save_by_h5netcdf", "scaleoffset", "the engine h5netcdf cannot write scaleoffset"),
     *(("save_by_h5netcdf", TEXTS.get(name, name), f"{name} cannot be written by h5py here") for name in by_name),

@@ -96,7 +96,7 @@ def test_u02_encoding_refuses_values_that_may_become_invalid(packing: dict[str, 
     stored = (limit - packing.get("add_offset", 0)) / packing.get("scale_factor", 1)
     ds["TS"].encoding.update(packing)
     ds["TS"].attrs["valid_min"] = np.float64(stored)
-    with pytest.raises(DataError, match=r"TS: expected no values within 0.5 of 269.7, the smallest valid one"):
+    with pytest.raises(DataError, match=r"TS: .* within 0.5 of 269.7, the smallest valid one"):
         tamis.encoding(ds, {"TS": "zfp(accuracy=0.5)"})
     with pytest.raises(DataError, match="the smallest valid one"):
         tamis.encoding(ds, {"TS": "zfp(rate=8)"})

@@ -92,7 +92,7 @@ def test_u79_verify_and_plan_warn(source: Path, tmp_path: Path) -> None:
     run("repack", source, tmp_path / "b.nc", "-f", "*:zfp(accuracy=0.1)", "-q")
     for bound in ("*:0.1", "recorded"):
         assert "note: /PRECT: the bound 0." in run("verify", source, tmp_path / "b.nc", "--bound", bound)
-    said = run("plan", source, "-w", "*:abs=0.1")
+    said = run("plan", source, "-r", "*:abs=0.1")
     assert WIPED in said
     assert "*: gives the bound 0.1 to unlike variables" in said
     assert not tamis.plan(source, {"TS": "abs=0.1"}).warnings

@@ -33,7 +33,7 @@ with netCDF4.Dataset(sys.argv[1], "a") as file:
 def ocean(make_ocean: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[NDArray[Any], Path]:
     folder = tmp_path_factory.mktemp("ocean")
     values = make_ocean(folder / "a.nc")
-    tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks=CHUNKS, missing="companion")
+    tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks=CHUNKS, missing="mask")
     return values, folder / "b.nc"
 
 
@@ -44,7 +44,7 @@ def changed(request: pytest.FixtureRequest, ocean: tuple[Any, Path], tmp_path: P
     if request.param == "netCDF4":
         # Each step has its chunk: a fill value beside others is another subject.
         tamis.repack(
-            ocean[1].with_name("a.nc"), path, RECIPE, chunks={"TS": (1, 96, 144)}, missing="companion", overwrite=True
+            ocean[1].with_name("a.nc"), path, RECIPE, chunks={"TS": (1, 96, 144)}, missing="mask", overwrite=True
         )
         python(APPEND, path, env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())})
         more = np.full((2, *values.shape[1:]), 271.25, "f4")
@@ -121,7 +121,7 @@ def test_u14_companion_of_another_shape_is_verified_inspected_and_repacked(
         other = file["TS"].shape != file["TS_missing"].shape
     notes = [each.text for each in tamis.inspect(path, ["TS"]).datasets[0].notes]
     assert any("values beyond it are read as stored" in each for each in notes) == other
-    for missing in ("exact", "companion"):
+    for missing in ("exact", "mask"):
         out = tmp_path / f"{missing}.nc"
         tamis.repack(path, out, {"TS": "zfp(accuracy=0.05)|shuffle|deflate(4)"}, missing=missing)
         result = tamis.verify(path, out, bounds={"TS": 0.05})
@@ -130,7 +130,7 @@ def test_u14_companion_of_another_shape_is_verified_inspected_and_repacked(
             check(file["TS"][()], values, 0.25)
     with h5py.File(tmp_path / "exact.nc") as file:
         assert "TS_missing" not in file
-    with h5py.File(tmp_path / "companion.nc") as file:
+    with h5py.File(tmp_path / "mask.nc") as file:
         assert file["TS_missing"].shape == file["TS"].shape
     tamis.repack(path, tmp_path / "kept.nc", {"lat": "deflate(4)"}, chunks={"lat": (4,)})
     with tamis.open(tmp_path / "kept.nc") as file:

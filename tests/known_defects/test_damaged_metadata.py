@@ -71,9 +71,7 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "inspect": tamis.inspect,
     "repack": lambda path: tamis.repack(path, path.with_name("out.h5"), {"x": "deflate(2)"}),
     "repack lossy": lambda path: tamis.repack(path, path.with_name("out.h5"), {"x": "zfp(accuracy=1)"}),
-    "companion": lambda path: tamis.repack(
-        path, path.with_name("out.h5"), {"x": "zfp(accuracy=1)"}, missing="companion"
-    ),
+    "companion": lambda path: tamis.repack(path, path.with_name("out.h5"), {"x": "zfp(accuracy=1)"}, missing="mask"),
     "chunks": lambda path: tamis.repack(path, path.with_name("out.h5"), {}, chunks={"x": (8, 4)}),
     "open": read,
     "append": append,

@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.create_dataset("x", data=values.astype("f4"), chunks=(4, 4)).attrs["_FillValue"] = np.float32(1e20)
     for name, form in (("2", {"zarr_format": 2}), ("3", {}), ("sharded", {"shards": 4})):
         tamis.repack(folder / "a.h5", folder / f"{name}.zarr", {}, **form)
-    tamis.repack(folder / "b.h5", folder / "companion.zarr", {"x": "zfp(accuracy=0.1)"}, missing="companion")
+    tamis.repack(folder / "b.h5", folder / "companion.zarr", {"x": "zfp(accuracy=0.1)"}, missing="mask")
     return folder
 
 

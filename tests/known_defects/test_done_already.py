@@ -143,8 +143,8 @@ def test_u15_datasets_that_were_kept_as_they_would_grow_are_done_without_a_recor
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("before", ["exact", "companion"])
-@pytest.mark.parametrize("after", ["exact", "companion", "refuse"])
+@pytest.mark.parametrize("before", ["exact", "mask"])
+@pytest.mark.parametrize("after", ["exact", "mask", "refuse"])
 def test_u15_target_without_a_record_is_done_for_its_own_missing_policy(
     tmp_path: Path, before: str, after: str, gaps: bool
 ) -> None:

@@ -50,12 +50,12 @@ def test_u41_patterns_may_match_nothing(empty: Path, target: str) -> None:
 
 def test_u41_plan_of_a_file_without_datasets(empty: Path) -> None:
     assert "*: not planned: this pattern matches no dataset" in run("plan", empty)
-    assert "nothing to change" in run("plan", empty, "--want", "T*:abs=0.1")
+    assert "nothing to change" in run("plan", empty, "--require", "T*:abs=0.1")
 
 
 def test_u41_exact_names_must_exist(empty: Path) -> None:
     assert "expected a dataset named 'TS'" in run("repack", empty, empty.with_name("b.h5"), "-f", "TS:none", code=1)
-    assert "expected a dataset named 'TS'" in run("plan", empty, "--want", "TS:abs=1", code=1)
+    assert "expected a dataset named 'TS'" in run("plan", empty, "--require", "TS:abs=1", code=1)
     assert not empty.with_name("b.h5").exists()
 
 

@@ -73,7 +73,7 @@ def test_u78_a_file_that_was_changed_lately_is_left_and_listed(path: Path) -> No
     before = path.read_bytes()
     assert "refuse" in replace(path.parent, "--settle", "600", "--dry-run", code=0)
     said = replace(path.parent, "--settle", "600", "--retries", "0", code=1)
-    assert re.search(r"was changed \d+ s ago, and stays: it is replaced 600 s after its last change", said)
+    assert re.search(r"was changed \d+ s ago, and stays: it can be replaced 600 s after its last change", said)
     assert "0 of 1 file done" in said
     assert path.read_bytes() == before
     replace(path.parent, "--settle", "0", code=0)
@@ -88,7 +88,7 @@ def test_u78_a_file_with_a_time_to_come_is_left(path: Path) -> None:
 
 def test_u78_settle_is_about_replace(path: Path, tmp_path: Path) -> None:
     said = run("repack", path.parent, tmp_path / "out", "-f", "T:deflate", "--settle", "5", code=2)
-    assert "expected replace with settle" in said
+    assert "settle (--settle) needs replace" in said
     with pytest.raises(tamis.ParameterError, match="seconds"):
         tamis.repack_many(path.parent, None, RECIPE, replace=True, settle=-1)
 

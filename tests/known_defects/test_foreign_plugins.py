@@ -421,7 +421,7 @@ with h5py.File(source, "w", libver="latest") as file:
     try:
         tamis.repack(source, target, {}, overwrite=True)
     except tamis.FileError as error:
-        assert "expected a file that this process does not write: close it first" in str(error)
+        assert "this process has it open for writing: close it first" in str(error)
         assert "libver='earliest'" in str(error)
 """
 COPIED_BY_HDF5 = """

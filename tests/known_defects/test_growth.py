@@ -107,7 +107,7 @@ def test_u09_companion_counts_and_leaves_nothing_behind(tmp_path: Path) -> None:
     values = random.choice(np.array([0, 100, np.nan], "f4"), (64, 64))
     with h5py.File(source, "w") as file:
         file.create_dataset("x", data=values, chunks=(64, 64), compression="gzip", compression_opts=9)
-    result = tamis.repack(source, tmp_path / "out.h5", {"*": ZFP}, missing="companion")
+    result = tamis.repack(source, tmp_path / "out.h5", {"*": ZFP}, missing="mask")
     assert [path for path, _ in result.kept] == ["/x"]
     with h5py.File(tmp_path / "out.h5") as file:
         assert [*file] == ["x"]

@@ -39,9 +39,9 @@ def odd(tmp_path: Path) -> Path:
 def test_u58_all_that_zarr_cannot_have_is_listed_with_the_command_to_paste(odd: Path, tmp_path: Path) -> None:
     done = run("repack", "odd.h5", "out.zarr", "-f", "ts:shuffle|deflate(4)", folder=tmp_path)
     assert done.returncode == 1
-    assert "odd.h5: expected datasets that the target supports, got 4 datasets that must be left out" in done.stderr
+    assert "odd.h5: the target cannot have 4 datasets, which must be left out" in done.stderr
     for path in UNSTORABLE:
-        assert re.search(rf"^  {path}: expected .*, got ", done.stderr, re.MULTILINE)
+        assert re.search(rf"^  {path}: (expected .*, got |tamis does not write the type )", done.stderr, re.MULTILINE)
     assert not (tmp_path / "out.zarr").exists()
     line = done.stderr.splitlines()[-1]
     assert line.startswith("tamis repack --drop ")
@@ -59,7 +59,7 @@ def test_u58_dry_run_lists_them_too(odd: Path, tmp_path: Path) -> None:
     done = run("repack", "odd.h5", "out.zarr", "--dry-run", folder=tmp_path)
     assert done.returncode == 1
     assert all(f"  {path}: " in done.stderr for path in UNSTORABLE)
-    with pytest.raises(tamis.FileError, match="got 4 datasets that must be left out"):
+    with pytest.raises(tamis.FileError, match="the target cannot have 4 datasets, which must be left out"):
         tamis.preview_repack(odd, tmp_path / "out.zarr", {})
 
 
@@ -106,7 +106,7 @@ def test_u58_drop_of_a_variable_leaves_dimensions_as_netcdf_reads_them(tmp_path:
         assert sorted(file[reference].name for reference, _ in file["x"].attrs["REFERENCE_LIST"]) == ["/new", "/v"]
     tamis.repack(tmp_path / "a.nc", tmp_path / "c.nc", {}, drop=["w"])
     assert tamis.verify(tmp_path / "a.nc", tmp_path / "c.nc", drop=["w"]).ok
-    with pytest.raises(tamis.FileError, match="/x: expected to leave out a dataset that is not a dimension of others"):
+    with pytest.raises(tamis.FileError, match="/x: cannot be left out alone, because it is a dimension of"):
         tamis.repack(tmp_path / "a.nc", tmp_path / "d.nc", {}, drop=["x"])
     assert not (tmp_path / "d.nc").exists()
     tamis.repack(tmp_path / "a.nc", tmp_path / "d.nc", {}, drop=["x", "v", "w"])
@@ -137,7 +137,7 @@ def test_u58_recipes_have_drop(odd: Path, tmp_path: Path) -> None:
 def test_u58_drop_of_what_is_not_there_or_has_a_recipe_is_refused(odd: Path, tmp_path: Path) -> None:
     with pytest.raises(tamis.FileError, match="expected a dataset named 'absent'"):
         tamis.repack(odd, tmp_path / "b.h5", {}, drop="absent")
-    with pytest.raises(tamis.ParameterError, match="expected no recipe for a dataset that is left out"):
+    with pytest.raises(tamis.ParameterError, match="has a recipe, and is left out"):
         tamis.repack(odd, tmp_path / "b.h5", {"ts": "deflate"}, drop="ts")
     result = tamis.repack(odd, tmp_path / "b.h5", {"*": "deflate"}, drop="absent*")
     assert "absent*: this pattern matches no dataset" in result.notes
@@ -155,7 +155,7 @@ def test_u58_long_doubles_are_refused_in_words(zarr_format: int, tmp_path: Path)
         file["x"] = np.zeros(3, np.longdouble)
     done = run("repack", "a.h5", "b.zarr", "--zarr-format", str(zarr_format), folder=tmp_path)
     assert done.returncode == 1
-    assert f"/x: expected a type that tamis writes to Zarr {zarr_format}, got " in done.stderr
+    assert "/x: tamis does not write the type " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -180,7 +180,7 @@ def test_u58_attribute_that_zarr_cannot_have_is_no_reason_to_leave_out_its_datas
         file.create_dataset("x", data=np.arange(3)).attrs[b"ra\xff"] = 1
     done = run("repack", "a.h5", "a.zarr", folder=tmp_path)
     assert done.returncode == 1
-    assert "expected attributes that the target supports, got others" in done.stderr
+    assert "the target cannot have these attributes:" in done.stderr
     assert "/x: expected the attribute 'ra\\udcff' to be numbers or text" in done.stderr
     assert "--drop" not in done.stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,7 @@ def test_u115_error_about_an_unfinished_target_names_the_target(tmp_path: Path) 
 def test_u115_unknown_kind_of_address_is_named(scheme: str) -> None:
     pytest.importorskip("obstore")
     message = said("inspect", f"{scheme}://host/a.nc")
-    assert f"tamis knows no {scheme}:// addresses, but s3://" in message
+    assert f"tamis does not know {scheme}:// addresses, only s3://" in message
 
 
 def test_u115_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_u115_question_without_a_terminal_names_the_option(tmp_path: Path) -> No
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=np.arange(1000.0), chunks=(100,))
     message = said("repack", tmp_path, "--replace", "-f", "*:deflate(1)", "--settle", "0")
-    assert "There is no terminal to answer at: add --yes to go on" in message
+    assert "There is no terminal to ask at: add --yes to replace them" in message
 
 
 def test_u115_articles_fit_their_words(tmp_path: Path) -> None:
@@ -74,3 +75,20 @@ def test_u115_messages_are_short(count: int) -> None:
     error = tamis.FileError("a" * 100_000)
     assert len(str(error)) < 5000
     assert "(100000 letters)" in str(error)
+
+
+def test_u115_all_texts_that_users_see_are_listed_and_say_what_is_wrong() -> None:
+    script = Path(__file__).parents[1] / "tools" / "messages.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    texts = re.findall(r"^((?:src|native)/\S+?:\d+): (.*)$", done.stdout, re.MULTILINE)
+    assert len(texts) > 2000
+    for known in (
+        "{self.path}: the file is closed: open it again",  # an error
+        "Also record the SHA-256 of sources.",  # the help of an option
+        "Show the datasets of FILES:",  # the help of a command
+        "zfp: no memory for %zu bytes",  # an error of the plugin
+    ):
+        assert any(text.startswith(known) for _, text in texts), known
+    # "expected no X, got it" makes the reader turn a sentence around; say what is wrong instead.
+    turned = re.compile(r"expected (no|not) .*, (got|found) (it|one|some|none)\b|, got one that ")
+    assert not [(place, text) for place, text in texts if turned.search(text)]

@@ -88,7 +88,7 @@ def test_d09_companion_keeps_the_bound_and_lets_all_readers_restore_every_bit(
 ) -> None:
     path, name, values = source
     target, gaps = tmp_path / "b.nc", missing(values)
-    result = tamis.repack(path, target, {name: RECIPE}, chunks={name: chunks}, missing="companion")
+    result = tamis.repack(path, target, {name: RECIPE}, chunks={name: chunks}, missing="mask")
     dataset = result.datasets[0]
     assert dataset.lossless_chunks == dataset.lossless_for_growth
     with tamis.open(target) as file:

@@ -49,7 +49,7 @@ else:
     [
         (
             "late",
-            "found none: write HDF5, use another filter, or add the folder of its plugin with"
+            ": write HDF5, use another filter, or add the folder of its plugin with"
             " tamis.netcdf.plugin_path_append before the process first uses a filter in NCZarr",
         ),
         ("early", "0.0 99.0"),

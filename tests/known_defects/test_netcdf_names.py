@@ -89,7 +89,7 @@ def test_u53_every_command_names_the_variable_as_netcdf_does(source: Path, tmp_p
         *("/level", "/level (dimension)", "/time"),
     ]
     assert inspected(source, "level")["/level"]["shape"] == [5000]
-    assert "/level:" in command("plan", source, "-w", "level:abs=0.1", "-o", tmp_path / "recipe.toml")
+    assert "/level:" in command("plan", source, "-r", "level:abs=0.1", "-o", tmp_path / "recipe.toml")
     result = command("repack", source, target, "--recipe", tmp_path / "recipe.toml")
     assert "/level" in result
     assert "_nc4_non_coord_" not in result
@@ -140,7 +140,7 @@ def test_u53_companion_has_the_name_of_the_variable(source: Path, tmp_path: Path
     with netCDF4.Dataset(source, "a") as file:
         file["level"].missing_value = np.float32(7)
     target = tmp_path / "target.nc"
-    command("repack", source, target, "-f", "level:zfp(accuracy=0.1)", "--missing", "companion")
+    command("repack", source, target, "-f", "level:zfp(accuracy=0.1)", "--missing", "mask")
     new = inspected(target).keys() - inspected(source).keys()
     assert len(new) == 1
     assert new.pop().startswith("/level_")

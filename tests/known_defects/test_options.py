@@ -154,9 +154,7 @@ def test_u22_log_appends_lines_with_times(source: Path, tmp_path: Path) -> None:
     assert texts[-1] == f"{target}: File exists: choose another name, or replace it: --overwrite"
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "said"), [("", 1, "cannot be opened"), ("a.h5", 2, "expected a separate file as --log")]
-)
+@pytest.mark.parametrize(("name", "code", "said"), [("", 1, "cannot be opened"), ("a.h5", 2, "cannot be the log")])
 def test_u22_log_that_cannot_be_is_refused_before_any_work(
     name: str, code: int, said: str, source: Path, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str
 def test_u60_lines_of_plan_run_as_they_are_pasted(columns: int, name: str, tmp_path: Path) -> None:
     shutil.copy(CAM_TS, tmp_path / name)
     given = f"./{name}" if name.startswith("-") else name
-    shown = on_terminal(columns, "plan", given, "--want", "TS:abs=0.1", "--sample", "1MB", folder=tmp_path)
+    shown = on_terminal(columns, "plan", given, "--require", "TS:abs=0.1", "--sample", "1MB", folder=tmp_path)
     lines = [
         line.replace(" OUT", " out.nc") for line in shown.splitlines() if re.match(r"tamis (repack|verify) ", line)
     ]
@@ -121,7 +121,7 @@ def test_u60_standard_input_and_output_are_refused(arguments: tuple[str, ...], t
         file["x"] = np.zeros(3)
     done = run(*arguments, folder=tmp_path)
     assert done.returncode == 2
-    assert "expected the name of a file, got '-'" in done.stderr
+    assert "neither reads files from standard input" in done.stderr
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
@@ -134,7 +134,7 @@ def test_u60_a_file_named_like_standard_output_can_be_written(tmp_path: Path) ->
 
 WRONG_KINDS: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: tamis.verify(path, path, bounds=0.1), r"expected bounds to be a mapping .*, got 0\.1"),
-    (lambda path: tamis.plan(path, "TS:abs=0.1"), r"expected wants to be a mapping .*, got 'TS:abs=0\.1'"),
+    (lambda path: tamis.plan(path, "TS:abs=0.1"), r"expected require to be a mapping .*, got 'TS:abs=0\.1'"),
     (lambda path: tamis.inspect([path]), r"expected path to be a path .*, got \["),
     (lambda path: tamis.open(None), r"expected path to be a path .*, got None"),
     (lambda path: tamis.repack(path, 3, {}), r"expected target to be a path .*, got 3"),

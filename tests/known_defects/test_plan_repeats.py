@@ -20,15 +20,15 @@ from tamis.jobs.plan.candidates import PREFERENCES, Candidates
 from tamis.jobs.plan.costs import COSTS, cost_class, kind_of
 from tamis.jobs.plan.planner import variables_of
 from tamis.jobs.plan.readers import READERS
+from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.jobs.plan.wants import as_want
 
 RUNS = 8
 CASES = [
-    ["-w", "ts:abs=0.1", "-w", "*:lossless"],
-    ["-w", "ts:abs=0.1", "--readers", "all", "--prefer", "speed"],
+    ["-r", "ts:abs=0.1", "-r", "*:lossless"],
+    ["-r", "ts:abs=0.1", "--readers", "all", "--prefer", "speed"],
     [],
-    ["-w", "ts:psnr=70", "--readers", "zfp", "--access", "series=0.7,map=0.3"],
+    ["-r", "ts:psnr=70", "--readers", "zfp", "--access", "series=0.7,map=0.3"],
 ]
 
 
@@ -88,21 +88,21 @@ def test_u111_equal_runs_under_any_load_write_the_same_recipe(options: list[str]
 
 def test_u111_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.nc")
-    wants = {"ts": "abs=0.1", "pr": "rel=0.001"}
-    expected = [(each.filters, each.reason) for each in tamis.plan(path, wants).datasets]
+    requirements = {"ts": "abs=0.1", "pr": "rel=0.001"}
+    expected = [(each.filters, each.reason) for each in tamis.plan(path, requirements).datasets]
     random = np.random.default_rng(0)
     clock = iter(np.cumsum(random.exponential(size=1_000_000)).tolist())
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     for _ in range(3):
-        assert [(each.filters, each.reason) for each in tamis.plan(path, wants).datasets] == expected
+        assert [(each.filters, each.reason) for each in tamis.plan(path, requirements).datasets] == expected
 
 
 @pytest.mark.parametrize("readers", READERS)
 @pytest.mark.parametrize("prefer", PREFERENCES)
 def test_u111_every_candidate_has_a_class_of_cost(prefer: str, readers: str, tmp_path: Path) -> None:
     with open_store(str(make(tmp_path / "a.nc"))) as store:
-        for want in ("abs=0.1", "rel=0.001", "psnr=70", "lossless"):
-            variable = variables_of([store], {"ts": as_want(want)}, "exact")[0][0]
+        for requirement in ("abs=0.1", "rel=0.001", "psnr=70", "lossless"):
+            variable = variables_of([store], {"ts": as_plan_requirement(requirement)}, "exact")[0][0]
             sample = sample_of(variable.arrays, variable.chunk_shape, ALL)
             for filters in Candidates(variable, sample, prefer, readers).pipelines():  # type: ignore[arg-type]
                 assert kind_of(filters) in COSTS

@@ -219,7 +219,7 @@ def test_u20_companion_that_is_gone_is_a_problem_for_inspect(tmp_path: Path) -> 
     values[::7, ::5] = np.nan
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=values, chunks=(32, 32))
-    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": CHAIN}, missing="companion")
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": CHAIN}, missing="mask")
     assert tamis_("inspect", tmp_path / "b.h5").exit_code == 0
     with h5py.File(tmp_path / "b.h5", "r+") as file:
         del file["v_missing"]

@@ -33,7 +33,7 @@ ZARR_ENDS_SLOWLY = re.compile(
 COMMANDS = {
     "inspect": "inspect FILE --json",
     "header": "inspect FILE --cdl",
-    "plan": "plan FILE --want *:abs=0.1",
+    "plan": "plan FILE --require *:abs=0.1",
     "repack": "repack FILE a.h5 -f *:shuffle|deflate(1)",
     "lossy": "repack FILE b.h5 -f *:zfp(accuracy=0.1) --larger --min-size 0 --resume",
     "to zarr": "repack FILE c.zarr -f *:shuffle|deflate(1)",

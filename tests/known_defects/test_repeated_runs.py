@@ -227,7 +227,7 @@ def test_u15_changed_source_is_made_anew_with_the_reason(
         ["-f", "x:zfp(accuracy=0.02)|shuffle|deflate(4)", "-f", "y:shuffle|deflate(4)"],
         [*OPTIONS, "-c", "x:8x32x32"],
         [*OPTIONS, "--no-checksum"],
-        [*OPTIONS, "--missing", "companion"],
+        [*OPTIONS, "--missing", "mask"],
         OPTIONS[:2],
     ],
 )

@@ -132,7 +132,7 @@ def by_appender(make: Callable[..., None], path: Path, values: NDArray[Any], axi
 
 STORES = {
     "repack-exact": by_repack("exact"),
-    "repack-companion": by_repack("companion"),
+    "repack-companion": by_repack("mask"),
     "write": by_write,
     "Appender": by_appender,
 }

@@ -152,7 +152,7 @@ def content(path: Path) -> dict[str, Any]:
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("pipeline", "missing"),
-    [*((text, "exact") for text in PIPELINES), *((text, "companion") for text in PIPELINES[:3])],
+    [*((text, "exact") for text in PIPELINES), *((text, "mask") for text in PIPELINES[:3])],
 )
 def test_u36_small_lossy_datasets_stored_at_once_are_as_those_stored_chunk_by_chunk(
     pipeline: str, missing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

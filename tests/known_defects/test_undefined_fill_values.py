@@ -52,7 +52,7 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("filters", ["shuffle|deflate(4)", "none", "zfp(accuracy=0.1)|shuffle|deflate(4)"])
-@pytest.mark.parametrize("missing", ["exact", "companion", "refuse"])
+@pytest.mark.parametrize("missing", ["exact", "mask", "refuse"])
 def test_u07_undefined_fill_value_is_repacked(source: Path, tmp_path: Path, filters: str, missing: Any) -> None:
     found = tamis.repack(source, tmp_path / "b.h5", {"*": filters}, missing=missing)
     assert {"/contiguous", "/chunked", "/partly", "/never_written"} <= {each.path for each in found.datasets}

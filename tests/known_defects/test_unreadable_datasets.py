@@ -49,7 +49,7 @@ def chunks(path: Path, name: str) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("filters", ["shuffle|deflate(9)", "zfp(accuracy=0.1)|deflate(1)", "none"])
-@pytest.mark.parametrize("options", [{}, {"missing": "companion"}, {"resume": True}, {"threads": 1}])
+@pytest.mark.parametrize("options", [{}, {"missing": "mask"}, {"resume": True}, {"threads": 1}])
 def test_u18_unreadable_datasets_are_kept_as_they_are(
     source: Path, tmp_path: Path, filters: str, options: dict[str, Any]
 ) -> None:

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("missing", ["exact", "companion"])
+@pytest.mark.parametrize("missing", ["exact", "mask"])
 @pytest.mark.parametrize("case", CASES)
 def test_u02_valid_values_stay_valid(case: str, missing: Any, tmp_path: Path, python: Run) -> None:
     values, attributes = CASES[case]

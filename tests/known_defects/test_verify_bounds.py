@@ -188,7 +188,7 @@ def test_u06_pattern_leaves_out_what_is_no_numbers(last: str, tmp_path: Path) ->
     for name in ("aa", "[ra]*"):
         result = verify(*pair, "--bound", f"{name}:0.1", "--bound", "x:0.1")
         assert result.exit_code == 2
-        assert "expected numbers for a bound of 0.1, got /" in result.stderr
+        assert "a bound of 0.1 applies only to numbers, got /" in result.stderr
 
 
 def test_virtual_dataset_of_its_own_file_has_the_bound_of_its_sources(tmp_path: Path) -> None:

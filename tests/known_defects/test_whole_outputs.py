@@ -21,8 +21,8 @@ SOURCE = "source.h5"
 COMMANDS = {
     "report.html": ("report", SOURCE, SOURCE, "-o"),
     "inspect.html": ("inspect", SOURCE, "--html"),
-    "plan.svg": ("plan", SOURCE, "-w", "T:abs=0.5", "--plot"),
-    "recipe.toml": ("plan", SOURCE, "-w", "T:abs=0.5", "-o"),
+    "plan.svg": ("plan", SOURCE, "-r", "T:abs=0.5", "--plot"),
+    "recipe.toml": ("plan", SOURCE, "-r", "T:abs=0.5", "-o"),
     "references.json": ("export", SOURCE, "--to", "kerchunk", "-o"),
 }
 

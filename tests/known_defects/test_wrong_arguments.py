@@ -281,7 +281,7 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: tamis.copy("a.h5", "b.h5", level="x"), "expected level to be a whole number or None, got 'x'"),  # type: ignore[arg-type]
     (lambda: tamis.copy("a.h5", "b.h5", kind=3), "expected kind to be text or None, got 3"),
     (lambda: tamis.copy("a.h5", "b.h5", follow=3), "expected follow to be True or False, got 3"),
-    (lambda: save({}, recipes=tamis.Recipe(drop=["a"])), "expected a recipe without drop .*, got drop="),
+    (lambda: save({}, recipes=tamis.Recipe(drop=["a"])), "drop=.* does not apply to an xarray dataset"),
     (lambda: save({1: 2}), "expected a name in encoding to be text, got 1"),
     (lambda: create(fill_value=VALUES), "expected a fill value that float32 can hold, got array"),
     (lambda: engine(drop_variables=3), "expected drop_variables to be a name or several .*, got 3"),

@@ -259,7 +259,7 @@ def test_u93_levels_of_a_pyramid_share_the_names_of_their_axes(zarr_format: int,
     said = run("repack", source, tmp_path / "b.h5")
     assert "dimension 'y' becomes 'y_32'" in said
     assert "equal" in run("verify", source, tmp_path / "b.h5")
-    for command in (["inspect"], ["inspect", "--cdl"], ["plan", "--want", "*:rel=0.01"], ["verify", source]):
+    for command in (["inspect"], ["inspect", "--cdl"], ["plan", "--require", "*:rel=0.01"], ["verify", source]):
         run(command[0], source, *command[1:])
     with xarray.open_dataset(source, engine="tamis") as dataset:
         assert dataset["1"].sizes == {"y_32": 32, "x_32": 32}
@@ -349,7 +349,7 @@ def test_u116_one_odd_array_is_named_and_can_be_left_out(name: str, tmp_path: Pa
     path = tmp_path / "a.zarr/odd/zarr.json"
     path.write_text(json.dumps(read_json(path) | ODD[name]))
     assert "/odd" in run("inspect", tmp_path / "a.zarr", code=1)
-    run("plan", tmp_path / "a.zarr", "--want", "*:abs=1")
+    run("plan", tmp_path / "a.zarr", "--require", "*:abs=1")
     assert "--drop /odd" in run("repack", tmp_path / "a.zarr", tmp_path / "b.h5", code=1)
     for target in ("b.h5", "b.zarr"):
         run("repack", tmp_path / "a.zarr", tmp_path / target, "--drop", "odd")

@@ -46,7 +46,7 @@ def make_files() -> None:
         layout = h5py.VirtualLayout(SHAPE, "f4")
         layout[:] = h5py.VirtualSource(".", "deflate", SHAPE)
         file.create_virtual_dataset("virtual", layout)
-    tamis.repack("source.h5", FILE, {"gaps": "zfp(accuracy=0.01)|shuffle|deflate(4)"}, missing="companion")
+    tamis.repack("source.h5", FILE, {"gaps": "zfp(accuracy=0.01)|shuffle|deflate(4)"}, missing="mask")
 
 
 def make_store() -> None:

@@ -120,7 +120,7 @@ def test_def_var_filter_in_wrong_place_same_status_as_netcdf_c(
         netcdf.def_var_filter(variable, tamis.Deflate(4))
     error = caught.value
     assert error.code == theirs
-    assert {"read_only": "open for reading only", "scalar": "a scalar", "closed": "a closed one"}.get(
+    assert {"read_only": "open for reading only", "scalar": "a scalar", "closed": "the dataset is closed"}.get(
         place, "format='NETCDF4'" if place == "classic" else "right after createVariable"
     ) in str(error)
     assert f"({error.name}, {theirs})" in str(error)
@@ -137,7 +137,7 @@ def test_def_var_filter_id_of_closed_dataset_is_not_used_for_another(tmp_path: P
     with new_dataset(tmp_path / "b.nc") as second:
         new = variable_of(second)
         assert (old._grpid, old._varid) == (new._grpid, new._varid)  # netCDF-C gives ids again
-        with pytest.raises(netcdf.NetcdfError, match=r"expected an open dataset, got a closed one \(NC_EBADID, -33\)"):
+        with pytest.raises(netcdf.NetcdfError, match=r"the dataset is closed \(NC_EBADID, -33\)"):
             netcdf.def_var_filter(old, "deflate(4)")
         assert netcdf.inq_var_filter_ids(new) == ()
 
@@ -244,7 +244,7 @@ def test_def_var_filter_other_objects_refused(dataset: Any, tmp_path: Path) -> N
 
 def test_def_var_filter_pipeline_with_an_absent_filter_defines_nothing(dataset: Any) -> None:
     variable = variable_of(dataset)
-    with pytest.raises(netcdf.NetcdfError, match="expected a plugin for filter 33000"):
+    with pytest.raises(netcdf.NetcdfError, match="has no plugin for filter 33000"):
         netcdf.def_var_filter(variable, "shuffle|deflate(4)|filter(33000)")
     assert netcdf.inq_var_filter_ids(variable) == ()
 
@@ -292,7 +292,7 @@ def test_def_var_fletcher32_false_refused_where_it_is_defined(dataset: Any) -> N
     variable = variable_of(dataset)
     netcdf.def_var_filter(variable, "fletcher32|shuffle")
     for function in (netcdf.def_var_fletcher32, netcdf.def_var_shuffle):
-        with pytest.raises(netcdf.NetcdfError, match="netCDF cannot remove a filter"):
+        with pytest.raises(netcdf.NetcdfError, match="netCDF cannot remove "):
             function(variable, False)
 
 
@@ -303,7 +303,7 @@ def test_netcdf_error_is_of_python_s_class_and_pickles(dataset: Any) -> None:
     error = pickle.loads(pickle.dumps(caught.value))
     assert isinstance(error, netcdf.NetcdfError)
     assert (error.code, error.name, error.dataset) == (-136, "NC_ENOFILTER", "/v")
-    assert "expected a plugin for filter 999" in str(error)
+    assert "has no plugin for filter 999" in str(error)
     with pytest.raises(tamis.ParameterError) as wrong:
         netcdf.def_var_filter(variable, 1, [10])
     assert (wrong.value.code, wrong.value.name) == (-36, "NC_EINVAL")

@@ -101,7 +101,7 @@ def test_parse_keywords_forms_and_chunks(text: str, chunks: tuple[int, ...] | No
     ],
 )
 def test_parse_keywords_what_h5py_refuses_refused(given: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="expected"):
+    with pytest.raises(ParameterError, match=r"expected|refuses"):
         parse_keywords(given, dtype="f4")
     with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises((TypeError, ValueError, OverflowError)):
         file.create_dataset("v", data=VALUES.astype("f4"), **given)
@@ -137,7 +137,7 @@ def test_parse_keywords_bad_text_place_named(text: str, said: str) -> None:
         (of((3, ()), (1, (4,))), "expected scaleoffset, shuffle, one compression, fletcher32"),
         (of((1, (4,)), (32013, (5,))), "expected scaleoffset, shuffle, one compression, fletcher32"),
         (of((2, ()), (2, ())), "expected scaleoffset, shuffle, one compression, fletcher32"),
-        (of((6, (0, 3)), (3, ())), "expected scaleoffset or fletcher32, got both"),
+        (of((6, (0, 3)), (3, ())), "h5py's keywords refuse scaleoffset with fletcher32"),
         (of((5, ())), "expected a filter that h5py has a keyword for, got"),
         ((Stage(Shuffle(), False),), "expected shuffle to be optional, got required: a keyword cannot"),
     ],

@@ -73,9 +73,9 @@ def check_back(source: Path, back: Path, dropped: set[str], notes: tuple[str, ..
             if path not in after:
                 assert any(note.startswith(f"{path}: ") for note in notes), path
                 continue
-            attributes(path, item, after[path], notes)
+            attributes(path, item, in_netcdf(after, path), notes)
             if isinstance(item, h5py.Dataset):
-                values(path, item, after[path])
+                values(path, item, in_netcdf(after, path))
                 continue
             for name in item:
                 inner = f"{path.rstrip('/')}/{name}"
@@ -107,6 +107,12 @@ def attributes(path: str, before: Any, after: Any, notes: tuple[str, ...]) -> No
         values = before.attrs[name], after.attrs[name]
         if not isinstance(values[0], h5py.Empty):
             assert plain(values[0]) == plain(values[1]), (path, name, values)
+
+
+def in_netcdf(file: h5py.File, path: str) -> Any:
+    """Return an object by its path; by netCDF's own name where a dimension has the name, which is not its own."""
+    folder, _, name = path.rpartition("/")
+    return file.get(f"{folder}/_nc4_non_coord_{name}", file[path])
 
 
 def values(path: str, before: h5py.Dataset, after: h5py.Dataset) -> None:

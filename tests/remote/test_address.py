@@ -49,7 +49,7 @@ def test_a_file_url_is_a_path() -> None:
 
 
 def test_options_need_an_address(tmp_path: Path) -> None:
-    with pytest.raises(tamis.ParameterError, match=r"such as s3://bucket/a\.nc for storage options"):
+    with pytest.raises(tamis.ParameterError, match=r"storage options are only for addresses such as s3://bucket/a\.nc"):
         tamis.open(tmp_path / "a.nc", storage_options={"region": "x"})
 
 

@@ -58,7 +58,9 @@ def test_u89_references_targets_are_relative_to_the_document(folder: Path, targe
 def test_u89_references_outside_the_folder_need_an_option(folder: Path, target: str, *, whole: bool) -> None:
     entry = [target.format(folder.parent)] + [0, 64] * (not whole)
     (folder / "r.json").write_text(document({"v/0": entry}))
-    with pytest.raises(tamis.FileError, match=r"outside its folder .*: if you trust the document, allow it"):
+    with pytest.raises(
+        tamis.FileError, match=r"outside its folder .*: if you trust the document, give --allow-outside"
+    ):
         read(folder / "r.json")
     expected = VALUES[:16].tolist()
     if not whole:

@@ -357,7 +357,7 @@ def test_faults_are_overcome(server: Server, make_file: Callable[..., Path], fau
 @pytest.mark.parametrize(
     ("faults", "text"),
     [
-        (Faults(encoding="gzip"), r"expected the bytes of the file, found them encoded \(gzip\)"),
+        (Faults(encoding="gzip"), r"sent the file encoded \(gzip\)"),
         (Faults(wrong_range=True), "cannot be read"),
         (Faults(short=True), "the server cut the answer"),
         (Faults(status=403), r"access denied \(403\): the signed address may have expired"),
@@ -384,7 +384,7 @@ def test_a_server_without_ranges_is_read_whole(
     with tamis.open(server.url(path.name)) as remote, tamis.open(path) as local:
         np.testing.assert_array_equal(remote["TS"][...], local["TS"][...])
     monkeypatch.setattr(remote_file, "MOST_WHOLE_NBYTES", 1000)
-    with pytest.raises(tamis.FileError, match=r"only returns the whole object of .*: download it first"):
+    with pytest.raises(tamis.FileError, match=r"only the whole object of .*: download it first"):
         tamis.open(server.url(path.name))
 
 

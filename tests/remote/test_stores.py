@@ -243,7 +243,7 @@ def test_commands_take_addresses(server: Server, tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert url in shown.stdout
     assert run_tamis("verify", url, SAMPLE).returncode == 0
-    assert run_tamis("plan", url, "--want", "TS:abs=0.1").returncode == 0
+    assert run_tamis("plan", url, "--require", "TS:abs=0.1").returncode == 0
     done = run_tamis("repack", url, tmp_path / "out.nc", "-f", "TS:zfp(accuracy=0.1)")
     assert done.returncode == 0, done.stderr
     assert tamis.verify(SAMPLE, tmp_path / "out.nc", bounds={"TS": 0.1}).ok
@@ -284,11 +284,14 @@ def test_what_many_addresses_cannot_be_is_said(server: Server, tmp_path: Path) -
     for words, text in (
         (
             [url, tmp_path / "a.nc", "s3://bucket/out/"],
-            "expected a folder here, or the name of one target, such as s3://",
+            "several files cannot be written to an address",
         ),
-        ([url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"], "expected a target here for files"),
-        ([url, "--replace", "--yes"], "expected files here to be replaced, got an address"),
-        ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "expected a store that lists objects, or the address"),
+        (
+            [url, tmp_path / "a.nc", "s3://bucket/out.nc", "--combine", "time"],
+            "files can be combined only into a target here",
+        ),
+        ([url, "--replace", "--yes"], "only files here can be replaced, not an address"),
+        ([url.replace("a.nc", "folder/"), tmp_path / "out/"], "this server does not list files: give the address"),
     ):
         done = run_tamis("repack", *words, "-f", "TS:deflate(1)")
         assert done.returncode in (1, 2)
@@ -298,7 +301,7 @@ def test_what_many_addresses_cannot_be_is_said(server: Server, tmp_path: Path) -
 def test_failing_commands_tell_no_secret(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(SAMPLE.read_bytes())
     server.faults = Faults(status=403)
-    for arguments in (["inspect"], ["plan", "--want", "TS:abs=1"], ["verify", SAMPLE]):
+    for arguments in (["inspect"], ["plan", "--require", "TS:abs=1"], ["verify", SAMPLE]):
         done = run_tamis(*arguments, server.url("a.nc") + "?X-Amz-Signature=topsecret")
         assert done.returncode == 1
         assert "access denied (403)" in done.stderr

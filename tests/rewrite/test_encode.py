@@ -78,7 +78,7 @@ def test_encode_chunk_bound_that_zfp_misses_goes_lossless(text: str) -> None:
 def test_encode_chunk_bound_that_a_required_filter_misses_refused() -> None:
     values = field()
     values[0, 0] = 1e30
-    with pytest.raises(BoundError, match=r"expected zfp\(accuracy=0.1\) to keep an error of at most 0\.1.*\?"):
+    with pytest.raises(BoundError, match=r"zfp\(accuracy=0.1\) cannot keep an error of at most 0\.1.*\?"):
         through("zfp(accuracy=0.1)!", values)
 
 
@@ -99,7 +99,7 @@ def test_encode_chunk_missing_value_that_would_change_goes_lossless(text: str) -
     found, mask = through(text, values, missing=Missing((np.float32(-99.9),)))
     assert mask == 1
     np.testing.assert_array_equal(found, values)
-    with pytest.raises(BoundError, match="missing values, which it cannot"):
+    with pytest.raises(BoundError, match=r"cannot keep .*missing values"):
         through(f"{text}!", values, missing=Missing((np.float32(-99.9),)))
 
 

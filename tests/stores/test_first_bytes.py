@@ -69,7 +69,7 @@ def test_kind_of_packed_hdf5_says_how_to_unpack(pack: Callable[[bytes], bytes], 
         (b"II*\0" + bytes(60), "a TIFF image, as GeoTIFF: convert it first"),
         (b"SIMPLE  =                    T", "a FITS file: convert it first"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF", "a JPEG image"),
-        (b"CDF\x03" + bytes(60), "a netCDF classic file of a version that netCDF does not have"),
+        (b"CDF\x03" + bytes(60), "a netCDF classic file of an unknown version"),
         (b"\x89HDF\n\x1a\n" + bytes(60), "an HDF5 file that was transferred as text: copy it again, in binary mode"),
         (
             b"\n <!DOCTYPE html><title>404</title>",

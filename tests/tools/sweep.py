@@ -135,7 +135,7 @@ class Sweep:
 
     def plan(self) -> None:
         """Plan for a bound."""
-        self.must("plan", "plan", self.path, "--want", "*:rel=0.01")
+        self.must("plan", "plan", self.path, "--require", "*:rel=0.01")
 
     def opened(self) -> None:
         """Read every array by `tamis.open` and by xarray."""

@@ -98,7 +98,7 @@ def test_to_netcdf_text_of_any_kind_as_xarray_writes_it(tmp_path: Path) -> None:
 def test_to_netcdf_unlimited_dimension_that_is_gone_warns(tmp_path: Path) -> None:
     ds = fields()
     ds.encoding["unlimited_dims"] = {"time"}
-    with pytest.warns(UserWarning, match="no longer unlimited dimensions: time"):
+    with pytest.warns(UserWarning, match="dimensions that are no longer unlimited: time"):
         ds.isel(time=0).tamis.to_netcdf(tmp_path / "a.nc")
 
 
@@ -196,7 +196,7 @@ def test_to_netcdf_dask_computes_each_block_once_in_little_memory(tmp_path: Path
         np.testing.assert_array_equal(file["lazy"], T)
 
 
-@pytest.mark.parametrize("missing", ["exact", "companion", "refuse"])
+@pytest.mark.parametrize("missing", ["exact", "mask", "refuse"])
 def test_to_netcdf_missing_values_as_repack(tmp_path: Path, missing: str) -> None:
     values = T.copy()
     values[3, 5:8] = np.nan
@@ -204,7 +204,7 @@ def test_to_netcdf_missing_values_as_repack(tmp_path: Path, missing: str) -> Non
     ds["gaps"].encoding["_FillValue"] = np.float32(1e20)
     target = tmp_path / "a.nc"
     if missing == "refuse":
-        with pytest.raises(DataError, match="expected no missing values, found /gaps: 96"):
+        with pytest.raises(DataError, match=r"missing values found, .*: /gaps: 96"):
             ds.tamis.to_netcdf(target, {"gaps": RECIPE}, missing="refuse")
         assert not list(tmp_path.iterdir())
         return
@@ -284,7 +284,7 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
             ParameterError,
             "chunks or 'chunksizes' in its encoding, got both",
         ),
-        ({}, {"encoding": {"T": {"dtpye": "i2"}}}, ParameterError, "T: .* got unexpected encoding 'dtpye'"),
+        ({}, {"encoding": {"T": {"dtpye": "i2"}}}, ParameterError, "T: xarray knows no encoding 'dtpye'"),
         ({}, {"encoding": {"T": "i2"}}, ParameterError, "T: expected an encoding such as .* got 'i2'"),
         ({}, {"encoding": {"TS": {}}}, ParameterError, "expected encodings of variables of the dataset, got '/TS'"),
     ]:  # fmt: skip
@@ -301,7 +301,7 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
         ds.assign_attrs(nested={"a": {1, 2}}).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match=r"names of variables .* without slashes, got 'a/b'"):
         ds.assign({"a/b": 1}).tamis.to_netcdf(path)
-    with pytest.raises(FileError, match="expected an existing folder"):
+    with pytest.raises(FileError, match="there is no folder"):
         ds.tamis.to_netcdf(tmp_path / "no" / "a.nc")
     assert not list(tmp_path.iterdir())
 
@@ -326,7 +326,7 @@ def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, en
         with pytest.raises(ParameterError, match="marked: expected numbers, got values of the type enum"):
             ds.tamis.to_netcdf(tmp_path / "c.nc", {"marked": "zfp(accuracy=1)"})
         ds["packed"].encoding["dtype"] = np.dtype("u1", metadata={"enum": {"clear": 0}, "enum_name": "sky_t"})
-        with pytest.raises(FileError, match="/packed: expected the name of its type, 'sky_t', to be free"):
+        with pytest.raises(FileError, match="/packed: its type needs the name 'sky_t', which another"):
             ds.tamis.to_netcdf(tmp_path / "c.nc")
     for decode in (False, True):
         ours, theirs = (
@@ -379,7 +379,7 @@ def test_to_netcdf_compares_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(NetcdfTarget, "copy", damage)
     ds = xr.Dataset({"text": ("x", np.array(["a", "b", "c"], object))})
-    with pytest.raises(BoundError, match=r"/text: expected the values of the source, found different ones"):
+    with pytest.raises(BoundError, match=r"/text: values differ from those of the source"):
         ds.tamis.to_netcdf(tmp_path / "a.nc")
     assert not list(tmp_path.iterdir())
 

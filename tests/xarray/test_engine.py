@@ -280,7 +280,7 @@ def test_open_restores_missing_values_of_companion(tmp_path: Path) -> None:
     values[5:9, 5:9] = np.nan
     ds = xr.Dataset({"v": (("y", "x"), values)})
     ds.to_netcdf(tmp_path / "in.nc", encoding={"v": {"_FillValue": np.float32(1e20), "chunksizes": (20, 24)}})
-    tamis.repack(tmp_path / "in.nc", tmp_path / "out.nc", {"v": "zfp(accuracy=0.01)"}, missing="companion")
+    tamis.repack(tmp_path / "in.nc", tmp_path / "out.nc", {"v": "zfp(accuracy=0.01)"}, missing="mask")
     with xr.open_dataset(tmp_path / "out.nc", engine="tamis") as opened:
         assert list(opened.variables) == ["v"]
         np.testing.assert_array_equal(np.isnan(opened["v"]), np.isnan(values))
@@ -339,7 +339,7 @@ def test_open_without_engine_leaves_file_to_others(packed: Path) -> None:
 def test_import_without_xarray_names_the_extra() -> None:
     code = "import sys; sys.modules['xarray'] = None; import tamis.xarray"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "ImportError: tamis.xarray needs xarray, found none: pip install 'tamis[xarray]'" in done.stderr
+    assert "ImportError: tamis.xarray needs xarray, which is not installed: pip install 'tamis[xarray]'" in done.stderr
 
 
 def test_search_for_an_engine_imports_nothing_else_of_tamis() -> None:

@@ -99,7 +99,7 @@ def test_u73_encoding_that_does_not_hold_a_value_is_left_out_or_refused(
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(DataError, match=r"^/v: expected .*, which (does not hold .* at \[1\], which )?reads as"):
+        with pytest.raises(DataError, match=r"^/v: its encoding.* does not (keep .*|hold .* at \[1\]), which reads as"):
             saved(dataset(values, lazy=lazy), tmp_path, ".nc", encoding={"v": encoding})
         assert not (tmp_path / "saved.nc").exists()
         only_fill = lazy and not {"dtype", "scale_factor"} & set(encoding)
@@ -134,7 +134,7 @@ def test_u73_bound_is_that_of_the_whole_way(tmp_path: Path, recipe: str, dtype: 
 def test_u73_bound_below_that_of_the_type_is_refused_if_asked_and_keeps_the_type_otherwise(tmp_path: Path) -> None:
     values = 280 + 10 * np.random.default_rng(0).normal(size=4096)
     recipes = {"v": "absolute(bound=1e-5)|shuffle|deflate(4)"}
-    with pytest.raises(DataError, match="that keeps abs=1e-05, got dtype=f4, which changes values"):
+    with pytest.raises(DataError, match=r"its encoding, dtype=f4, changes values by .* but abs=1e-05 was asked for"):
         saved(dataset(values), tmp_path, ".nc", recipes=recipes, encoding={"v": {"dtype": "f4"}})
     _, found = saved(dataset(values, {"dtype": "f4"}), tmp_path, ".nc", recipes=recipes)
     assert found["v"].dtype == np.float64
@@ -187,7 +187,7 @@ def test_u73_blocks_of_dask_are_computed_once_beside_their_comparison(tmp_path: 
 def test_u73_encoding_leaves_out_packings_that_do_not_fit(tmp_path: Path, engine: str) -> None:
     with xr.open_mfdataset(packed_files(tmp_path), engine="netcdf4") as ds:
         for recipes in ({"t": "shuffle|deflate(4)"}, {}):
-            with pytest.warns(UserWarning, match="t: the encoding that it has, .* is left out"):
+            with pytest.warns(UserWarning, match="t: its present encoding, .* is left out"):
                 encoding = tamis.encoding(ds, recipes, engine=engine)
             ds.to_netcdf(tmp_path / "a.nc", engine=engine, encoding=encoding)
             with xr.open_dataset(tmp_path / "a.nc", engine="netcdf4") as found:
@@ -284,11 +284,12 @@ def test_u73_times_with_bounds_keep_their_encoding(tmp_path: Path, calendar: str
 def test_u73_target_that_xarray_reads_otherwise_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tamis.xarray import last_witness, stock_reader
+    from tamis.jobs.witness import process
+    from tamis.xarray import last_witness
 
-    def changed(path: str, engine: str) -> Any:
-        found = stock_reader.read(path, engine)
-        values = found["/", "v"].samples[0][1]
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        found = process.read(*args, **kwargs)
+        values = found.variables["/", "v"].samples[0][1]
         values[1] += 0.5
         return found
 
@@ -302,12 +303,22 @@ def test_u73_target_that_xarray_reads_otherwise_gets_no_name(
 def test_u73_target_that_xarray_does_not_open_gets_no_name(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from tamis.jobs.witness.process import UnopenedError
     from tamis.xarray import last_witness
 
-    def refused(path: str, engine: str) -> Any:
-        raise TypeError("Failed to decode fill_value")
+    def refused(*_: Any, **__: Any) -> Any:
+        raise UnopenedError("TypeError: Failed to decode fill_value")
 
     monkeypatch.setattr(last_witness, "read", refused)
-    with pytest.raises(tamis.BoundError, match="a target that xarray opens, found TypeError: Failed to"):
+    with pytest.raises(tamis.BoundError, match="xarray cannot open the target: TypeError: Failed to"):
         saved(dataset([1.0, 2.0, 3.0]), tmp_path, ending)
     assert not (tmp_path / f"saved{ending}").exists()
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_witness_compares_variables_with_units(tmp_path: Path, ending: str) -> None:
+    ds = dataset([1.0, 2.0, 3.0])
+    ds["v"].attrs["units"] = "K"
+    result, _ = saved(ds, tmp_path, ending)
+    assert result.witness is not None
+    assert result.witness.chunks["/v"] == 1

@@ -82,4 +82,4 @@ def test_encode_values_changed_by_another_thread_never_an_empty_stream() -> None
     finally:
         stop.set()
         thread.join()
-    assert outcomes <= {1 << 18, "expected finite values with ra", "expected values that do not ch"}
+    assert outcomes <= {1 << 18, "expected finite values with ra", "another thread changed values "}

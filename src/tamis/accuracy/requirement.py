@@ -75,7 +75,6 @@ def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
 class Vocabulary:
     """The words that a list such as ``abs=0.1,sign`` may have."""
 
-    noun: str  # The noun for such a list, with its article: ``a want``
     numbers: Mapping[str, Parameter]  # Words with a number
     flags: Mapping[str, str] = field(default_factory=dict)  # Words without a number, with their meaning
     # Words that replace a whole list. They cannot be part of one, and the caller handles them.
@@ -88,10 +87,10 @@ class Vocabulary:
             name, equals, number = (piece.strip() for piece in part.partition("="))
             self._known(name, text)
             if name in limits:
-                raise ParameterError(f"expected {name} once, got it twice in {text[:_SHOWN]!r}")
+                raise ParameterError(f"{name} is given twice in {text[:_SHOWN]!r}")
             if name in self.flags:
                 if equals:
-                    raise ParameterError(f"expected {name} without a number in {text[:_SHOWN]!r}, got {part.strip()!r}")
+                    raise ParameterError(f"{name} takes no number, got {part.strip()!r} in {text[:_SHOWN]!r}")
                 limits[name] = True
                 continue
             if not equals:
@@ -117,11 +116,11 @@ class Vocabulary:
         if name in words:
             return
         if name in self.alone:
-            raise ParameterError(f"expected {name} alone, got it with others in {source!r}")
+            raise ParameterError(f"{name} cannot be combined with others, got {source!r}")
         *first, last = (*words, *self.alone)
         nearest = did_you_mean(str(name), (*words, *self.alone))
         raise ParameterError(
-            f"expected {self.noun}, one of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}"
+            f"expected a requirement, one of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}"
         )
 
     def _number(self, name: str, text: str, whole: str) -> int | float:
@@ -137,7 +136,7 @@ def text_of(limits: Mapping[str, float | bool]) -> str:
     return ",".join(name if value is True else f"{name}={value!r}" for name, value in limits.items())
 
 
-VOCABULARY = Vocabulary("a requirement", {**EACH_VALUE, **WHOLE}, FLAGS)
+VOCABULARY = Vocabulary({**EACH_VALUE, **WHOLE}, FLAGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

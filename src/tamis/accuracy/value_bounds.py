@@ -75,7 +75,7 @@ class ArrayRounding:
             raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {error:g}")
         if not comparison.kept:
             what = "valid values" if comparison.crossed else "missing values"
-            raise BoundError(f"expected the {what} of the source after {self.rounding}, found different ones")
+            raise BoundError(f"{self.rounding} changed {what} of the source")
         return comparison
 
 

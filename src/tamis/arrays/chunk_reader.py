@@ -409,9 +409,7 @@ class ChunkReader:
         """Read part of a stored chunk, into `room` if it is given."""
         source, offset = self._source, record.offset
         if source is None:
-            raise FileError(f"{self.label}: expected an open file, got one that was closed").at(
-                path=self._path, dataset=self._name
-            )
+            raise FileError(f"{self.label}: the file is closed: open it again").at(path=self._path, dataset=self._name)
         # A damaged index may claim any size: memory is only allocated after a check of the file's length.
         if offset + stop > self._nbytes:
             self._nbytes = source.nbytes

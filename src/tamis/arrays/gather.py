@@ -191,7 +191,7 @@ def over_chunks(
 
     def calls() -> Iterator[Callable[[], list[R]]]:
         if gathered == chunk_shape:
-            yield from (partial(direct, parts[at : at + at_once]) for at in range(0, len(parts), at_once))
+            yield from (partial(direct, task) for task in tasks_of(parts, nbytes))
             return
         previous: _Box | None = None
         second_last: _Box | None = None
@@ -275,7 +275,13 @@ def chunks_at_once(nbytes: int) -> int:
 
     Small chunks share a task, because threads that exchange the interpreter's lock after each chunk mostly wait for it.
     """
-    return max(1, _TASK_NBYTES // nbytes)
+    return max(1, _TASK_NBYTES // max(nbytes, 1))
+
+
+def tasks_of(parts: Parts, nbytes: int) -> Iterator[Parts]:
+    """Yield chunks of so many bytes in groups, each a task that is efficient for one thread."""
+    at_once = chunks_at_once(nbytes)
+    return (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
 def _pieces(source: ArrayReader) -> tuple[int, ...]:

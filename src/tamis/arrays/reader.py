@@ -127,7 +127,7 @@ class ContiguousReader:
     def _fill(self, values: NDArray[Any], part: Region, first: int, nbytes: int, is_short: bool) -> None:
         """Read all runs of a part into memory, in their order."""
         if (source := self._source) is None:
-            raise FileError(f"{self.label}: expected an open file, got one that was closed")
+            raise FileError(f"{self.label}: the file is closed: open it again")
         runs = self._runs(part, values.shape[:first])
         if not is_short:
             for index, offset in runs:

@@ -121,7 +121,7 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
     if len(keys) == 1 and isinstance(mask := keys[0], np.ndarray) and mask.dtype == bool and mask.shape == shape:
         return Points(np.nonzero(mask))
     if any(item is None for item in keys):
-        raise TypeError("expected no None (numpy.newaxis) in an index, got one: add the axis to the result")
+        raise TypeError("None (numpy.newaxis) is not supported in an index: add the axis to the result")
     axes: list[Indices] = []
     dropped: set[int] = set()
     has_ellipsis = False
@@ -154,7 +154,7 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
 
 
 def _too_many(rank: int) -> ParameterError:
-    return ParameterError(f"expected at most {rank} indices, got more")
+    return ParameterError(f"expected at most {rank} indices, one for each axis, got more")
 
 
 def _range(item: slice, extent: int) -> range:
@@ -203,7 +203,7 @@ def _indices(item: Any, extent: int, axis: int, *, alone: bool) -> NDArray[np.in
     indices = array.astype(np.intp)
     indices[indices < 0] += extent
     if np.any(np.diff(indices) <= 0):
-        raise TypeError(f"expected increasing indices along axis {axis}, got others: sort them, and sort the result")
+        raise TypeError(f"indices along axis {axis} must increase: sort them, and put the result back into your order")
     return indices
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from typing import TypeVar
@@ -31,8 +31,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
     """Call a function on items in threads, and yield the results in the order of the items.
 
     At most two results per thread are in progress or waiting, so memory is bounded for any number of items. An error of
-    the function is raised in order, and ends the map; so does closing the iterator. Then no more calls begin, and the
-    map waits for running ones: no thread is left running.
+    the function is raised in order, and ends the map; so does closing the iterator. Then no more calls begin, except of
+    items that threads have taken, and the map waits for running ones: no thread is left running.
 
     A thread that holds HDF5's lock makes all calls itself, because others may need it (see `tamis.library_lock`).
 
@@ -61,5 +61,14 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
             while pending:
                 yield pending.popleft().result()
         finally:
-            for task in pending:
-                task.cancel()
+            _cancel(pending)
+
+
+def _cancel(pending: Sequence[Future[R]]) -> None:
+    """Cancel the last tasks, as far as none is running: a task may wait for an earlier one, as `gather` has them do.
+
+    An earlier one may not be running yet, although a thread has taken it.
+    """
+    for task in reversed(pending):
+        if not task.cancel():
+            return

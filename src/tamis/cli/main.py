@@ -64,11 +64,11 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -
     help="Show the version and exit.",
 )
 def main() -> None:
-    """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
+    """See and change the filters of HDF5, netCDF-4 and Zarr files, and prove what was written.
 
     \b
     tamis inspect climate.nc
-    tamis plan climate.nc --want 'TS:abs=0.1'
+    tamis plan climate.nc --require 'TS:abs=0.1'
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc

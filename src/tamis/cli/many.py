@@ -46,8 +46,15 @@ _OPTIONS = (
     click.option(
         "--files-from", metavar="LIST", help="Read more names of files from LIST, one a line; - is standard input."
     ),
-    click.option("--include", multiple=True, metavar="PATTERN", help="Only such files of a folder; repeatable."),
-    click.option("--exclude", multiple=True, metavar="PATTERN", help="No such files of a folder; repeatable."),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Only files of a folder that match, such as '*_day_*.nc'; repeatable.",
+    ),
+    click.option(
+        "--exclude", multiple=True, metavar="PATTERN", help="Leave out files of a folder that match; repeatable."
+    ),
     click.option(
         "--other",
         type=click.Choice(OTHERS),
@@ -65,33 +72,39 @@ _OPTIONS = (
         "--workers",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Processes; one for each core by default. With a single file, they encode its large datasets.",
+        help="Number of processes; one for each core by default. With a single file, they encode its large datasets.",
     ),
-    click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask cluster do the same."),
-    click.option("--scheduler-file", metavar="FILE", help="The same, with the address in a file of Dask."),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask cluster do the work; ADDRESS is that of its scheduler.",
+    ),
+    click.option(
+        "--scheduler-file", metavar="FILE", help="Like --scheduler, with the address in a file that Dask wrote."
+    ),
     click.option(
         "--shard",
         type=_Shard(),
         metavar="I/N",
-        help="Only the I-th of N parts of the files, for job arrays; --shards is about files of Zarr.",
+        help="Do only part I of N of the files, for job arrays. Not to be confused with --shards, which is about Zarr.",
     ),
     click.option(
         "--keep-going/--stop",
         default=None,
-        help="After a file has failed, make the others (default), or begin no more.",
+        help="After a file has failed, go on with the others (default), or begin no more.",
     ),
     click.option(
         "--retries",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Tries of a file after an error of a disk or network; 2 by default.",
+        help="How often to try a file again after an error of a disk or network; 2 by default.",
     ),
-    click.option("--checksums", is_flag=True, default=None, help="Record the SHA-256 of sources, too."),
+    click.option("--checksums", is_flag=True, default=None, help="Also record the SHA-256 of sources."),
     click.option(
         "--replace",
         is_flag=True,
         default=None,
-        help="Without OUT: give each new file the name, owner, mode and times of the old one, once it is proven.",
+        help="Without OUT: replace each file by the new one, once it is proven; name, owner, mode and times stay.",
     ),
     click.option(
         "--packing",
@@ -99,18 +112,20 @@ _OPTIONS = (
         help="For packed variables: one packing in all files (default), by a pass over all values first, or one for"
         " each file.",
     ),
-    click.option("--keep-originals", metavar="FOLDER", type=FILE, help="Keep what --replace replaces in this folder."),
+    click.option(
+        "--keep-originals", metavar="FOLDER", type=FILE, help="Keep the files that --replace replaces in this folder."
+    ),
     click.option(
         "--break-hard-links",
         is_flag=True,
         default=None,
-        help="Also replace files that have several names; the others keep the old content.",
+        help="Also replace files that have several names (hard links); their other names keep the old content.",
     ),
     click.option(
         "--settle",
         type=click.FloatRange(min=0),
         metavar="SECONDS",
-        help="Leave files alone that were changed so short a time ago; 2 by default, 60 on servers of files.",
+        help="Leave files alone that changed in the last SECONDS; 2 by default, 60 on file servers.",
     ),
     click.option("--yes", is_flag=True, help="Do not ask before files are replaced."),
 )
@@ -148,7 +163,7 @@ def split_paths(paths: Sequence[str], many: dict[str, Any]) -> tuple[list[str], 
     """Return the sources and the target of a command line; None for files that are replaced."""
     if many["replace"]:
         if not paths and not many["files_from"]:
-            raise click.UsageError("expected files or folders to replace, got none")
+            raise click.UsageError("Missing argument: name the files or folders to replace.")
         return [*paths], None
     if not paths or (len(paths) == 1 and not many["files_from"]):
         raise click.UsageError(f"Missing argument '{'OUT' if paths else 'IN... OUT'}'.")
@@ -167,8 +182,8 @@ def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
     given = [name for name, value in many.items() if value not in (None, (), False) and name not in _OF_ANY_NUMBER]
     if given:
         raise ParameterError(
-            f"expected several files, or a folder, with --{given[0].replace('_', '-')}, got {sources[0]} and {target}; "
-            "a name of a folder that is to be made ends in /"
+            f"--{given[0].replace('_', '-')} is for several files or a folder, got {sources[0]} and {target}; "
+            "end the name of a new folder with /"
         )
     return False
 
@@ -214,7 +229,7 @@ def _naming_the_next_step(output: Output) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        output.note("interrupted: what is done stays, and the same command continues with the rest")
+        output.note("interrupted: what is done stays; give the same command again to continue")
         raise
 
 
@@ -227,7 +242,7 @@ def _combine(
     refused = [name for name, value in many.items() if value] + ["dry_run"] * dry_run
     refused += [name for name in ("resume", "follow") if options.pop(name)]
     if refused or target is None:
-        raise ParameterError(f"expected --combine without --{(refused or ['replace'])[0].replace('_', '-')}, got both")
+        raise ParameterError(f"--combine cannot be combined with --{(refused or ['replace'])[0].replace('_', '-')}")
     paths = [*sources, *(_lines_of(files_from) if files_from else ())]
     with ended_by_signals() as check, output.progress(check) as progress:
         result = tamis.combine(paths, target, recipe, dimension, **choice, progress=progress, **options)
@@ -267,7 +282,7 @@ def _confirm(preview: tamis.FolderPreview) -> None:
     size = size_text(sum(file.nbytes for file in left))
     question = f"Replace {plural(len(left), 'file')} ({size}) in {printable(preview.folder)}?"
     if not is_terminal(sys.stdin):
-        raise ParameterError(f"{question} There is no terminal to answer at: add --yes to go on")
+        raise ParameterError(f"{question} There is no terminal to ask at: add --yes to replace them")
     click.confirm(question, abort=True, err=True)
 
 
@@ -276,11 +291,11 @@ def client_of(output: Output, address: str | None, file: str | None) -> Any:
     if address is None and file is None:
         return None
     if address is not None and file is not None:
-        raise ParameterError("expected --scheduler or --scheduler-file, got both")
+        raise ParameterError("--scheduler and --scheduler-file cannot be combined")
     try:
         import distributed
     except ImportError as error:
-        raise MissingFilterError("--scheduler needs Dask, found none: pip install 'tamis[dask]'") from error
+        raise MissingFilterError("--scheduler needs Dask, which is not installed: pip install 'tamis[dask]'") from error
     try:
         new_client: Callable[..., Any] = distributed.Client
         client = new_client(address, scheduler_file=file)

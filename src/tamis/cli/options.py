@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from tamis.errors import ParameterError
+from tamis.old_names import OPTIONS, current_value
 
 if TYPE_CHECKING:
     from tamis.jobs.verify.bounds import Bounds
@@ -26,8 +28,10 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
         """Return the name; refuse ``-``."""
         if value == "-":
             self.fail(
-                "expected the name of a file, got '-': tamis neither reads files from standard input nor writes them "
-                "to standard output; for a file of that name, write ./-",
+                (
+                    "tamis neither reads files from standard input nor writes them to standard output; for a file "
+                    "of the name -, write ./-"
+                ),
                 param,
                 ctx,
             )
@@ -68,7 +72,7 @@ def remote_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_keep_allowed,
-        help="Let references in JSON (kerchunk) here lead to files outside their folder.",
+        help="Let a local JSON file of references (kerchunk) lead to files outside its folder.",
     )(command)
     command = click.option(
         "--anonymous",
@@ -85,8 +89,8 @@ def remote_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_keep_settings,
-        help="A setting of the store of an address, such as region=eu-west-1 or endpoint=URL; repeatable. Credentials"
-        " come from the environment.",
+        help="A setting for addresses such as s3://bucket/a.nc: region=eu-west-1, endpoint=URL …; "
+        "repeatable. Credentials come from the environment.",
     )(command)
 
 
@@ -114,8 +118,8 @@ def bound_option(words: str) -> Callable[[Command], Command]:
         "bounds",
         multiple=True,
         metavar="NAME:BOUND",
-        help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
-        f"repeatable. {words}",
+        help="Error bound of a dataset, or of all that match a pattern: the largest absolute error allowed, in units"
+        f" of the variable; repeatable. {words}",
     )
 
 
@@ -133,7 +137,7 @@ def bounds_of(texts: Iterable[str]) -> Bounds:
 keep_damaged_option = click.option(
     "--keep-damaged",
     is_flag=True,
-    help="Exit with 0 although chunks that cannot be decoded were copied as they are; they are listed all the same.",
+    help="Exit with 0 even if damaged chunks were copied as they are; they are listed all the same.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, and JSON with --json.")
@@ -148,6 +152,43 @@ log_option = click.option(
 def output_options(command: Command) -> Command:
     """Add the output options of a long job."""
     return quiet_option(log_option(json_option(command)))
+
+
+class RenamedChoice(click.Choice):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """One of a few values; their old names are taken as well, and never shown."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value by its present name."""
+        return super().convert(current_value(str(param.name), value) if param else value, param, ctx)
+
+
+def old_options(name: str) -> Callable[[Command], Command]:
+    """Return a decorator that lets a command also take the old names of its options, which its help does not show."""
+    renamed = [option for option in OPTIONS if option.command == name]
+
+    def decorate(command: Command) -> Command:
+        places = [(option, _option_named(option.new, command), f"old_{option.new[2:]}") for option in renamed]
+
+        @functools.wraps(command)
+        def call(**values: Any) -> Any:
+            for option, present, old in places:
+                given = values.pop(old)
+                if given and values[str(present.name)]:
+                    raise click.UsageError(f"expected {option.new} or its old name {option.old[-1]}, got both")
+                values[str(present.name)] = given or values[str(present.name)]
+            return command(**values)
+
+        for option, present, old in places:
+            click.option(*option.old, old, type=present.type, multiple=present.multiple, hidden=True)(call)
+        return cast("Command", call)
+
+    return decorate
+
+
+def _option_named(name: str, command: Callable[..., Any]) -> click.Option:
+    """Return an option of a command that is being made, by its name."""
+    known: list[click.Option] = command.__click_params__  # type: ignore[attr-defined]
+    return next(option for option in known if name in option.opts)
 
 
 def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:

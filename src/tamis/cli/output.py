@@ -59,7 +59,9 @@ class Log:
     def __init__(self, path: str, command: str, others: tuple[str, ...]) -> None:
         self._start = f"tamis {command}[{os.getpid()}]"
         if any(os.path.exists(other) and os.path.exists(path) and os.path.samefile(other, path) for other in others):
-            raise ParameterError(f"{path}: expected a separate file as --log, got one that the command reads or writes")
+            raise ParameterError(
+                f"{path}: cannot be the log, because the command reads or writes it: choose another name for --log"
+            )
         try:
             self._stream: TextIO | None = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
         except (OSError, ValueError) as error:

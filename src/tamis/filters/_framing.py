@@ -44,7 +44,9 @@ def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
     (size,) = SIZE.unpack_from(view, at)
     at += SIZE.size
     if size > len(view) - at:
-        raise StreamError(f"{name} stream is truncated or damaged: a block of {size} bytes, {len(view) - at} are left")
+        raise StreamError(
+            f"{name} stream is truncated or damaged: a block needs {size} bytes, {len(view) - at} are left"
+        )
     return view[at : at + size], at + size
 
 

@@ -61,7 +61,7 @@ class ChunkType:
                 f"expected type and shape of a chunk, got {self.dtype!r} and {self.shape!r}"
             ) from error
         if min(self.shape, default=0) < 0:
-            raise ParameterError(f"expected extents of 0 or more of a chunk, got shape={self.shape}")
+            raise ParameterError(f"expected a chunk shape of 0 or more along each axis, got shape={self.shape}")
         object.__setattr__(self, "_enums", tuple(_enums(self.dtype)))
 
     @property
@@ -327,8 +327,7 @@ class Filter(Parameterized, ABC):
         """The id, for HDF5; raises ParameterError for codecs of Zarr that it has no filter for."""
         if self.zarr_only:
             raise ParameterError(
-                f"expected a filter of HDF5, got {self}, which only Zarr has: write to Zarr (a name that ends in"
-                " .zarr), or name other filters"
+                f"{self} exists only in Zarr: write to Zarr (a name that ends in .zarr), or use other filters"
             )
         return self.id
 

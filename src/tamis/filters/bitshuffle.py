@@ -59,7 +59,9 @@ class Bitshuffle(Filter):
         if self.block % 8:
             raise ParameterError(f"expected block of bitshuffle to be a multiple of 8, got block={self.block}")
         if self.level != _LEVEL and self.compressor != "zstd":
-            raise ParameterError(f"expected a level only with zstd, got level={self.level} with {self.compressor}")
+            raise ParameterError(
+                f"bitshuffle has a level only with zstd, got level={self.level} with {self.compressor}"
+            )
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:

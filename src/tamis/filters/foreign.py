@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import plugin_client
 from tamis.filters.base import ChunkType, Data, Filter, choice, positive, real
+from tamis.old_names import takes_old_parameters
 
 _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
 """Limits of an encoded chunk: times its bytes, and bytes beside them."""
@@ -74,7 +75,7 @@ class Foreign(Filter):
 def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:
     nbytes = math.prod(shape) * itemsize
     if nbytes != chunk.nbytes:
-        raise StreamError(f"parameters of {name} describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
+        raise StreamError(f"parameters of {name} describe chunks of {nbytes} bytes, but its chunks have {chunk.nbytes}")
 
 
 _SZ3_MODES = ("absolute", "relative", "norm2", "psnr")
@@ -144,7 +145,10 @@ class Sz3(Foreign):
     def unencodable(self) -> str:
         """Return why it cannot be encoded here: hdf5plugin's SZ3 keeps no bound of the last two modes (tried)."""
         if self.mode in ("norm2", "psnr"):
-            return f"tamis does not encode with {self}, because SZ3 does not keep it: use mode=absolute or relative"
+            return (
+                f"tamis does not encode with {self}, because SZ3 does not keep such a bound: use mode=absolute "
+                "or relative"
+            )
         return self.missing()
 
     @property
@@ -158,7 +162,9 @@ class Sz3(Foreign):
 
     def _check_values(self, values: NDArray[Any]) -> None:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise DataError("expected finite values for sz3, which takes minutes for others")
+            raise DataError(
+                "sz3 takes minutes for a chunk with NaN or infinity: use zfp or lossless filters for such values"
+            )
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode with hdf5plugin, in a separate process."""
@@ -191,9 +197,9 @@ _SIGN = 1 << 27
 _MODE_AT = 28
 _SWAP = 1 << 31
 _SPERR_VERSION = 1 << 10
-_SPERR_DEFAULTS = {"mode": "rate", "quality": 16.0, "gaps": "none", "order": "kept"}
+_SPERR_DEFAULTS = {"mode": "rate", "quality": 16.0, "missing_values": "none", "order": "kept"}
 _SPERR_RANGE = 2.0**60
-SPERR_GAP = 1e35
+SPERR_MISSING = 1e35
 """SPERR takes numbers of at least this size as missing values."""
 _FLOAT32 = 1 << 4
 _SPERR_IN_WORDS = {
@@ -203,6 +209,7 @@ _SPERR_IN_WORDS = {
 }
 
 
+@takes_old_parameters
 @dataclass(frozen=True, slots=True)
 class Sperr(Foreign):
     """Filter 32028: SPERR, which hdf5plugin encodes and decodes.
@@ -213,7 +220,7 @@ class Sperr(Foreign):
         The quantity that is bounded.
     quality
         Bits per value, dB, or the largest error in units of the data; stored in 28 bits.
-    gaps
+    missing_values
         Marker of missing values: none, NaN, or any number of 1e35 or more.
     order
         ``swapped`` for the shape of HDF5, whose last axis is the fastest; ``kept`` reads chunks as if the first was.
@@ -230,7 +237,7 @@ class Sperr(Foreign):
         default=16.0,
         bounds="above 0; below 2048 except for absolute",
     )
-    gaps: str = choice("the value that marks missing ones", _SPERR_MISSING, "none")
+    missing_values: str = choice("the value that marks missing ones", _SPERR_MISSING, "none")
     order: str = choice("of the axes", ("kept", "swapped"), "kept")
     bound: float | None = positive("largest absolute error, for repack, which finds the rest")
     id: ClassVar[int] = 32028
@@ -244,7 +251,7 @@ class Sperr(Foreign):
         Filter.__post_init__(self)
         others = [name for name, default in _SPERR_DEFAULTS.items() if getattr(self, name) != default]
         if self.bound is not None and others:
-            raise ParameterError(f"expected bound alone for sperr, got {' and '.join(others)} as well")
+            raise ParameterError(f"bound of sperr cannot be combined with {' and '.join(others)}")
         # In absolute mode its exponent is stored, which always fits.
         whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
         if self.mode != "absolute" and not 0 < whole < _SIGN:
@@ -291,8 +298,8 @@ class Sperr(Foreign):
 
     def with_tolerance(self, tolerance: float, missing: Sequence[Any] = ()) -> Self:
         """Return the filter with an absolute error, the order of HDF5's axes, and markers of these missing values."""
-        gaps = "1e35" if any(abs(float(value)) >= SPERR_GAP for value in missing) else "none"
-        return type(self)("absolute", tolerance, gaps, "swapped")
+        marker = "1e35" if any(abs(float(value)) >= SPERR_MISSING for value in missing) else "none"
+        return type(self)("absolute", tolerance, marker, "swapped")
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError for chunks other than of floats in two or three axes."""
@@ -302,16 +309,16 @@ class Sperr(Foreign):
 
     def _check_values(self, values: NDArray[Any]) -> None:
         sizes = np.abs(values)
-        if self.gaps == "1e35":
-            sizes = sizes[~(sizes >= SPERR_GAP)]  # keeps NaN
-        elif self.gaps == "nan":
+        if self.missing_values == "1e35":
+            sizes = sizes[~(sizes >= SPERR_MISSING)]  # keeps NaN
+        elif self.missing_values == "nan":
             sizes = sizes[~np.isnan(sizes)]
         # It also ends for a range of more than 2^64 tolerances.
-        most = min(SPERR_GAP, self.quality * _SPERR_RANGE) if self.mode == "absolute" else SPERR_GAP
+        most = min(SPERR_MISSING, self.quality * _SPERR_RANGE) if self.mode == "absolute" else SPERR_MISSING
         if not sizes.size or not float(sizes.max()) < most:
             raise DataError(
-                f"expected values of less than {most:g} for sperr, some of them valid: it marks missing values of one"
-                " kind only"
+                f"sperr takes chunks with some valid values, all of them below {most:g} in size: it marks "
+                "missing values of one kind only"
             )
 
     @property
@@ -319,9 +326,9 @@ class Sperr(Foreign):
         """Quality and mode in one word, then the marker of missing values."""
         if self.bound is not None:
             raise ParameterError(
-                f"expected parameters that a file can record, got {self}, but only tamis.repack, ds.tamis.to_netcdf,"
-                " and write and create_appender of tamis.hdf5 find them from the values: use one of these, or"
-                f" {self.with_tolerance(self.bound)}"
+                f"{self} cannot be recorded as it is: only tamis.repack, ds.tamis.to_netcdf, and write and "
+                "create_appender of tamis.hdf5 find its parameters from the values: use one of these, or "
+                f"{self.with_tolerance(self.bound)}"
             )
         word = _SPERR_MODES.index(self.mode) + 1 << _MODE_AT | (_SWAP if self.order == "swapped" else 0)
         if self.mode == "absolute":
@@ -332,7 +339,7 @@ class Sperr(Foreign):
             word |= -scaled | _SIGN if scaled < 0 else scaled
         else:
             word |= round(self.quality * (1 << _FRACTION))
-        return (word, _SPERR_MISSING.index(self.gaps))
+        return (word, _SPERR_MISSING.index(self.missing_values))
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and missing values in one word, quality, and the shape without unit axes."""
@@ -367,4 +374,4 @@ class Sperr(Foreign):
         if self.bound is not None:
             return f"sperr, largest error {self.bound:g}"
         text = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
-        return text if self.gaps == "none" else f"{text}, missing values {self.gaps}"
+        return text if self.missing_values == "none" else f"{text}, missing values {self.missing_values}"

@@ -128,8 +128,8 @@ class _Worker:
         if not _answers(process, _START_SECONDS) or process.stdout.read(len(READY)) != READY:
             process.kill()
             raise MissingFilterError(
-                f"expected a process that runs plugins, but {sys.executable} did not start one (exit code"
-                f" {process.wait()}): it may lack memory, see ulimit -v"
+                f"{sys.executable} could not start the process that runs plugins (exit code {process.wait()}): "
+                "it may lack memory, see ulimit -v"
             )
 
 
@@ -181,7 +181,7 @@ def _hdf5plugin_file(plugin: str) -> str:
     """Return the path of one of hdf5plugin's plugins, without importing it, which would change h5py's filters."""
     file = hdf5plugin_folder() / plugin
     if not file.is_file():
-        raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
+        raise MissingFilterError(f"this hdf5plugin does not have {plugin} (no {file}): install another version")
     return str(file)
 
 

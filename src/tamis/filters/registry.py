@@ -76,7 +76,7 @@ def by_id() -> Mapping[int, type[Filter]]:
             if kind.id in kinds or kind.name in names or kind.name == UnknownFilter.name:
                 raise ParameterError(f"expected an id and a name of its own, got {kind.id} and {kind.name!r}")
         except Exception as error:  # another package's module may raise anything
-            warnings.warn(f"filter {entry_point.name} = {entry_point.value} left out: {error}", stacklevel=2)
+            warnings.warn(f"filter {entry_point.name} = {entry_point.value} is left out: {error}", stacklevel=2)
         else:
             kinds[kind.id] = kind
     return MappingProxyType(dict(sorted(kinds.items())))
@@ -198,7 +198,7 @@ class Entry:
 def catalogue(
     names: Collection[str] = (), roundings: Mapping[str, type[Parameterized]] = MappingProxyType({})
 ) -> tuple[Entry, ...]:
-    """Return every filter that tamis knows, in the order of their ids, or the named filters and roundings."""
+    """Return every filter that tamis knows, in the order of their ids, or the named filters and kinds of rounding."""
     if unknown := [name for name in names if name not in by_name() and name not in roundings]:
         all_names = sorted({*by_name(), *roundings})
         nearest = did_you_mean(unknown[0], all_names)

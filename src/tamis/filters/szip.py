@@ -68,8 +68,8 @@ class Szip(Filter):
             line = chunk.size
             if line < self.pixels:
                 raise ParameterError(
-                    f"expected chunks of {self.pixels} values or more, its pixels per block, got {line}: use szip with"
-                    " fewer pixels, or larger chunks"
+                    f"szip with {self.pixels} pixels per block needs chunks of as many values or more, got {line}: "
+                    "use fewer pixels, or larger chunks"
                 )
             line = min(line, self.pixels * _BLOCKS)
         else:

@@ -41,9 +41,9 @@ class Bound:
     def refuse(self) -> NoReturn:
         """Raise ParameterError: this is not a mode of the codec, and only a search on values turns it into one."""
         raise ParameterError(
-            f"expected a mode that a file can record, got zfp({self}), but only tamis.repack, ds.tamis.to_netcdf, and "
-            f"write and create_appender of tamis.hdf5 find its tolerance from the values: use one of these, or"
-            f" zfp({zfp.Accuracy(self.bound)}), which is stricter"
+            f"zfp({self}) cannot be recorded as it is: only tamis.repack, ds.tamis.to_netcdf, and write and "
+            f"create_appender of tamis.hdf5 find its tolerance from the values: use one of these, or "
+            f"zfp({zfp.Accuracy(self.bound)}), which is stricter"
         )
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def mode_or_bound(bound: float | None, **modes: Any) -> zfp.Mode | Bound:
     if bound is None:
         return zfp.mode(**modes)
     if others := [name for name, value in modes.items() if value is not None and value is not False]:
-        raise ParameterError(f"expected bound alone, got {' and '.join(others)} as well")
+        raise ParameterError(f"bound cannot be combined with {' and '.join(others)}")
     return Bound(bound)
 
 
@@ -318,7 +318,9 @@ class Zfp(Filter, Mapping[str, Any]):
         header = _parsed(stored)
         nbytes = math.prod(header.shape) * header.dtype.itemsize
         if nbytes != chunk.nbytes:
-            raise StreamError(f"its ZFP parameters describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
+            raise StreamError(
+                f"its ZFP parameters describe chunks of {nbytes} bytes, but its chunks have {chunk.nbytes}"
+            )
         values = zfp.decode(data, header.shape, header.dtype, header.filter.mode)
         # The file's type has the byte order of the machine that wrote it.
         return (values.byteswap(inplace=True) if header.swapped else values).data.cast("B")

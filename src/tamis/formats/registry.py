@@ -56,8 +56,8 @@ def open(  # noqa: A001 - xarray and gzip also call it open
     threads
         Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
-        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
-        stored values, with invented ones instead of missing ones, as other readers see them.
+        Restore missing values if a dataset has a missing-value mask (``tamis repack --missing mask``). False returns
+        the stored values, with invented ones instead of missing ones, as other readers see them.
     unpack
         Return packed integers in units of the variable, by ``scale_factor`` and ``add_offset``: floats of the type of
         these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.
@@ -139,7 +139,9 @@ def _open_references(path: str) -> GroupedStore:
 def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     options = dict(options)
     if options.pop("cloud", None) is True:
-        raise ParameterError(f"{target}: expected the name of an HDF5 or netCDF-4 file for cloud, got a Zarr store")
+        raise ParameterError(
+            f"{target}: cloud is only for HDF5 and netCDF-4 files: leave it out, or choose another name"
+        )
     imported("tamis.formats.zarr.stored.store").check_installed(target)
     form: TargetForm = imported("tamis.formats.zarr.writing.writer").ZarrForm(**options)
     return form
@@ -164,7 +166,7 @@ def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
     others = [name for name in options if name != "cloud"]
     if others:
         raise ParameterError(
-            f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(others)}"
+            f"{target}: for {' and '.join(others)}, choose the name of a Zarr store, such as {target.stem}.zarr"
         )
     form: TargetForm = imported("tamis.formats.hdf5.writer").Hdf5Form(cloud=bool(options.get("cloud")))
     return form

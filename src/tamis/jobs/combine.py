@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from tamis.errors import FileError, ParameterError
-from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, list_files
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import Recipe
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack.planning import Planning
+    from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.witness.look import Witnessed
 
 
 @checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
@@ -72,11 +75,11 @@ def combine(
     """
     for name in ("resume", "follow"):
         if options.pop(name, False):  # type: ignore[misc]
-            raise ParameterError(f"expected no {name} for files that are combined, got it")
+            raise ParameterError(f"files that are combined take no {name}: leave it out")
     asked = RepackOptions.asked(recipe, **options, overwrite=overwrite)
     if is_address(target):
         raise ParameterError(
-            f"{located_path(target)}: expected a target here for files that are combined, got an address"
+            f"{located_path(target)}: files can be combined only into a target here, not at an address"
         )
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     listing = list_files(paths, Choice.of(include, exclude), [] if _is_named(target, paths) else [target])
@@ -84,21 +87,27 @@ def combine(
         raise FileError(message)
     files = [file.source for file in listing.files.values()]
     if not files:
-        raise ParameterError("expected files to combine, found none")
+        raise ParameterError("no files to combine")
     here = [file for file in files if not is_address(file)]
     if os.path.exists(target) and any(os.path.samefile(target, file) for file in here):
-        raise ParameterError(f"{os.fsdecode(target)}: expected a target other than the files that are combined")
+        raise ParameterError(f"{os.fsdecode(target)}: is one of the files that are combined: choose another target")
     identities = {file: Identity.of(file) for file in files}
 
-    def check_unchanged(*_: object) -> None:
+    def check_unchanged() -> None:
         for file, identity in identities.items():
             if Identity.of(file) != identity:
                 raise FileError(f"{file}: changed while it was read: combine the files again").at(path=file)
 
-    with JoinedStore(files, dimension, open_store) as store:
+    with JoinedStore(files, dimension, asked.open) as store:
         filters, chunks = store.stored_alike()
         completed = replace(asked, rule_pipelines=filters, rule_chunks=dict(chunks))
-        result = save_store(store, target, completed, progress or (lambda *_: None), check_unchanged)
+        witness = witness_of(store.files.paths, store, asked, dimension, store.ends)
+
+        def check(path: Path, datasets: tuple[Repacked, ...], planning: Planning) -> Witnessed | None:
+            check_unchanged()
+            return look(witness, path, store, planning, datasets)
+
+        result = save_store(store, target, completed, progress or (lambda *_: None), check)
         notes = [] if store.is_sorted else [f"{dimension} has no coordinate: files are joined in their given order"]
     return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes))
 

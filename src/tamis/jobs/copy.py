@@ -34,6 +34,7 @@ from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
 from tamis.lazy_property import lazy_property
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
+from tamis.old_names import current_value
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -204,8 +205,8 @@ def _unchunked_text(item: ChunkArgument) -> str:
     layout, argument = ("CONTI", "/") if item.unchunked == "contiguous" else ("COMPA", f"{name}:compact")
     chosen = f"{name}:{layout}" if name else layout
     return (
-        f"expected chunk lengths (-c), got {item.unchunked} storage, which tamis does not write: use"
-        f" h5repack -l {chosen}, or nccopy -c {argument if not name or item.unchunked == 'compact' else f'{name}:'}"
+        f"-c asks for {item.unchunked} storage, which tamis does not write: use h5repack -l {chosen}, or "
+        f"nccopy -c {argument if not name or item.unchunked == 'compact' else f'{name}:'}"
     )
 
 
@@ -228,9 +229,7 @@ def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> 
             path = variables.array_path(name, "-F")
             before = chains.get(path)
             if path in chains and (before is None) != (argument.chain is None):
-                raise ParameterError(f"expected filters or none for {name!r}, got both: leave one -F out").at(
-                    dataset=path
-                )
+                raise ParameterError(f"-F gives {name!r} both filters and none: leave one -F out").at(dataset=path)
             chains[path] = None if argument.chain is None else [*(before or ()), *argument.chain]
     return chains
 
@@ -310,7 +309,7 @@ _KINDS = {
 }
 
 _OPTION_KINDS = {
-    **dict.fromkeys(("shuffle", "follow", "larger", "checksum", "history"), FLAG),
+    **dict.fromkeys(("shuffle", "follow", "self_contained", "larger", "checksum", "history"), FLAG),
     **{"level": WHOLE.or_none(), "kind": TEXT.or_none(), "drop": NAMES},
 }
 
@@ -327,6 +326,7 @@ class CopyOptions:
     # As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern
     missing: MissingPolicy = "exact"
     follow: bool = False
+    self_contained: bool = False
     min_size: int | None = None
     larger: bool = False
     checksum: bool = False  # Add fletcher32 to filters with zfp that have none
@@ -343,19 +343,17 @@ class CopyOptions:
         """Check and parse the options; refuse those that contradict each other, or that nccopy ignores."""
         for name, option in _OPTION_KINDS.items():
             option.check(name, getattr(self, name))
+        object.__setattr__(self, "missing", current_value("missing", self.missing))
         check_policy(self.missing)
         object.__setattr__(self, "filter_arguments", [*map(parse_argument, self.filters)])
         object.__setattr__(self, "chunk_arguments", [*map(parse_chunk_argument, self.chunks)])
         if self.level is not None and not 0 <= self.level <= 9:
             raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
         if self.shuffle and not self.level:
-            raise ParameterError(
-                "expected -d 1 to 9 with -s, because nccopy otherwise ignores it: add -d, or leave -s out"
-            )
+            raise ParameterError("-s needs -d 1 to 9, because nccopy otherwise ignores it: add -d, or leave -s out")
         if self.level is not None and any(ALL in item.variables and item.chain for item in self.filter_arguments):
             raise ParameterError(
-                "expected filters for all variables once, got -d and -F '*,…': write all of them in one -F, such as"
-                " -F '*,2|1,4'"
+                "-d and -F '*,…' both give filters for all variables: write all of them in one -F, such as -F '*,2|1,4'"
             )
         for item in self.chunk_arguments:
             if item.unchunked:
@@ -374,6 +372,7 @@ class CopyOptions:
             command="copy",
             missing=self.missing,
             follow=self.follow,
+            self_contained=self.self_contained,
             min_size=self.min_size,
             larger=self.larger,
             checksum=self.checksum,
@@ -410,8 +409,8 @@ class CopyOptions:
         wanted = becomes if self.kind is None else _KINDS[self.kind.lower()]
         if wanted != becomes:
             raise ParameterError(
-                f"{store.path}: expected -k {becomes!r}, the kind of the file, which copy keeps, got {wanted!r}:"
-                " leave -k out, or change the kind with nccopy first"
+                f"{store.path}: copy keeps the kind of the file, {becomes!r}, but -k asks for {wanted!r}: leave "
+                "-k out, or change the kind with nccopy first"
             ).at(path=store.path)
 
 
@@ -455,8 +454,8 @@ def copy(
     progress
         Called with a step, the finished work and the total work.
     **options
-        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as for `tamis.repack`,
-        and ``kind``, the kind of the target as in nccopy's ``-k``.
+        ``missing``, ``follow``, ``self_contained``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop``
+        as for `tamis.repack`, and ``kind``, the kind of the target as in nccopy's ``-k``.
 
     Returns
     -------

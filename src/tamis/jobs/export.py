@@ -126,7 +126,7 @@ def export(
     """Write references to the chunks of files, through which Zarr reads the existing files.
 
     No values are copied, except chunks that references cannot express. The codecs of each array are first tried on some
-    of its chunks. Missing values in companions are not restored.
+    of its chunks. Missing values in missing-value masks are not restored.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def export(
     if not paths:
         raise ParameterError("expected at least one file, got none")
     if len(paths) > 1 and concat is None:
-        raise ParameterError(f"expected concat, the dimension along which {len(paths)} files are joined, got none")
+        raise ParameterError(f"{len(paths)} files need the dimension along which they are joined: --concat, or concat=")
     from tamis.formats.zarr.stored.store import check_installed
 
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
@@ -270,7 +270,7 @@ def _references(
     for path in paths:
         if is_zarr(place := located_path(path)) or is_references(place):
             raise FileError(
-                f"{os.fsdecode(path)}: expected a file, got a Zarr store or references, which need no references"
+                f"{os.fsdecode(path)}: a Zarr store or references need no references: Zarr reads them as they are"
             ).at(path=path)
         store = stack.enter_context(open_store(path))
         if url is not None:
@@ -288,9 +288,7 @@ def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
     if kind == "icechunk" and place.startswith("s3://") and place.store is None:
         return
     if kind != "kerchunk":
-        raise ParameterError(
-            f"{place}: expected kind kerchunk for a target that is elsewhere, or icechunk on S3, got {kind!r}"
-        )
+        raise ParameterError(f"{place}: only kerchunk can be written to an address, and icechunk to S3, got {kind!r}")
     if not overwrite and size_of(place) is not None:
         raise FileError(f"{place}: File exists: choose another name, or replace it: overwrite=True").at(path=place)
 

@@ -78,9 +78,7 @@ def _package_files() -> dict[str, Path]:
     root = config().library_path.parent
     shared = [path for suffix in ("so", "dylib") for path in root.glob(f"lib/libh5zzfp.{suffix}")]
     if not shared:
-        raise FileError(
-            f"{root / 'lib'}: expected the library h5zzfp, found none: this tamis was built without libraries for C"
-        )
+        raise FileError(f"{root / 'lib'}: has no library h5zzfp, because this tamis was built without libraries for C")
     return {
         **{f"include/{path.name}": path for path in root.glob("include/H5Zzfp*.h")},
         # Not next to the static library, which `-lh5zzfp` finds in H5Z-ZFP's folder: programs need no run path.
@@ -100,7 +98,9 @@ def _compile_module(compiler: Sequence[str], library: Path, scratch: Path) -> di
     _run([*compiler, "-c", "-fPIC", str(source), "-o", str(compiled)], scratch)
     modules = [path for path in scratch.iterdir() if path.suffix.lower() == ".mod"]
     if not modules:
-        raise ParameterError(f"expected {compiler[0]} to write a module file h5zzfp_props_f.mod, got none")
+        raise ParameterError(
+            f"{compiler[0]} wrote no module file h5zzfp_props_f.mod: give a Fortran compiler, such as h5fc, or none"
+        )
     shutil.copyfile(library, archive)
     _run(["ar", "rs", str(archive), str(compiled)], scratch)
     return {f"include/{modules[0].name}": modules[0], _STATIC_LIBRARY: archive}
@@ -114,12 +114,12 @@ def _run(command: Sequence[str], folder: Path) -> None:
         )
     except OSError as error:
         raise ParameterError(
-            f"expected a program to compile the Fortran module, got {command[0]!r}: {disk_text(error)}"
+            f"{command[0]!r}: cannot be run to compile the Fortran module: {disk_text(error)}"
         ) from error
     if done.returncode:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
         raise ParameterError(
-            f"expected {command[0]!r} to compile the Fortran module, got exit code {done.returncode}: give a compiler"
+            f"{command[0]!r} cannot compile the Fortran module (exit code {done.returncode}): give a compiler"
             f" that finds HDF5's module, h5fc or 'gfortran -I FOLDER', or none\n{said}"
         )
 
@@ -146,9 +146,7 @@ def _read_record(folder: Path, *, overwrite: bool) -> dict[str, str]:
     matches = [_RECORD_LINE.fullmatch(line) for line in lines]
     earlier = {match["name"]: match["digest"] for match in matches if match and _is_inside(match["name"])}
     if len(earlier) < len(lines) and not overwrite:
-        raise FileError(
-            f"{path}: expected a record of installed files, got something else: choose another folder, or --overwrite"
-        ).at(path=path)
+        raise FileError(f"{path}: is no record of installed files: choose another folder, or --overwrite").at(path=path)
     return earlier
 
 
@@ -175,9 +173,8 @@ def _check_replaceable(
     ]
     if foreign and not overwrite:
         raise FileError(
-            f"{folder}: expected no files of other programs where tamis installs its own, got {', '.join(foreign)}: "
-            f"choose another"
-            " folder, or --overwrite to replace them"
+            f"{folder}: has files of other programs where tamis installs its own, {', '.join(foreign)}: "
+            "choose another folder, or --overwrite to replace them"
         ).at(path=folder)
 
 

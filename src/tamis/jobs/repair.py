@@ -95,8 +95,8 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
         corrections = corrections_of(folder)
         if corrections and not is_by_netcdf(folder):
             raise FileError(
-                f"{folder}: expected a store that netCDF-C wrote, found no sign of it: in stores of other writers, "
-                f"shuffle with elements of 0 bytes does nothing, and they read correctly"
+                f"{folder}: no sign that netCDF-C wrote this store: in stores of other writers, shuffle with "
+                "elements of 0 bytes does nothing, and they are read correctly"
             ).at(path=folder)
         paths: dict[str, None] = {}
         for correction in corrections:

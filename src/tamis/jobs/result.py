@@ -18,6 +18,7 @@ import numpy as np
 
 from tamis.formatting import printable
 from tamis.kinds import FLAG, PATH, TEXT, WHOLE, Kind, checked
+from tamis.old_names import with_old_keys
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
@@ -221,8 +222,8 @@ def json_value(value: object) -> Any:
 
 
 def json_fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass in types of JSON."""
-    return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    """Return the fields of a dataclass in types of JSON, also by their old names."""
+    return with_old_keys(type(value), {field.name: json_value(getattr(value, field.name)) for field in fields(value)})
 
 
 def error_document(error: Exception, code: int) -> dict[str, Any]:

@@ -223,8 +223,8 @@ def connected(client: Any) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(
-            f"{client.scheduler.address}: the scheduler of Dask does not answer: {error}: start another one, and run"
-            " this again"
+            f"{client.scheduler.address}: the scheduler of Dask does not answer: {error}: start a new one, "
+            "and run this again"
         ) from error
 
 

@@ -164,7 +164,8 @@ class CompanionFlags:
         """Return a text if the companion and the variable have different shapes; empty if not."""
         if self.shape == shape:
             return ""
-        return f"its companion {self.path} has shape {self.shape}, not {shape}: values beyond it are read as stored"
+        own = f"its missing-value mask {self.path} has shape {self.shape}, not {shape}"
+        return f"{own}: values beyond it are read as stored"
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
         """Restore missing values, in place; see `Flags.restore`."""

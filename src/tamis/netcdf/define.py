@@ -332,8 +332,7 @@ def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], N
         raise handle.error(
             named_error(
                 "NC_ENOFILTER",
-                f"expected netcdf-c {version()} to define {filter_text(dropped[0])}, but it dropped the filter"
-                " and reported success",
+                f"netcdf-c {version()} dropped {filter_text(dropped[0])}, and reported success",
             )
         )
 
@@ -374,7 +373,6 @@ def _refuse_removal(handle: VariableHandle, number: int) -> None:
         raise handle.error(
             named_error(
                 "NC_EINVAL",
-                f"expected True, got False for {filter_text(number)}, which is defined already: netCDF cannot"
-                " remove a filter",
+                f"netCDF cannot remove {filter_text(number)}, which is defined already: expected True, got False",
             )
         )

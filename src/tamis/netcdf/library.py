@@ -249,7 +249,7 @@ def stored_stages(path: str, group: str, name: str) -> list[Stage] | None:
     """Return the filters of a variable in the file, as HDF5 runs them; None if the file does not have it yet."""
     file = _open_file(path)
     if file is None:
-        raise FileError(f"{path}: expected a file that netCDF's HDF5 has open under this name, found none")
+        raise FileError(f"{path}: netCDF's HDF5 has no file open under this name")
     for stem in (f"{NON_COORDINATE}{name}", name):
         place = f"{group.rstrip('/')}/{stem}".encode("utf-8", "surrogateescape")
         if call("H5Lexists", file, place, 0) > 0:
@@ -398,7 +398,7 @@ def _folder(folder: str | os.PathLike[str]) -> bytes:
 
 def _check_exists(folder: str | os.PathLike[str]) -> None:
     if not os.path.isdir(_folder(folder)):
-        raise FileError(f"{os.fspath(folder)}: expected a folder with plugins, found none").at(path=folder)
+        raise FileError(f"{os.fspath(folder)}: no such folder").at(path=folder)
 
 
 def _check(status: int) -> None:

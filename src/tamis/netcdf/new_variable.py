@@ -116,7 +116,7 @@ class _NewVariable:
         if kind not in (HDF5, NCZARR):
             self._refuse("NC_ENOTNC4", f"a netCDF-4 dataset, got {self.dataset.data_model}, which has no filters")
         if self.group.is_read_only:
-            self._refuse("NC_EPERM", "a dataset that is open for writing, got one that is open for reading only")
+            self._refuse("NC_EPERM", "a dataset open for writing, got a read-only one")
         if _numpy_type(self.dtype) is None:
             text = define.VARYING.format("strings or values of a vlen type")
             raise self.group.error(named_error("NC_EFILTER", text), self.name)

@@ -151,9 +151,7 @@ def variable_handle(variable: Any) -> VariableHandle:
     try:
         group = group_handle(variable.group())
     except ReferenceError:
-        raise named_error("NC_EBADID", f"{name}: expected an open dataset, got one that no longer exists").at(
-            dataset=name
-        ) from None
+        raise named_error("NC_EBADID", f"{name}: its dataset is closed").at(dataset=name) from None
     except NetcdfError as error:
         raise error.at(name, dataset=name) from None
     return VariableHandle(group, int(variable._varid), variable)
@@ -167,7 +165,7 @@ def group_handle(dataset: Any) -> Group:
     while root.parent is not None:
         root = root.parent
     if not root.isopen():
-        raise named_error("NC_EBADID", "expected an open dataset, got a closed one")
+        raise named_error("NC_EBADID", "the dataset is closed")
     return Group(int(dataset._grpid), str(root.filepath()), str(dataset.path))
 
 
@@ -204,16 +202,15 @@ def _reason(name: str, handle: VariableHandle, ids: Sequence[int], given: tuple[
         case "NC_EINVAL" if not handle.variable.ndim:
             return "expected a variable with dimensions, got a scalar, which has no chunks to filter"
         case "NC_EINVAL" if {1, 4} <= {*ids, *handle.filter_ids()}:
-            return "expected deflate or szip, got both, which netCDF refuses"
+            return "netCDF refuses deflate and szip together: use one of them"
         case "NC_EINVAL":
             return f"expected parameters that netCDF-C takes for {_filters(ids)}, got {given}"
         case "NC_EPERM" | "NC_EINDEFINE" | "NC_ENOTINDEFINE" | "NC_ELATEDEF" if group.is_read_only:
-            return f"expected a dataset that is open for writing, got one that is open for reading only{_CHANGE}"
+            return f"the dataset is open for reading only{_CHANGE}"
         case "NC_EPERM" | "NC_EINDEFINE" | "NC_ENOTINDEFINE" | "NC_ELATEDEF":
             return (
-                "expected a variable that is not in the file yet, got one that is: define filters right after"
-                " createVariable, before values are written and before sync; in NETCDF4_CLASSIC use"
-                f" tamis.netcdf.create_variable{_CHANGE}"
+                "the variable is in the file already: define filters right after createVariable, before values "
+                f"are written and before sync; in NETCDF4_CLASSIC use tamis.netcdf.create_variable{_CHANGE}"
             )
         case "NC_ENOTNC4" | "NC_ESTRICTNC3":
             return (
@@ -250,10 +247,11 @@ def _absence(group: Group, ids: Sequence[int]) -> str:
     )
     if group.format == NCZARR:
         return (
-            f"expected a plugin with an NCZarr codec for {_filters(ids)}, found none: write HDF5, use another filter,"
-            f" or {folder} before the process first uses a filter in NCZarr, because netCDF-C loads such plugins once"
+            f"no plugin here has an NCZarr codec for {_filters(ids)}: write HDF5, use another filter, or "
+            f"{folder} before the process first uses a filter in NCZarr, because netCDF-C loads such plugins "
+            "once"
         )
-    return f"expected a plugin for {_filters(ids)}, which netCDF's HDF5 lacks: {folder}"
+    return f"netCDF's HDF5 has no plugin for {_filters(ids)}: {folder}"
 
 
 def _filters(ids: Sequence[int]) -> str:

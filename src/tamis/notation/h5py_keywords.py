@@ -47,7 +47,7 @@ def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str
                 f" got {'|'.join(str(stage.filter) for stage in chain)}"
             )
     if {0, 3} <= set(ranks):
-        raise ParameterError("expected scaleoffset or fletcher32, got both: h5py's keywords refuse that")
+        raise ParameterError("h5py's keywords refuse scaleoffset with fletcher32: use one of them")
     for stage in chain:
         result |= _keyword(stage)
     return result
@@ -119,7 +119,7 @@ def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Reading:
         *([Request(3, ())] if mapping.get("fletcher32") else []),
     ]
     if mapping.get("fletcher32") and mapping.get("scaleoffset") is not None:
-        raise ParameterError("expected scaleoffset or fletcher32, got both, which h5py refuses")
+        raise ParameterError("h5py refuses scaleoffset with fletcher32: use one of them")
     return Reading("h5py", tuple(map(Stage.of, requests)), (), _chunks(mapping.get("chunks")))
 
 

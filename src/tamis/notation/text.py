@@ -26,6 +26,7 @@ from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.filters.registry import NONE
 from tamis.formatting import did_you_mean, printable
+from tamis.old_names import KEYWORDS
 from tamis.rounding import BY_NAME as ROUNDINGS
 from tamis.rounding import Rounding
 
@@ -224,6 +225,7 @@ def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: di
     positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start
     name, value = _argument(reader, positional[len(arguments) :], list(parameters))
+    name = KEYWORDS.get(kind.name, {}).get(name, name)
     if name in arguments:
         reader.fail(f"parameters of {kind.name} once each", start)
     if name not in parameters:

@@ -68,8 +68,8 @@ def _refuse_late_shuffle(chain: Chain) -> None:
     """Raise ParameterError for shuffle after other filters: numcodecs' takes whole values only."""
     if late := next((stage for stage in chain[1:] if isinstance(stage.filter, Shuffle)), None):
         raise ParameterError(
-            f"expected {late.filter} first, got it after {chain[0].filter}: Zarr's shuffle takes whole values only;"
-            f" {_ANY_PIPELINE}"
+            f"{late.filter} cannot follow {chain[0].filter} in Zarr, whose shuffle takes whole values only; "
+            f"{_ANY_PIPELINE}"
         )
 
 

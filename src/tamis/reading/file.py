@@ -140,7 +140,7 @@ class File(Group):
     threads
         Number of threads that decode.
     restore
-        Whether missing values in companions are restored.
+        Whether missing values in missing-value masks are restored.
     unpack
         Whether packed arrays give values in units of the variable.
 
@@ -245,7 +245,7 @@ class File(Group):
             raise self._closed_error()
 
     def _closed_error(self) -> FileError:
-        return FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
+        return FileError(f"{self.path}: the file is closed: open it again").at(path=self.path)
 
     def __enter__(self) -> Self:
         self.check_open()

@@ -106,16 +106,21 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
     if options and ALLOW_OUTSIDE in options:
         raise ParameterError(
-            f"{os.fsdecode(path)}: expected references in a file that ends with .json for allow_outside"
+            f"{os.fsdecode(path)}: allow_outside is only for references in a file that ends with .json"
         )
     if options:
-        raise ParameterError(f"{os.fsdecode(path)}: expected an address such as s3://bucket/a.nc for storage options")
+        raise ParameterError(f"{os.fsdecode(path)}: storage options are only for addresses such as s3://bucket/a.nc")
     return os.fsdecode(path)
 
 
 def with_outside(options: Mapping[str, Any] | None, *, is_allowed: bool) -> Mapping[str, Any]:
     """Return options, with that of references that may lead outside their folder."""
     return {**(options or {}), **({ALLOW_OUTSIDE: True} if is_allowed else {})}
+
+
+def without_outside(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are the store's own: all but that of references."""
+    return {name: value for name, value in options.items() if name != ALLOW_OUTSIDE}
 
 
 def _may_be_references(path: Any) -> bool:

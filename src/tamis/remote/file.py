@@ -200,8 +200,8 @@ class RemoteBytes:
             raise _changed(address) from None
         except EncodedError as error:
             raise FileError(
-                f"{address}: expected the bytes of the file, found them encoded ({error}), perhaps by a proxy:"
-                " ask for an address without it"
+                f"{address}: the server, or a proxy, sent the file encoded ({error}): use an address that "
+                "returns it as it is"
             ).at(path=address) from None
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, address) from None
@@ -384,8 +384,8 @@ class RemoteFile(RemoteBytes):
         part = self._get(self.address, self._objects, self._key, None, "")  # the body is not fetched before it is used
         if part.size > MOST_WHOLE_NBYTES:
             raise FileError(
-                f"{self.address}: expected a server that returns ranges, found one that only returns the whole object"
-                f" of {size_text(part.size)}: download it first"
+                f"{self.address}: the server returns no ranges, only the whole object of {size_text(part.size)}: "
+                "download it first"
             ).at(path=self.address)
         if len(part.data) != part.size:
             raise _short(self.address, 0, part.size, len(part.data))

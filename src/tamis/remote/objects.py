@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import kind_of_mode
 from tamis.library_lock import imported, without_collection
-from tamis.remote.address import ALLOW_OUTSIDE, Address
+from tamis.remote.address import Address, without_outside
 
 TIMEOUT_SECONDS = 60.0
 """Longest time for one request."""
@@ -85,8 +85,8 @@ def check_not_forked(address: Address) -> None:
     """Raise FileError in a process that was forked after a request, where any request would wait forever."""
     if _first_process() != os.getpid():
         raise FileError(
-            f"{address}: expected a process that was not forked after its parent read remote files:"
-            ' start processes by "spawn" or "forkserver" (multiprocessing.get_context)'
+            f"{address}: remote files cannot be read in a process that was forked after its parent read "
+            'some: start processes by "spawn" or "forkserver" (multiprocessing.get_context)'
         ).at(path=address)
 
 
@@ -114,15 +114,17 @@ def objects_of(address: Address) -> tuple[Objects, str]:
         return FsspecObjects(memory), f"{parts.netloc}{unquote(parts.path)}"
     if parts.scheme.lower() in ("http", "https"):
         root += f"/?{parts.query}" if parts.query else ""
-    _package("obstore", "files that are elsewhere", address)
+    _package("obstore", "addresses", address)
     key = address.url.partition("://")[2].partition("/")[2]
     try:
-        options = {key: value for key, value in address.options.items() if key != ALLOW_OUTSIDE}
-        objects = _opened(root, _frozen(options), _environment())
+        objects = _opened(root, _frozen(without_outside(address.options)), _environment())
         return objects, unquote(parts.path).lstrip("/") if parts.scheme.lower().startswith("http") else key
     except Exception as error:  # obstore raises its own kinds, and TypeError for options
         if "Unable to recogni" in str(error):
-            text = f"{address}: tamis knows no {parts.scheme}:// addresses, but s3://, gs://, az://, http://, https://"
+            text = (
+                f"{address}: tamis does not know {parts.scheme}:// addresses, only s3://, gs://, az://, http://, "
+                "https://"
+            )
             raise FileError(text).at(path=address) from None
         raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None
 
@@ -158,7 +160,7 @@ def _package(name: str, use: str, address: Address) -> Any:
         return imported(name)
     except ImportError as error:
         raise MissingFilterError(
-            f"{address}: expected the package {name} for {use}, found none: pip install 'tamis[remote]'"
+            f"{address}: the package {name}, which is needed for {use}, is not installed: pip install 'tamis[remote]'"
         ) from error
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
-from tamis.remote.address import ALLOW_OUTSIDE, Address, is_address, located_path
+from tamis.remote.address import ALLOW_OUTSIDE, Address, is_address, located_path, without_outside
 from tamis.remote.file import RemoteObjects, ends_of, size_of
 from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
 
@@ -112,7 +112,7 @@ class ReferenceObjects(Objects):
 
     def _address_of(self, text: str) -> Address:
         """Return the address of a target by what the document has; one that is elsewhere leads elsewhere only."""
-        options = {name: value for name, value in self._options.items() if name != ALLOW_OUTSIDE}
+        options = without_outside(self._options)
         scheme = text.partition("://")[0].lower() if is_address(text) else ""
         if self._folder is not None and scheme:
             return Address(text, **options)
@@ -134,8 +134,8 @@ class ReferenceObjects(Objects):
         real, top = os.path.realpath(path), os.path.realpath(folder)
         if os.path.commonpath([real, top]) != top and not self._options.get(ALLOW_OUTSIDE):
             raise self._wrong(
-                f"leads to {real}, outside its folder {top}: if you trust the document, allow it: --allow-outside,"
-                " or allow_outside=True"
+                f"leads to {real}, outside its folder {top}: if you trust the document, give --allow-outside, or "
+                "allow_outside=True"
             )
         return path
 
@@ -174,7 +174,7 @@ class ReferenceObjects(Objects):
 
     def put(self, key: str, data: Any) -> None:
         """Raise FileError: references are read only."""
-        raise self._wrong("expected another target, got references, which tamis does not change")
+        raise self._wrong("references cannot be the target, because tamis does not change them: choose another target")
 
 
 def _folder_of(place: str) -> str | None:
@@ -189,7 +189,8 @@ def _folder_of(place: str) -> str | None:
 
 def _check_name(place: str, name: object) -> None:
     """Raise FileError for a name that no object of a Zarr hierarchy can have."""
-    if not isinstance(name, str) or any(part in f"/{name}/" for part in ("//", "/./", "/../")):
+    path = f"/{name}/"
+    if not isinstance(name, str) or "//" in path or "/./" in path or "/../" in path:
         text = f"{place}: expected names such as TS/0.0 of objects, found {shortened(repr(name))}"
         raise FileError(text).at(path=place)
 
@@ -204,8 +205,7 @@ def beside(address: Address, name: str) -> Address:
     if joined.split("/")[0] == "..":
         raise ValueError(f"it is outside {address}")
     start = f"{scheme}{divider}{root}/" if divider else "/" * inner.startswith("/")
-    options = {key: value for key, value in address.options.items() if key != ALLOW_OUTSIDE}
-    return Address(f"{start}{joined}{mark}{query}", address.store, **options)
+    return Address(f"{start}{joined}{mark}{query}", address.store, **without_outside(address.options))
 
 
 def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:

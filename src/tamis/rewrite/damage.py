@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.arrays.gather import bounded_threads, chunks_at_once
+from tamis.arrays.gather import bounded_threads, tasks_of
 from tamis.arrays.grid import grid_of
 from tamis.arrays.threads import ordered_map
 from tamis.errors import MissingFilterError, TamisError
@@ -46,19 +46,17 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
     except _FAILURES as error:
         return str(error)
 
-    def failures(group: Parts) -> list[str]:
-        return [text for box in group.boxes() for text in _failures(reader, box)]
+    def failures(task: Parts) -> tuple[int, list[str]]:
+        return len(task), [text for box in task.boxes() for text in _failures(reader, box)]
 
+    tasks, threads = tasks_of(parts, array.chunk.nbytes), bounded_threads(array.chunk.nbytes, threads)
     broken: list[str] = []
     done = 0
     progress(0, len(parts))
-    with (
-        closing(reader),
-        closing(ordered_map(failures, _tasks(parts, array), bounded_threads(array.chunk.nbytes, threads))) as results,
-    ):
-        for group, texts in zip(_tasks(parts, array), results, strict=True):
+    with closing(reader), closing(ordered_map(failures, tasks, threads)) as results:
+        for count, texts in results:
             broken += texts
-            done += len(group)
+            done += count
             progress(done, len(parts))
     if not broken:
         return ""
@@ -68,11 +66,6 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
 
 def _lacks_filter(array: StoredArray) -> bool:
     return any(isinstance(item, UnknownFilter) and not item.reason for item in array.pipeline.filters)
-
-
-def _tasks(parts: Parts, array: StoredArray) -> Iterator[Parts]:
-    at_once = chunks_at_once(max(array.chunk.nbytes, 1))
-    yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
 def _failures(reader: ArrayReader, chunks: Parts) -> list[str]:

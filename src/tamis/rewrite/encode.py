@@ -198,8 +198,8 @@ class ChunkEncoder(NamedTuple):
             return _Encoding(encoded, comparison, after=after)
         if not first.optional:
             raise BoundError(
-                f"expected {first.filter} to keep {missed or self._promise(values, comparison)}, which it cannot; as an"
-                f" optional filter, {first.filter}?, it is left out of such a chunk"
+                f"{first.filter} cannot keep {missed or self._promise(values, comparison)}; as an optional "
+                f"filter, {first.filter}?, it is left out of such a chunk"
             ).at(filter=first.filter)
         without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
         return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)

@@ -56,17 +56,19 @@ def check_comparison(plan: Rewrite, origin: Origin, comparison: Comparison) -> f
 
 def _check(plan: Rewrite, where: str, comparison: Comparison) -> float:
     if plan.dtype.kind == "V" and not comparison.kept:
-        raise BoundError(f"{plan.path}: expected the same bytes, found different ones {where}")
+        raise BoundError(f"{plan.path}: bytes differ from those of the source {where}")
     if plan.bound is not None and not comparison.error <= plan.bound:
         raise BoundError(
             f"{plan.path}: expected an error of at most {plan.bound:g}, found {comparison.error:g} {where}: nothing was"
             " kept"
         )
     if not comparison.kept:
-        expected = "missing values of the source" if plan.lossy else "same bits"
+        what = (
+            "missing values differ from those of the source" if plan.lossy else "bits differ from those of the source"
+        )
         if comparison.crossed:
-            expected = "valid values of the source"
-        raise BoundError(f"{plan.path}: expected the {expected}, found different ones {where}")
+            what = "values crossed a limit of the valid range"
+        raise BoundError(f"{plan.path}: {what} {where}")
     return comparison.error
 
 

@@ -79,7 +79,7 @@ def _new(
     unpacked = _unpacked_type(pack, dtype)
     still_needed(pack, attrs)
     if twice := [name for name in PACKING_ATTRIBUTES if name in attrs]:
-        raise ParameterError(f"expected attrs without {twice[0]}, which {pack} determines").at(filter=pack)
+        raise ParameterError(f"leave {twice[0]} out of attrs, because {pack} determines it").at(filter=pack)
     codes = pack.codes(unpacked, extent, spare=spare).within(*meaning.valid_range(attrs, unpacked))
     names = {name: [_number(value, unpacked) for value in meaning.numbers(attrs, name)] for name in _FILLS}
     fill = codes.fill_code(_number(fillvalue, unpacked) if fillvalue is not None or codes.missing else 0.0)
@@ -140,6 +140,6 @@ def packed(codes: Codes, values: NDArray[Any]) -> NDArray[Any]:
         raise DataError(f"expected values of float32 or float64 for a packed dataset, got {values.dtype}")
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values) and not codes.missing:
-            raise DataError("expected values without a mask, got masked ones for a dataset without _FillValue")
+            raise DataError("masked values need a fill value, and the dataset has no _FillValue")
         values = values.filled(codes.missing[0][0]) if codes.missing else values.data
     return codes.pack(values)[0].reshape(values.shape)

@@ -88,6 +88,7 @@ class PackedArray(ConvertedArray):
         super().__init__(source, codes.dtype, self.packed)
         self.codes = codes
         self.largest_error = 0.0  # of all values that were read
+        self.worst: Region | None = None  # The part with that error, if this process read it
         self._lock = threading.Lock()
         marks = {
             name: as_floats(source, meaning.numbers(source.attributes, name)).tolist()
@@ -128,16 +129,17 @@ class PackedArray(ConvertedArray):
         """Open the codes; the error of a value without a code says where it is."""
         return _PackingReader(self.source.open_reader(independent=independent), self)
 
-    def packed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the codes of stored values of the source."""
+    def packed(self, values: NDArray[Any], part: Region | None = None) -> NDArray[Any]:
+        """Return the codes of stored values of the source, or of a part of them."""
         codes, error = self.codes.pack(as_floats(self.source, values))
-        self.note(error)
+        self.note(error, part)
         return codes
 
-    def note(self, error: float) -> None:
+    def note(self, error: float, part: Region | None = None) -> None:
         """Note the error of values, also of those that another process read."""
         with self._lock:
-            self.largest_error = max(self.largest_error, error)
+            if error > self.largest_error:
+                self.largest_error, self.worst = error, part
 
 
 class _PackingReader:
@@ -152,7 +154,7 @@ class _PackingReader:
         """Read and pack a part."""
         values, path, origin = self._reader.read(part), self._array.source.path, origin_of(part)
         with located(f"{path}: from {origin} on", dataset=path, chunk=origin):
-            return put(self._array.packed(values), out)
+            return put(self._array.packed(values, part), out)
 
 
 def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, bound: float, zeros: bool) -> PackedArray:

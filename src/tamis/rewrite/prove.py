@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import equal_values
 from tamis.accuracy.measured import Measured
-from tamis.arrays.gather import chunks_at_once, each_result, several_chunks
+from tamis.arrays.gather import chunks_at_once, each_result, several_chunks, tasks_of
 from tamis.arrays.grid import Grid, Region, grid_of, origin_of
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.source import seal_of
@@ -45,6 +45,7 @@ class Verified:
     measured: Measured = field(default_factory=Measured)
     # Whether the measures of whole fields cover all parts, including those that neither array stores
     all_stored: bool = False
+    worst: Region | None = None  # The chunk with the largest error; None if there is none, or it is not known
 
 
 def verify(
@@ -77,10 +78,11 @@ def verify(
     if has_fill and not np.array_equal(source.fill_value, target.fill_value, equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fill_value}, found {target.fill_value}")
     largest, unproven, measured = 0.0, parts, _unstored(plan, source, parts)
+    worst: int | None = None
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
         numbers, seals = written.proven.columns()
-        largest, unproven = written.largest_error, parts.without(numbers)
+        largest, worst, unproven = written.largest_error, written.worst, parts.without(numbers)
         measured = measured.plus(written.measured)
     progress(0, len(parts))
     with closing(target.open_values()) as after:
@@ -89,10 +91,12 @@ def verify(
             closing(_errors(plan, source, after, unproven, threads)) as errors,
         ):
             for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
-                largest, measured = max(largest, error), measured.plus(part) if part else measured
+                if error > largest:  # errors of sealed chunks are known
+                    largest, worst = error, int(unproven.numbers[done - 1 - len(numbers)])
+                measured = measured.plus(part) if part else measured
                 progress(done, len(parts))
         count = check_witness(plan.path, source, target, after, parts, _compare_values(plan)) if witness else 0
-    return Verified(largest, count, measured, parts.are_all)
+    return Verified(largest, count, measured, parts.are_all, None if worst is None else grid.region_of(worst))
 
 
 def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> float | None:
@@ -178,23 +182,23 @@ def verify_copied(
     differing = np.setxor1d(as_array(expected.numbers), as_array(stored.numbers))
     if len(differing):
         at = expected.grid.origin_of(int(differing[0]))
-        raise BoundError(f"{plan.path}: expected the chunks of the source, found different ones at {at}").at(chunk=at)
+        raise BoundError(f"{plan.path}: only one of source and target has a chunk at {at}").at(chunk=at)
 
     def compare(task: Parts) -> int:
         for origin, *chunks in zip(task.origins(), before.stored_many(task), after.stored_many(task), strict=True):
             if chunks[0] == chunks[1] or _filtered_alike(source.pipeline, target.pipeline, *chunks):
                 continue
             if chunks[1] is None or before.completed(origin) != chunks[1][0]:
-                raise BoundError(
-                    f"{plan.path}: expected the bytes of the source, found different ones in the chunk at {origin}"
-                ).at(chunk=origin)
+                raise BoundError(f"{plan.path}: bytes differ from those of the source in the chunk at {origin}").at(
+                    chunk=origin
+                )
         return len(task)
 
     done = 0
     with (
         closing(source.open_chunks()) as before,
         closing(target.open_chunks()) as after,
-        closing(ordered_map(compare, _tasks(plan, expected.parts), threads)) as counts,
+        closing(ordered_map(compare, tasks_of(expected.parts, plan.chunk.nbytes), threads)) as counts,
     ):
         for count in counts:
             for _ in range(count):
@@ -213,12 +217,6 @@ def _filtered_alike(
     if chunk is None or other_chunk is None or chunk[0] != other_chunk[0]:
         return False
     return applied(pipeline, chunk[1]) == applied(other, other_chunk[1])
-
-
-def _tasks(plan: Rewrite, parts: Parts) -> Generator[Parts, None, None]:
-    """Cut parts into tasks of a size that is efficient for one thread."""
-    at_once = chunks_at_once(plan.chunk.nbytes)
-    yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
 def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool:
@@ -249,9 +247,7 @@ def _check_seals(
         for origin, seal, stored in zip(parts.origins(), seals.tolist(), chunks.stored_many(parts), strict=True):
             if stored is None or seal_of(*stored) != seal:
                 raise BoundError(
-                    f"{plan.path}: expected the bytes and filter mask that were written, found different ones in the "
-                    f"chunk at"
-                    f" {origin}"
+                    f"{plan.path}: bytes or filter mask differ from what was written in the chunk at {origin}"
                 ).at(chunk=origin)
         return len(task[0])
 
@@ -297,6 +293,6 @@ def _compare_values(plan: Rewrite) -> Callable[[Region, NDArray[Any], NDArray[An
 def _check_equal(path: str, part: Region, before: NDArray[Any], after: NDArray[Any]) -> None:
     """Raise BoundError unless values are equal."""
     if not equal_values(before, after):
-        raise BoundError(
-            f"{path}: expected the values of the source, found different ones from {origin_of(part)} on"
-        ).at(dataset=path, chunk=origin_of(part))
+        raise BoundError(f"{path}: values differ from those of the source from {origin_of(part)} on").at(
+            dataset=path, chunk=origin_of(part)
+        )

@@ -259,6 +259,7 @@ class Written:
     # written. It remains to be shown that the store holds them.
     proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("I"))
     largest_error: float = 0.0  # Largest error of the proven chunks
+    worst: int | None = None  # Number of the chunk with that error; None if they have none
     # Number of values that are not rounded, because rounding would make them missing or let them cross a limit
     unrounded: int = 0
     # Number of chunks stored without loss because zfp or a rounding does not meet the requirements on each value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.arrays.gather import bounded_threads, chunks_at_once
+from tamis.arrays.gather import bounded_threads, tasks_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError, TamisError
@@ -47,8 +47,7 @@ def encode_streams(plan: Rewrite, source: StoredArray, parts: Parts, threads: in
 
     A chunk without zfp goes through the other filters of the plan.
     """
-    at_once, threads = chunks_at_once(plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
-    tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+    tasks, threads = tasks_of(parts, plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
     with closing(source.open_chunks()) as chunks:
 
         def encode(task: Parts) -> list[NewChunk]:
@@ -63,8 +62,8 @@ def _encode(plan: Rewrite, chunks: ChunkReader, number: int, origin: Origin) -> 
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
-            f"{plan.path}: chunk at {origin}: expected it to be stored through zfp, found it without: as an optional"
-            f" filter, {plan.pipeline.filters[0]}?, zfp is left out of such a chunk"
+            f"{plan.path}: chunk at {origin}: the source stores it without zfp: with zfp as an optional "
+            f"filter, {plan.pipeline.filters[0]}?, such a chunk stays without it"
         ).at(dataset=plan.path, chunk=origin, filter=plan.pipeline.filters[0])
     try:
         if stream is None:

@@ -197,8 +197,8 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
         lines = [printable(f"{path}: {reason}") for path, reason in itertools.islice(problems.items(), _MOST_REASONS)]
         lines += [f"and {len(problems) - len(lines)} more"] if len(problems) > len(lines) else []
         paths = tuple(path for path in problems if path not in attributes)
-        count = f"{plural(len(paths), 'dataset')} that must be left out (drop)" if paths else "others"
-        text = f"{source.path}: expected {'datasets' if paths else 'attributes'} that the target supports, got {count}:"
+        what = f"{plural(len(paths), 'dataset')}, which must be left out (drop)" if paths else "these attributes"
+        text = f"{source.path}: the target cannot have {what}:"
         raise UnstorableError("\n  ".join((text, *lines)), paths).at(
             path=source.path, dataset=next(iter(problems)) if len(problems) == 1 else None
         )

@@ -48,7 +48,7 @@ def cast(
         if not np.ma.is_masked(given):
             given = given.data
         elif masked is None:
-            raise DataError("expected values without a mask, got masked ones: give a fillvalue, or fill them first")
+            raise DataError("masked values need a fill value: give a fillvalue, or fill them first")
         elif given.dtype == dtype:
             given = given.filled(masked)
         else:

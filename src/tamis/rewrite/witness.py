@@ -78,9 +78,7 @@ def check_witness(
             values = theirs.read(part)
             if not equal_values(after.read(part), values):
                 raise BoundError(
-                    f"{path}: expected other programs to read the same values as tamis, found different ones in the "
-                    f"chunk at"
-                    f" {origin_of(part)}"
+                    f"{path}: other programs would read other values than tamis in the chunk at {origin_of(part)}"
                 ).at(chunk=origin_of(part))
             if before is not None:
                 inside: tuple[Any, ...] = (*within(shared, part), ...)  # an array, even without axes

@@ -198,6 +198,7 @@ class _CountingWriter:
         self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = self._missed = 0
         self._measured = Measured()
         self._largest = 0.0
+        self._worst: int | None = None
         self._skipped: Counter[str] = Counter()
 
     @property
@@ -220,7 +221,9 @@ class _CountingWriter:
         self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
         proven = [chunk for chunk in stored if chunk.error is not None]
         self._proven.extend((chunk.number, chunk.seal) for chunk in proven)
-        self._largest = max((self._largest, *(chunk.error or 0.0 for chunk in proven)))
+        for chunk in proven:
+            if chunk.error and chunk.error > self._largest:
+                self._largest, self._worst = chunk.error, chunk.number
         for chunk in chunks:
             if chunk.mask or chunk.missing or chunk.crossed:
                 self._count(chunk)
@@ -273,6 +276,7 @@ class _CountingWriter:
             self._recording.recorded,
             self._proven,
             self._largest,
+            self._worst,
             self._unrounded,
             self._missed,
             measured,

@@ -427,8 +427,7 @@ def attributes_of(codes: Codes, before: Mapping[str, Any], marks: Mapping[str, S
     """
     if flags := [name for name in ("flag_values", "flag_masks") if name in before]:
         raise ParameterError(
-            f"expected values that may change for packing, found flags, by the attribute {flags[0]}: use lossless"
-            " filters, such as shuffle|deflate(4)"
+            f"packing would change flags (attribute {flags[0]}): use lossless filters, such as shuffle|deflate(4)"
         )
     number = codes.dtype.type
     attributes: dict[str, Any] = {

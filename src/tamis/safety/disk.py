@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -31,6 +32,20 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errn
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _HERE, _EXCHANGE = -100, 2
 """Linux: AT_FDCWD and RENAME_EXCHANGE."""
+
+
+def lock_at_once(handle: int, kind: int = fcntl.LOCK_EX) -> bool | None:
+    """Lock an open file until it is closed, without waiting.
+
+    Returns False if another process holds a lock, and None where the file system has no locks.
+    """
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tamis.access import PRIVATE_FILE
 from tamis.arrays.source import checksum_of, close_handle, opened, read_at
-from tamis.safety.disk import nbytes_of, write_at
+from tamis.safety.disk import lock_at_once, nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import Transaction, journal_of, remove, remove_segments, temporaries_of
 
@@ -191,14 +191,21 @@ _RECORD_TYPE = np.dtype([*zip(Record._fields, _TYPES, strict=True), ("own_checks
 @contextmanager
 def marked(target: Transaction) -> Iterator[None]:
     """Remove what ended runs left for a target, and mark what this process writes, so that a later run may do so."""
-    for leftover in find_leftovers(target.target_path).dead:
-        target.notes += leftover.remove()
-        leftover.close()
+    target.notes += remove_leftovers(target)
     journal = Journal(target.journal, Run({}, {}))
     try:
         yield
     finally:
         journal.close()
+
+
+def remove_leftovers(target: Transaction) -> list[str]:
+    """Remove what ended runs left beside a target; return notes about files that cannot be removed."""
+    notes = []
+    for leftover in find_leftovers(target.target_path).dead:
+        notes += leftover.remove()
+        leftover.close()
+    return notes
 
 
 class Leftovers(NamedTuple):
@@ -306,7 +313,7 @@ def find_leftovers(target_path: Path) -> Leftovers:
         if journal is None or not _is_journal(journal):
             unknown += [path] if os.path.lexists(path) else []
         else:
-            locked = _lock(journal)
+            locked = lock_at_once(journal)
             if locked is None:
                 unknown.append(path)
             elif not locked:
@@ -366,15 +373,6 @@ def _is_journal(handle: int) -> bool:
         return MAGIC.startswith(read_at(handle, len(MAGIC), 0))
     except OSError:
         return False
-
-
-def _lock(handle: int) -> bool | None:
-    """Lock a journal; return False if a run holds the lock, None if the file system has no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return False if isinstance(error, BlockingIOError) else None
-    return True
 
 
 def _has_name(handle: int, path: Path) -> bool:

@@ -36,7 +36,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
         raise
     except RecursionError as error:
         place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
-        text = f"{place}: expected types that Python can follow, found them too deep in each other: leave it out (drop)"
+        text = f"{place}: its types are nested too deeply: leave it out (drop)"
         raise FileError(text).at(path=path, dataset=dataset or None) from error
     except Exception as error:
         pass_interrupt(error)

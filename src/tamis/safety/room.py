@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tamis.access import NEW_FILE
-from tamis.safety.disk import nbytes_of
+from tamis.safety.disk import lock_at_once, nbytes_of
 
 _LOCK, _ENDING, _TOKEN_NBYTES = "lock", ".json", 4
 _WAIT_SECONDS = 0.2
@@ -92,22 +92,13 @@ class Room:
         total = 0
         for path in self._folder.glob(f"*{_ENDING}"):
             with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
-                if _is_free(stream.fileno()):
+                if lock_at_once(stream.fileno()):  # its process has ended
                     path.unlink()
                     continue
                 entry = json.loads(stream.read())
                 if entry["device"] == device:
                     total += max(int(entry["nbytes"]) - _written(entry["written"]), 0)
         return total
-
-
-def _is_free(handle: int) -> bool:
-    """Return whether no process holds the lock of a file; False where there are no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _written(path: str) -> int:

@@ -60,7 +60,7 @@ class Transaction:
             if target.name in ("", "..") or (target.is_dir() and self.noun == "file"):
                 raise FileError(f"{target}: expected the name of a {self.noun} to write, got a folder")
             if not target.parent.is_dir():
-                raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+                raise FileError(f"{target}: there is no folder {target.parent}")
             self.target_path = Path(os.path.realpath(target)) if target.is_symlink() else target
             if self.target_path.is_symlink() or not self.target_path.parent.is_dir():
                 raise FileError(f"{target}: expected the name of a {self.noun} to write, got a dangling link")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -91,6 +91,11 @@ class DescribedArray:
         return ()
 
     @property
+    def value_files(self) -> tuple[str, ...]:
+        """See `StoredArray.value_files`."""
+        return ()
+
+    @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """See `StoredArray.virtual_sources`."""
         return ()
@@ -152,6 +157,21 @@ class ListedStore(Generic[A]):
 
     def close(self) -> None:
         """Do nothing: nothing is open, or it closes with its last user."""
+
+    def take_in(self) -> None:
+        """Do nothing: there are no links into other files, or the arrays they lead to are there already."""
+
+    def linked_files(self) -> Mapping[str, Sequence[str]]:
+        """Return nothing."""
+        return {}
+
+    def links_elsewhere(self) -> Iterable[str]:
+        """Yield nothing."""
+        return ()
+
+    def has(self, path: str) -> bool:
+        """Return whether there is an array or a group at a path."""
+        return path in self._arrays or any(own.startswith(f"{path}/") for own in self._arrays)
 
     def read_ahead(self) -> None:
         """Do nothing: no array is read faster with others."""

@@ -61,7 +61,7 @@ def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[st
 
 def companion_note(path: str, variable: str) -> Change:
     """Return the note that a companion is not compared itself: its missing values are restored to their array."""
-    return Change(path, "companion", f"the companion of {variable}: compared as its missing values")
+    return Change(path, "companion", f"the missing-value mask of {variable}: compared as its missing values")
 
 
 class Named(Protocol):

@@ -25,7 +25,7 @@ def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
     if array.has_companion:
         raise FileError(
             f"{array.label}: expected as many values as its dimensions have, {shape}, found {array.shape}:"
-            " extend the variable in the source, or make it without its companion"
+            " extend the variable in the source, or make it without its missing-value mask"
         ).at(dataset=array.path)
     return cast("StoredArray", ExtendedArray(array, shape))
 

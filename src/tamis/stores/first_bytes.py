@@ -43,12 +43,12 @@ class _Signature(NamedTuple):
 _UNPACK = "unpack it first"
 _MANGLED = "copy it again, in binary mode"
 _SIGNATURES = (
-    _Signature(_HDF5_HEAD, "the begin of an HDF5 file", "copy it again, it is truncated or damaged"),
+    _Signature(_HDF5_HEAD, "the beginning of an HDF5 file", "copy it again, it is truncated or damaged"),
     _Signature(b"\x89HDF\n\x1a\n", "an HDF5 file that was transferred as text", _MANGLED),
     _Signature(b"\x89HDF\r\r\n", "an HDF5 file that was transferred as text", _MANGLED),
     _Signature(b"\xc2\x89HDF", "an HDF5 file that was converted as text", _MANGLED),
     _Signature(b"\xef\xbf\xbdHDF", "an HDF5 file that was converted as text", _MANGLED),
-    _Signature(b"CDF", "a netCDF classic file of a version that netCDF does not have", "copy it again"),
+    _Signature(b"CDF", "a netCDF classic file of an unknown version", "copy it again"),
     _Signature(b"\x0e\x03\x13\x01", "an HDF4 file", "convert it first, with h4toh5 or gdal_translate -of netCDF"),
     _Signature(b"GRIB", "GRIB data", "convert it first, with grib_to_netcdf, cdo -f nc4 copy or cfgrib"),
     _Signature(b"BUFR", "BUFR data", "convert it first, with bufr_dump or pdbufr"),

@@ -203,7 +203,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         self.files = _Files([fact.path for fact in facts], opens)
         self._first = opens(facts[0].path)
         self.path = facts[0].path
-        self._ends = [*accumulate(fact.extent for fact in facts)]
+        self.ends = [*accumulate(fact.extent for fact in facts)]
         self._nbytes = sum(fact.nbytes for fact in facts)
         self.kind, self.is_loose = self._first.model.kind, self._first.model.is_loose
         self._arrays = {path: self._array(path, facts[0]) for path in facts[0].variables}
@@ -213,7 +213,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         if self.dimension not in variable.dimensions:
             return array
         axis = variable.dimensions.index(self.dimension)
-        return cast("StoredArray", JoinedArray(array, axis, self._ends, self.files, grows=facts.is_unlimited))
+        return cast("StoredArray", JoinedArray(array, axis, self.ends, self.files, grows=facts.is_unlimited))
 
     def close(self) -> None:
         """Close all files."""
@@ -249,7 +249,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         group = self._first.model.group(path)
         dimensions = dict(group.dimensions)
         if self.dimension in dimensions:
-            dimensions[self.dimension] = dimensions[self.dimension]._replace(size=self._ends[-1])
+            dimensions[self.dimension] = dimensions[self.dimension]._replace(size=self.ends[-1])
         variables = {name: self._named(variable) for name, variable in group.variables.items()}
         return replace(group, dimensions=dimensions, variables=variables)
 
@@ -257,7 +257,7 @@ class JoinedStore(ListedStore["StoredArray"]):
         if self.dimension not in variable.dimensions:
             return variable
         shape = tuple(
-            self._ends[-1] if name == self.dimension else extent
+            self.ends[-1] if name == self.dimension else extent
             for name, extent in zip(variable.dimensions, variable.shape, strict=True)
         )
         whole = replace(variable, shape=shape, stored_shape=shape)
@@ -346,7 +346,9 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
                 f"{path}: expected variables with the dimension {dimension!r}, found {', '.join(names) or 'none'}"
             )
         if any(store.array(name).has_companion for name in variables):
-            raise ParameterError(f"{path}: expected files without companions: repack it first with --missing exact")
+            raise ParameterError(
+                f"{path}: expected files without missing-value masks: repack it first with --missing exact"
+            )
         coordinate = posixpath.join(owners[0].path, dimension)
         constant = {
             name: _checksum(_values_of(store, name))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from glob import escape, iglob
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable
 from tamis.remote.address import is_address
@@ -27,6 +27,33 @@ class OtherFile(NamedTuple):
     kind: Kind
     file: str  # Absolute path, or, if the file does not exist, the name in the target
     exists: bool = True
+
+
+class TakenIn(NamedTuple):
+    """A file whose objects or values a target has itself."""
+
+    file: str  # Absolute path
+    # As they were before it was read
+    nbytes: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, file: str) -> TakenIn:
+        """Return a file as it is now."""
+        status = os.stat(file)
+        return cls(file, status.st_size, status.st_mtime_ns)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> TakenIn:
+        """Return a file from a line of state, which may have anything."""
+        return cls(str(fields.get("file")), fields.get("nbytes", 0), fields.get("mtime_ns", 0))
+
+    def is_unchanged(self) -> bool:
+        """Return whether the file is as it was."""
+        try:
+            return TakenIn.of(self.file) == self
+        except OSError:
+            return False
 
 
 class OtherFiles(NamedTuple):

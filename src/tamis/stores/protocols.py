@@ -152,6 +152,27 @@ class Store(Protocol):
     def nbytes(self) -> int:
         """Bytes of the whole store."""
 
+    def take_in(self) -> None:
+        """Have what links into other files lead to as parts of the store.
+
+        Raises
+        ------
+        FileError
+            Here or when the store is listed, if a link leads nowhere, or its file cannot be read.
+        """
+
+    def linked_files(self) -> Mapping[str, Sequence[str]]:
+        """Return the files that are taken in, with the paths of the arrays that each has."""
+        ...
+
+    def links_elsewhere(self) -> Iterable[str]:
+        """Yield the paths of links into other files."""
+        ...
+
+    def has(self, path: str) -> bool:
+        """Return whether there is an array or a group at a path."""
+        ...
+
     def read_ahead(self) -> None:
         """Prepare to read all values: small arrays may be read with the facts about them, once, in a few megabytes."""
 
@@ -338,6 +359,11 @@ class StoredArray(Protocol):
     @property
     def absent_files(self) -> tuple[str, ...]:
         """Missing files that have some of the values: readers may get fill values instead."""
+        ...
+
+    @property
+    def value_files(self) -> tuple[str, ...]:
+        """Other files that have some of the values."""
         ...
 
     @property

@@ -104,6 +104,12 @@ TO_ZARR: dict[str, Row] = {
     "links": Row(
         "links", "soft links to groups or to nothing, external and user-defined links", "left out", "", "listed"
     ),
+    "taken in": Row(
+        "links",
+        "external links, with [`--self-contained`](repack.md#targets-that-need-no-other-file)",
+        "what they lead to",
+        "arrays and groups",
+    ),
     "groups": Row("groups", "groups, also empty ones, and their attributes", _SAME, _SAME),
     "group settings": Row("groups", "filters of links, order of creation, times", "left out", "creation order"),
     "dimensions": Row("dimensions", "dimensions of netCDF and HDF5", "names of the axes", "dimension scales"),

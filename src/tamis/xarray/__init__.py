@@ -7,7 +7,7 @@ installs everything both need.
 from importlib.util import find_spec
 
 if find_spec("xarray") is None:
-    raise ImportError("tamis.xarray needs xarray, found none: pip install 'tamis[xarray]'")
+    raise ImportError("tamis.xarray needs xarray, which is not installed: pip install 'tamis[xarray]'")
 
 from tamis_xarray import TamisEngine
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xarray import Dataset, Variable
 from xarray.backends import H5NetCDFStore
-from xarray.conventions import encode_dataset_coordinates
+from xarray.conventions import encode_cf_variable, encode_dataset_coordinates
 
 from tamis import meaning
 from tamis.arrays.grid import Region
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
 
 
+_UNENCODABLE = (ValueError, TypeError, NotImplementedError, ArithmeticError, LookupError)
+"""What xarray raises for values that it cannot encode, such as times outside the range of its nanoseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedGroup:
     """A dataset whose variables have the types and attributes of the file."""
@@ -71,7 +75,9 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
     if unlimited is None:
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
         if gone := names - dims:
-            warnings.warn(f"no longer unlimited dimensions: {', '.join(sorted(gone))}", UserWarning, stacklevel=5)
+            warnings.warn(
+                f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}", UserWarning, stacklevel=5
+            )
         names &= dims
     else:
         names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)
@@ -82,8 +88,8 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
     variables, attributes = encode_dataset_coordinates(dataset)
     try:
         encoded, attributes = _Conventions().encode(variables, attributes)  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError, NotImplementedError) as error:
-        raise ParameterError(f"xarray cannot encode the dataset: {error}") from error
+    except _UNENCODABLE as error:
+        raise _refused(variables, error) from error
     stored = {
         str(name): _stored(str(name), variable, dataset.variables[name].encoding.get("dtype"))
         for name, variable in encoded.items()
@@ -96,6 +102,21 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
             notes[name] = "float16, which netCDF lacks, is stored as float32"
     every = forms | {"": attribute_forms(attributes)}
     return EncodedGroup(dataset, stored, attribute_values(attributes), notes, names, every)
+
+
+def _refused(variables: Mapping[Hashable, Variable], error: Exception) -> ParameterError:
+    """Return the error about a dataset that xarray cannot encode, with the name of the variable if one is the cause."""
+    for name, variable in variables.items():
+        try:
+            encode_cf_variable(variable, name=name)
+        except _UNENCODABLE as own:
+            return ParameterError(f"{name}: xarray cannot encode it: {_cause(own)}").at(dataset=str(name))
+    return ParameterError(f"xarray cannot encode the dataset: {_cause(error)}")
+
+
+def _cause(error: Exception) -> str:
+    """Return the message of an error of xarray; a key alone would say nothing."""
+    return f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
 
 
 def _widened(variable: Variable) -> Variable:

@@ -23,6 +23,7 @@ from tamis.formats.hdf5.chunk_access import pipeline_of
 from tamis.formats.hdf5.lib.files import is_hdf5, open_source
 from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
+from tamis.formatting import plural
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
 from tamis.jobs.repack.planning import in_stored_units
@@ -354,10 +355,10 @@ def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
     if missing:
         stored = ", ".join(dict.fromkeys(map(str, numbers or raw))) or "NaN"
         raise DataError(
-            f"{array.name}: expected no missing values for {pipeline}, found {missing} of {array.size}, stored as"
-            f" {stored} beside others, which a lossy filter then changes beyond its bound: save it without that filter"
-            f" and let tamis repack add it, which keeps both; or, for zfp, store NaN: ds[{array.name!r}].encoding"
-            ".update(_FillValue=numpy.nan, missing_value=None)"
+            f"{array.name}: missing values ({missing} of {array.size}) are stored as {stored} beside others, so that "
+            f"{pipeline} would break its bound: save it without that filter and let tamis repack add it, which "
+            "keeps both; or, for zfp, store NaN: "
+            f"ds[{array.name!r}].encoding.update(_FillValue=numpy.nan, missing_value=None)"
         )
 
 
@@ -402,8 +403,8 @@ def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pi
                 stored = file.get(stored_path(file, f"{group or '/'}/{name}"))
                 if stored is None or not hasattr(stored, "chunks"):
                     raise FileError(
-                        f"{source}: expected {name!r}, which was read from it, found none: give the group that the"
-                        " dataset was opened from, or a recipe where the variable was renamed"
+                        f"{source}: has no {name!r}, which was read from it: give the group that the dataset was "
+                        "opened from, or a recipe where the variable was renamed"
                     )
                 pipeline = Pipeline(Stage.of(item) for item in pipeline_of(stored).filters)
                 if not _left_to_xarray(ds.variables[name], pipeline):
@@ -457,9 +458,9 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
         count = int((abs(array - shown) <= near).sum())
         if count:
             raise DataError(
-                f"{array.name}: expected no values within {near:g} of {shown:g}, the {name} valid one, for {pipeline},"
-                f" found {count}, which a lossy filter may make invalid: save it without that filter and let tamis"
-                " repack add it, which keeps them valid"
+                f"{array.name}: {plural(count, 'value')} within {near:g} of {shown:g}, the {name} valid one, could "
+                f"become invalid with {pipeline}: save it without that filter and let tamis repack add it, which "
+                "keeps them valid"
             )
 
 
@@ -480,9 +481,9 @@ def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None
             count += int((stored == mark).sum())
     if count:
         raise DataError(
-            f"{array.name}: expected values that netCDF can round by {rounding} without harm, found {count} that "
-            f"would become missing, or cross a limit of the valid range: save it without rounding and let tamis"
-            " repack round it, which leaves those values as they are"
+            f"{array.name}: {plural(count, 'value')} would become missing, or cross a limit of the valid range, if "
+            f"netCDF rounded by {rounding}: save it without rounding and let tamis repack round it, which "
+            "leaves those values as they are"
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from xarray.coders import CFDatetimeCoder
 from xarray.conventions import decode_cf_variable
 
 from tamis.errors import DataError
+from tamis.jobs.witness.loss import Loss, loss_between
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.rounding import PACKING_ATTRIBUTES
 
@@ -31,37 +31,6 @@ _SLAB_NBYTES = 32 << 20
 
 _DECODED_BY = (*PACKING_ATTRIBUTES, *FILL_ATTRIBUTES, "_Unsigned", "units", "dtype")
 """Attributes that change what xarray reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """A value that a reader gets otherwise than it was given."""
-
-    index: tuple[int, ...]
-    given: Any
-    found: Any
-
-    def __str__(self) -> str:
-        return f"{self.given!s} at {list(self.index)}, which reads as {self.found!s}"
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What an encoding does to values; nothing by default."""
-
-    largest: float = 0.0  # Largest absolute error; infinite if a value is lost, as a time, or a missing value is
-    relative: float = 0.0  # Largest error relative to a value
-    first: Misfit | None = None  # The first value that changes
-    beyond: Misfit | None = None  # The first one that changes by more than rounding to the stored type does
-
-    def plus(self, later: Loss) -> Loss:
-        """Return the loss of both of two parts."""
-        return Loss(
-            max(self.largest, later.largest),
-            max(self.relative, later.relative),
-            self.first or later.first,
-            self.beyond or later.beyond,
-        )
 
 
 def may_change_type(given: Variable, encoded: Variable) -> bool:
@@ -148,8 +117,8 @@ class _Comparison:
         self._attributes = dict(encoded.attrs)
         # Attributes of an undecoded variable have the same meaning before and after.
         self._own = {key: value for key, value in given.attrs.items() if key in _DECODED_BY}
-        is_cftime = given.dtype.kind == "O"
-        self._coder = CFDatetimeCoder(use_cftime=True) if is_cftime else CFDatetimeCoder()
+        # A coder of dates would also make xarray read durations otherwise than it does by default.
+        self._coder: Any = CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else True
 
     def __call__(self, given: Any, encoded: Any, origin: tuple[int, ...] = ()) -> Loss:
         """Return the loss of a part that begins at an index."""
@@ -166,8 +135,8 @@ class _Comparison:
         """Return an encoded part, or raise DataError if it reads otherwise than it was given."""
         if (first := self(given, encoded).first) is not None:
             raise DataError(
-                f"{self._name}: expected values that its encoding keeps, found {first.given!s}, which reads as"
-                f" {first.found!s}: delete _FillValue and missing_value from its encoding"
+                f"{self._name}: its encoding does not keep {first.given!s}, which reads as {first.found!s}: "
+                "delete _FillValue and missing_value from its encoding"
             )
         return encoded
 
@@ -175,7 +144,12 @@ class _Comparison:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             variable = Variable(self._dims, codes, attributes)
-            return np.asarray(decode_cf_variable(self._name, variable, decode_times=self._coder).values)
+            try:
+                return np.asarray(decode_cf_variable(self._name, variable, decode_times=self._coder).values)
+            except (ValueError, OverflowError) as error:  # times that xarray writes, and cannot read
+                raise DataError(f"{self._name}: xarray cannot read its stored values: {error}").at(
+                    dataset=self._name
+                ) from error
 
     def _step(self, codes: NDArray[Any], found: NDArray[Any]) -> Any:
         """Return how much rounding to the stored type may change each value: half a step, and what arithmetic adds."""
@@ -190,62 +164,6 @@ class _Comparison:
             size = np.abs(found.astype(np.float64)) + (offset or 0.0)
             noise = 0.0 if scale is None and offset is None else 8 * float(np.finfo(found.dtype).eps) * size
             return step * (1.0 if scale is None else scale) * (0.5 + 1e-6) + noise
-
-
-def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin: tuple[int, ...]) -> Loss:
-    """Return the loss between values as given and as found, of which rounding explains a step."""
-    if expected.dtype.kind in "mMO":
-        wrong = ~_same_times(expected, found)
-        first = _first(wrong, expected, found, origin)
-        return Loss() if first is None else Loss(np.inf, np.inf, first, first)
-    if found.dtype.kind == "f" and expected.dtype.kind == "f" and found.dtype.itemsize > expected.dtype.itemsize:
-        # A wider value that the given type cannot tell from the given one is the same.
-        with np.errstate(over="ignore"):
-            found = found.astype(expected.dtype)
-    # float64 does not hold all whole numbers of 64 bits.
-    wide: Any = np.longdouble if {expected.dtype.kind, found.dtype.kind} & set("iu") else np.float64
-    with np.errstate(all="ignore"):
-        before, after = expected.astype(wide), found.astype(wide)
-        same = (before == after) | (np.isnan(before) & np.isnan(after))
-        error = np.where(same, 0, np.abs(after - before))
-        error = np.where(np.isnan(error), np.inf, error)
-        changed = error > 0
-        if not changed.any():
-            return Loss()
-        relative = np.where(changed, error / np.abs(before), 0)
-        relative = np.where(np.isnan(relative), np.inf, relative)
-    return Loss(
-        float(error.max()),
-        float(relative.max()),
-        _first(changed, expected, found, origin),
-        _first(changed & ~(error <= step), expected, found, origin),
-    )
-
-
-def _same_times(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
-    if expected.dtype.kind in "mM" and expected.dtype.kind == found.dtype.kind:
-        return np.asarray((expected == found) | (np.isnat(expected) & np.isnat(found)))
-    if expected.dtype.kind != "O":
-        return np.zeros(expected.shape, bool)
-    pairs = zip(expected.reshape(-1), found.reshape(-1), strict=True)
-    return np.array([_same_time(one, other) for one, other in pairs], bool).reshape(expected.shape)
-
-
-def _same_time(one: Any, other: Any) -> bool:
-    """Return whether two times of cftime are equal, or both missing; those of different calendars never are."""
-    if one is None or one != one:
-        return bool(other is None or other != other)
-    return getattr(one, "calendar", "") == getattr(other, "calendar", "") and bool(one == other)
-
-
-def _first(
-    wrong: NDArray[np.bool_], expected: NDArray[Any], found: NDArray[Any], origin: tuple[int, ...]
-) -> Misfit | None:
-    if not wrong.any():
-        return None
-    inside = tuple(int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    index = tuple(start + step for start, step in zip(origin, inside, strict=True))
-    return Misfit(index, expected[inside], found[inside])
 
 
 def _blocks(chunks: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:

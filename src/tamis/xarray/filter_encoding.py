@@ -299,8 +299,8 @@ def packed_encoding(array: Any, pack: Pack) -> dict[str, Any]:
         if _keeps(values, array.dims, keys, codes, pack.bound):
             return keys
     raise DataError(
-        f"{array.name}: expected values that xarray's arithmetic packs within {pack.bound:g}, found one that is not:"
-        " save with ds.tamis.to_netcdf, whose packing is exact"
+        f"{array.name}: xarray's arithmetic does not pack all values within {pack.bound:g}: save with "
+        "ds.tamis.to_netcdf, whose packing is exact"
     )
 
 
@@ -314,8 +314,8 @@ def _check_attributes(array: Any, pack: Pack) -> None:
     ]
     if wrong:
         raise ParameterError(
-            f"expected a variable without the attribute {wrong[0]} for {pack}, which no encoding of xarray's writes"
-            " anew: save with ds.tamis.to_netcdf, or delete it"
+            f"the attribute {wrong[0]} of the variable does not go with {pack}, and no encoding of xarray's "
+            "changes it: save with ds.tamis.to_netcdf, or delete it"
         ).at(filter=pack)
 
 

@@ -1,4 +1,4 @@
-"""The last witness of a saved dataset: xarray's own engine reads a sample, which is compared with the dataset."""
+"""The last witness of a saved dataset: what xarray reads of it in another process is compared with the dataset."""
 
 from __future__ import annotations
 
@@ -12,59 +12,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import BoundError
-from tamis.xarray.encoding_loss import Loss, loss_between
-from tamis.xarray.stock_reader import Read, read
+from tamis.formats.registry import open_store
+from tamis.jobs.repack.witnessing import needs_of
+from tamis.jobs.witness.look import Unread, Witnessed, key_of, needs_codecs, reader_of, unopened
+from tamis.jobs.witness.loss import Loss, loss_between
+from tamis.jobs.witness.process import UnopenedError, read
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked
     from tamis.xarray.dataset_store import EncodedGroup
 
 
-_ENGINES = {"h5netcdf": "h5netcdf", "netcdf4": "netCDF4"}
-"""Engines of xarray for files, and the packages that they need; h5netcdf has the filters of tamis in this process."""
+_DECODED_BY = {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
+"""Attributes of variables that were not decoded when the dataset was opened."""
 
 
 def check_saved(
     path: Path, groups: Mapping[str, EncodedGroup], results: Mapping[str, Repacked], losses: Mapping[str, Loss]
-) -> None:
-    """Raise BoundError unless xarray opens a file or store, and reads what the datasets have.
+) -> Witnessed | None:
+    """Return what xarray, in another process, reads of a target as the datasets have it; None if it has no engine.
 
     Blocks of dask arrays are not computed again for this: of such variables, the sample is only read.
+
+    Raises
+    ------
+    BoundError
+        If xarray does not open the target, or reads something else.
     """
-    if not (found := _opened(path)):
-        return
+    if path.is_file() and not any(map(find_spec, ("netCDF4", "h5netcdf"))):
+        return None
+    with open_store(path) as store:
+        needs = needs_of(store)
+    also = {key_of(place): [item.worst] for place, item in results.items() if item.worst is not None}
+    try:
+        opened = read(path, also=also, with_codecs=needs_codecs(needs))
+    except UnopenedError as error:
+        raise unopened(path, error) from error
+    chunks, unread = dict[str, int](), list[Unread]()
     for group, encoded in groups.items():
         for name in encoded.variables:
             place, given = posixpath.join(group, name), encoded.dataset.variables.get(name)
-            if (item := found.get((group, name)) or found.get((group, str(None)))) is None:
-                raise BoundError(f"{place}: expected it in what xarray opens, found none").at(path=path)
+            if (item := opened.variables.get((group, name)) or opened.variables.get((group, str(None)))) is None:
+                raise BoundError(f"{place}: is not in what xarray opens").at(path=path)
+            if item.reason:
+                if place not in needs or needs[place].is_here:
+                    raise BoundError(f"{place}: expected values that xarray reads, found {item.reason}").at(path=path)
+                unread.append(Unread(place, item.reason))
+                continue
             result = results.get(place)
-            is_filled = result is not None and bool(result.companion)  # stock readers see the filling
+            is_filled = result is not None and bool(result.missing_mask)  # stock readers see the filling
             if given is None or given.dims != item.dims or given.dtype.kind not in "biufM" or is_filled:
                 continue
             if item.shape != given.shape:
                 raise BoundError(f"{place}: expected the shape {given.shape}, xarray reads {item.shape}").at(path=path)
-            if hasattr(given._data, "dask") or set(given.attrs) & {"scale_factor", "add_offset", "_FillValue", "units"}:
+            # Numbers with units of times, which xarray decodes only when it reads them.
+            is_decoded = given.dtype.kind in "biuf" and item.kind not in "biuf"
+            if is_decoded or hasattr(given._data, "dask") or set(given.attrs) & _DECODED_BY:
                 continue
             loss = losses[place].largest if place in losses else 0.0
             allowed = loss if result is None else result.largest_error
             for part, values in item.samples:
                 _compare(place, path, np.asarray(given[part].values), values, allowed)
-
-
-def _opened(path: Path) -> dict[tuple[str, str], Read]:
-    """Return what xarray reads by the first engine that opens a target; nothing if no engine is installed."""
-    names = ["zarr"] if path.is_dir() else [name for name in _ENGINES if find_spec(_ENGINES[name])]
-    failure: Exception | None = None
-    for engine in names:
-        try:
-            return read(str(path), engine)
-        except Exception as error:
-            failure = failure or error
-    if failure is None:
-        return {}
-    text = f"expected a target that xarray opens, found {type(failure).__name__}: {failure}"
-    raise BoundError(text).at(path=path) from failure
+            if item.samples:
+                chunks[place] = len(item.samples)
+    texts = {place: need.text for place, need in needs.items()}
+    return Witnessed(reader_of(opened), len(opened.variables), chunks, texts, tuple(unread))
 
 
 def _compare(place: str, path: Path, given: NDArray[Any], found: NDArray[Any], allowed: float) -> None:

@@ -29,6 +29,7 @@ from tamis.xarray.settled import asked_of, settle, without_encodings
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.witness.look import Witnessed
     from tamis.pipeline import Pipeline
 
 Encodings = Mapping[str, Mapping[str, Any]]
@@ -97,9 +98,9 @@ def save(
     with store:
         asked = replace(options, recipe=stored)
 
-        def check(path: Path, datasets: tuple[Repacked, ...]) -> None:
+        def check(path: Path, datasets: tuple[Repacked, ...], _: object) -> Witnessed | None:
             results = {item.path: item for item in settled.with_losses(datasets, wanted)}
-            check_saved(path, groups, results, settled.losses)
+            return check_saved(path, groups, results, settled.losses)
 
         result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey)
     widened = [
@@ -168,10 +169,9 @@ def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> 
             given = own.get(posixpath.join(path, name), {})
             for key in given:
                 if key in variable.encoding and key not in (*_IGNORED_KEYS, "dtype", "_FillValue"):
-                    raise ParameterError(
-                        f"{name}: expected keys of encodings that xarray knows for such values, got unexpected encoding"
-                        f" {key!r}"
-                    ).at(dataset=name)
+                    raise ParameterError(f"{name}: xarray knows no encoding {key!r} for such values: leave it out").at(
+                        dataset=name
+                    )
 
 
 def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:

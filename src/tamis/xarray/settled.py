@@ -15,11 +15,11 @@ from tamis.errors import DataError
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import Names, absolute, assigned
 from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.witness.loss import Loss
 from tamis.pipeline import Pipeline
 from tamis.rounding import Absolute
 from tamis.xarray.dask_arrays import with_dask
 from tamis.xarray.encoding_loss import (
-    Loss,
     checked_data,
     loss_of,
     may_change_type,
@@ -229,20 +229,20 @@ def _refuse(path: str, variable: Variable, loss: Loss, asked: Asked) -> None:
         if asked.allows(loss):
             return
         raise DataError(
-            f"{path}: expected an encoding that keeps {asked}, got {_text(variable)}, which changes values by up to"
-            f" {loss.largest:.3g}, first {loss.first}: ask for a wider type or a finer scale_factor"
+            f"{path}: its encoding, {_text(variable)}, changes values by up to {loss.largest:.3g}, first "
+            f"{loss.first}, but {asked} was asked for: use a wider type or a finer scale_factor"
         ).at(dataset=path)
     if loss.beyond is not None:
         raise DataError(
-            f"{path}: expected an encoding that holds the values, got {_text(variable)}, which does not hold"
-            f" {loss.beyond}: ask for another dtype, scale_factor, add_offset or _FillValue"
+            f"{path}: its encoding, {_text(variable)}, does not hold {loss.beyond}: use another dtype, "
+            "scale_factor, add_offset or _FillValue"
         ).at(dataset=path)
 
 
 def _left_out_note(path: str, variable: Variable, loss: Loss) -> str:
     return (
-        f"{path}: the encoding that it has, {_text(variable)}, is left out, because it does not keep"
-        f" {loss.beyond or loss.first}: an encoding that fits can be given as encoding="
+        f"{path}: its present encoding, {_text(variable)}, is left out, because it does not keep "
+        f"{loss.beyond or loss.first}: give one that fits as encoding="
     )
 
 

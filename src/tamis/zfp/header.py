@@ -82,11 +82,11 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
         promise = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
         raise DataError(
-            f"expected {mode} to keep the {promise} at index {index}, which it cannot next to the other values: use"
-            " reversible=True, or an optional filter, which is left out of such a chunk"
+            f"{mode} cannot keep the {promise} at index {index} next to the other values: use "
+            "reversible=True, or an optional filter, which is left out of such a chunk"
         )
     if failure.code == "changed":
-        raise DataError("expected values that do not change while they are encoded, but another thread changed some")
+        raise DataError("another thread changed values while they were encoded: encode a copy")
     if failure.code == "truncated":
         raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
     if failure.code == "maxbits_small":

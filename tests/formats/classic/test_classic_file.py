@@ -79,7 +79,7 @@ def test_file_is_a_mapping_of_names_to_arrays(path: Path) -> None:
         with pytest.raises(IndexError, match="expected an index of -10 to 9 along axis 0"):
             file["T"][10]
         array = file["T"]
-    with pytest.raises(FileError, match="expected an open file, got one that was closed"):
+    with pytest.raises(FileError, match="the file is closed: open it again"):
         array[0]
 
 

@@ -145,7 +145,7 @@ def test_truncated_file_is_refused_with_its_expected_size(tmp_path: Path, versio
     path = write(tmp_path / "a.nc", version, types=("f4",))
     data = path.read_bytes()
     path.write_bytes(data[:-4])
-    with pytest.raises(FileError, match=rf"expected {len(data)} bytes by its header, found {len(data) - 4}:"):
+    with pytest.raises(FileError, match=rf"its header promises {len(data)} bytes, and it has {len(data) - 4} "):
         ClassicStore(path)
 
 

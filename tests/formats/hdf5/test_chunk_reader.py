@@ -291,7 +291,7 @@ def test_source_closed_file_error(tmp_path: Path) -> None:
         source = Hdf5Array.of(file["x"]).open_chunks()
     source.close()
     source.close()
-    with pytest.raises(FileError, match=r"a\.h5: /x: expected an open file, got one that was closed"):
+    with pytest.raises(FileError, match=r"a\.h5: /x: the file is closed: open it again"):
         source.values((0, 0))
 
 

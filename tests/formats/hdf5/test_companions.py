@@ -27,7 +27,7 @@ def ocean(make_ocean: Make, tmp_path_factory: pytest.TempPathFactory) -> tuple[A
     """Source values, and the file with the companion."""
     folder = tmp_path_factory.mktemp("ocean")
     values = make_ocean(folder / "a.nc")
-    tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks={"TS": (10, 32, 48)}, missing="companion")
+    tamis.repack(folder / "a.nc", folder / "b.nc", RECIPE, chunks={"TS": (10, 32, 48)}, missing="mask")
     return values, folder / "b.nc"
 
 
@@ -138,7 +138,7 @@ def test_open_restores_blocks_of_a_fixed_rate(make_ocean: Make, tmp_path: Path) 
     values = make_ocean(tmp_path / "a.nc")
     recipes = {"TS": "zfp(rate=16)"}
     tamis.repack(
-        tmp_path / "a.nc", tmp_path / "b.nc", recipes, chunks={"TS": (12, 64, 64)}, checksum=False, missing="companion"
+        tmp_path / "a.nc", tmp_path / "b.nc", recipes, chunks={"TS": (12, 64, 64)}, checksum=False, missing="mask"
     )
     with tamis.open(tmp_path / "b.nc") as file:
         whole = file["TS"][:]
@@ -192,7 +192,7 @@ def test_open_finds_the_companion_of_a_moved_group(ocean: tuple[Any, Path], copy
         file["here/TS"] = group["TS"]
     with tamis.open(copy) as file:
         assert is_restored(file["moved/TS"][4], ocean[0][4])
-        with pytest.raises(FileError, match="/alias: its missing values are in the companion '/TS_missing'"):
+        with pytest.raises(FileError, match="/alias: its missing values are in the mask '/TS_missing'"):
             file["alias"]
 
 
@@ -236,23 +236,23 @@ def damage(name: str, file: h5py.File) -> None:
     [
         (
             "gone",
-            "/TS: its missing values are in the companion '/TS_missing', which does not exist: restore or rename it",
+            "/TS: its missing values are in the mask '/TS_missing', which does not exist: restore or rename it",
         ),
         ("renamed", "which does not exist"),
         ("group", "which does not exist"),
         (
             "shape",
-            r"/TS_missing: damaged, or not a companion of /TS: expected uint8 with 3 axes, as shape",
+            r"/TS_missing: damaged, or not the missing-value mask of /TS: expected uint8 with 3 axes, as shape",
         ),
         ("type", "expected uint8 with 3 axes.*, found int32"),
-        ("itself", "expected flags, found a dataset that has a companion itself"),
+        ("itself", "expected flags, found a dataset that has a missing-value mask itself"),
         ("no table", "expected the attribute 'flag_missing_values', found none"),
         ("empty table", "expected up to 250 values of float32 in 'flag_missing_values', found others"),
         ("null table", "expected up to 250 values of float32 in 'flag_missing_values', found others"),
         ("long double", "expected it to have numbers of 1, 2, 4 or 8 bytes, found float128"),
         ("other table", "expected up to 250 values of float32 in 'flag_missing_values', found others"),
         ("text table", "expected up to 250 values of float32 in 'flag_missing_values', found others"),
-        ("number", "expected the path of its companion in the attribute 'missing_companion', found no text"),
+        ("number", "expected the path of its missing-value mask in the attribute 'missing_companion', found no text"),
     ],
 )
 def test_damaged_companion_is_an_error_wherever_values_are_read(name: str, match: str, copy: Path) -> None:
@@ -293,11 +293,13 @@ def test_damaged_chunk_of_a_companion_is_an_error(copy: Path) -> None:
 
 def test_writing_to_one_of_the_two_refused(copy: Path) -> None:
     with h5py.File(copy, "r+") as file:
-        with pytest.raises(ParameterError, match="/TS: expected a dataset without a companion, got one whose missing"):
+        with pytest.raises(
+            ParameterError, match="/TS: expected a dataset without a missing-value mask, got one whose missing"
+        ):
             tamis.hdf5.Appender(file["TS"])
-        with pytest.raises(ParameterError, match=r"/TS_missing: expected .* got a companion, which marks the missing"):
+        with pytest.raises(ParameterError, match=r"/TS_missing: expected .* got the missing-value mask of"):
             tamis.hdf5.Appender(file["TS_missing"])
-        with pytest.raises(ParameterError, match="/TS: expected a dataset without a companion"):
+        with pytest.raises(ParameterError, match="/TS: expected a dataset without a missing-value mask"):
             tamis.hdf5.write(file["TS"], np.zeros((30, 192, 288), "f4"))
 
 

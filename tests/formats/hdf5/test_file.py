@@ -101,7 +101,7 @@ def test_closed_file_nothing_can_be_read(path: Path) -> None:
         lambda: group.attrs,
         file.__enter__,
     ):
-        with pytest.raises(FileError, match=r"f\.h5: expected an open file, got one that was closed"):
+        with pytest.raises(FileError, match=r"f\.h5: the file is closed: open it again"):
             use()
     assert array.shape == (9,)
     assert "closed" in repr(file)

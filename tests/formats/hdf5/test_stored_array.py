@@ -45,7 +45,7 @@ def test_open_values_of_contiguous_dataset_reads_the_file_that_is_open_not_its_n
         with closing(Hdf5Array.of(file["v"]).open_reader()) as values:
             assert isinstance(values, ContiguousReader)
             assert (values.read((slice(0, 3), slice(0, 4000))) == ord("a")).all()
-        with pytest.raises(FileError, match="expected an open file, got one that was closed"):
+        with pytest.raises(FileError, match="the file is closed: open it again"):
             values.read((slice(0, 3), slice(0, 4000)))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from zarr.storage import LocalStore
 from zarr.testing.strategies import arrays
@@ -186,6 +186,7 @@ def check_ways(attributes: dict[str, Any], first: Literal[2, 3], second: Literal
 @pytest.mark.parametrize("first", [2, 3])
 @pytest.mark.parametrize("second", [2, 3])
 @EXAMPLES
+@example(attributes={"n": [0, 1 << 63], "m": [-1, 1 << 63], "i": [(1 << 53) + 1, 1 << 64]})
 @given(attributes=ATTRIBUTES)
 def test_attributes_of_all_kinds_survive_the_other_version_and_hdf5(
     first: Literal[2, 3], second: Literal[2, 3], attributes: dict[str, Any]

@@ -70,7 +70,7 @@ def test_u85_zarr_store_reads_as_its_source(
         np.testing.assert_array_equal(ours, theirs)
     first = np.ravel(fill)[0]
     hidden = zarr_format == 3 and dtype[0] != "f" and (first != first or first != int(first) or abs(first) > 2.0**64)
-    assert hidden == any("is not an attribute, because xarray" in note for note in result.notes)
+    assert hidden == any("is not written as an attribute, because xarray" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(("dtype", "fill"), TEXTS)
@@ -90,7 +90,7 @@ def test_u85_several_fill_values_are_said(tmp_path: Path) -> None:
         target = tmp_path / f"{zarr_format}.zarr"
         result = tamis.repack(source, target, {}, zarr_format=zarr_format)
         assert np.isnan(seen(target, "zarr")["z"].values[:3]).sum() == 4 - zarr_format
-        assert any("xarray knows the first value alone" in note for note in result.notes) == (zarr_format == 3)
+        assert any("xarray knows only the first value" in note for note in result.notes) == (zarr_format == 3)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -113,7 +113,7 @@ def test_u85_characters_with_a_fill_value_open(tmp_path: Path, form: Any, fill: 
     if zarr_format == 2:
         assert str(found["flag"].values.tolist()) == str(expected["flag"].values.tolist())
     else:
-        assert sum("is not an attribute" in note for note in result.notes) == 2
+        assert sum("is not written as an attribute" in note for note in result.notes) == 2
     by_tamis = seen(tmp_path / "a.zarr", "tamis")
     assert str(by_tamis["flag"].values.tolist()) == str(expected["flag"].values.tolist())
     tamis.repack(tmp_path / "a.zarr", tmp_path / "back.nc", {})
@@ -141,4 +141,4 @@ def test_u85_saved_text_with_a_fill_value_opens(tmp_path: Path) -> None:
     ds = xr.Dataset({"x": ("t", values, {}, {"_FillValue": b"X", "dtype": "S1"})})
     result = ds.tamis.to_zarr(tmp_path / "a.zarr", zarr_format=3)
     assert seen(tmp_path / "a.zarr", "zarr")["x"].values.tolist() == [b"ab", b"cdef", b"X"]
-    assert any("/x: its _FillValue 'X' is not an attribute" in note for note in result.notes)
+    assert any("/x: its _FillValue 'X' is not written as an attribute" in note for note in result.notes)

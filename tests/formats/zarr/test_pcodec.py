@@ -136,7 +136,7 @@ def test_hdf5_refuses_it_and_says_what_to_do(tmp_path: Path) -> None:
         lambda: tamis.spec("pcodec")["h5repack"],
     )
     for call in calls:
-        with pytest.raises(tamis.ParameterError, match=r"pcodec\(8\), which only Zarr has: write to Zarr"):
+        with pytest.raises(tamis.ParameterError, match=r"pcodec\(8\) exists only in Zarr: write to Zarr"):
             call()
     assert not (tmp_path / "a.nc").exists()
 

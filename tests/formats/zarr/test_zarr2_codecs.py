@@ -80,7 +80,7 @@ def test_zfpy_wrong_mode_refused() -> None:
 def test_zfpy_bound_proven() -> None:
     values = field()
     values[0, 0, 0] = 1e36
-    with pytest.raises(tamis.DataError, match=r"to keep the tolerance.*; tamis\.zarr\.H5zZfp stores such chunks"):
+    with pytest.raises(tamis.DataError, match=r"cannot keep the tolerance.*; tamis\.zarr\.H5zZfp stores such chunks"):
         Zfpy(mode=4, tolerance=0.1).encode(values)
     values[0, 0, 0] = np.nan
     with pytest.raises(tamis.DataError, match=r"found NaN.*; tamis\.zarr\.H5zZfp stores such chunks without zfp"):

@@ -138,4 +138,4 @@ def test_arguments_of_damaged_filters_and_of_names_with_control_characters_are_p
             assert list(json.loads(made.text)) == ["/\x1b[31m\n"]
         else:
             assert made.text == ""
-            assert any("expected a name that can be pasted" in problem for problem in made.problems)
+            assert any("cannot be pasted" in problem for problem in made.problems)

@@ -120,5 +120,5 @@ def test_plan_chooses_chunks_for_series_and_repack_takes_them(tmp_path: Path) ->
 def test_unknown_storage_is_refused(sample: Path) -> None:
     with pytest.raises(ParameterError, match="expected storage to be one of disk, lustre, s3, got 'tape'"):
         tamis.plan(sample, {"TS": "abs=0.1"}, access="map", storage="tape")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="expected access with the storage 's3'"):
+    with pytest.raises(ParameterError, match="storage 's3' needs access"):
         tamis.plan(sample, {"TS": "abs=0.1"}, storage="s3")

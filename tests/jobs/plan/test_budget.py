@@ -16,7 +16,7 @@ import tamis
 from tamis.cli.main import main
 from tamis.errors import ParameterError
 from tamis.jobs.plan.job import confirmed as confirm
-from tamis.jobs.plan.wants import as_want
+from tamis.jobs.plan.requirements import as_plan_requirement
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ratio_gives_all_variables_the_same_error_of_their_range(ratio: float, path: Path, tmp_path: Path) -> None:
     plan = tamis.plan(path, ratio=ratio)
     free = {name: plan[name] for name in "abc"}
-    assert len({planned.want for planned in free.values()}) == 1
+    assert len({planned.requirement for planned in free.values()}) == 1
     assert "count" not in [planned.path for planned in plan.datasets if planned.require]
     result = tamis.repack(path, tmp_path / "b.h5", plan.recipe)
     values = sum(each.nbytes for each in result.datasets)
     assert ratio * 0.9 < values / sum(each.target_nbytes for each in result.datasets) < 3 * ratio
-    share = float(free["a"].want.partition("=")[2])
+    share = float(free["a"].requirement.partition("=")[2])
     with h5py.File(path) as before, tamis.open(tmp_path / "b.h5", unpack=True) as after:
         for name in free:
             assert np.abs(before[name][:] - after[name][:]).max() <= share * np.ptp(before[name][:])
@@ -50,19 +50,19 @@ def test_ratio_gives_all_variables_the_same_error_of_their_range(ratio: float, p
 
 def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None:
     plan = tamis.plan(path, {"a": "abs=0.5"}, size=400_000)
-    assert plan["a"].want == "abs=0.5"
-    assert plan["b"].want == plan["c"].want != "lossless"
-    assert "all variables without a want take" in plan["b"].reason
-    assert tamis.plan(path, size=10_000_000)["b"].want == "lossless"
+    assert plan["a"].requirement == "abs=0.5"
+    assert plan["b"].requirement == plan["c"].requirement != "lossless"
+    assert "all variables without a requirement take" in plan["b"].reason
+    assert tamis.plan(path, size=10_000_000)["b"].requirement == "lossless"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ratio": 2.0, "size": 100}, "expected a ratio or a size, got both"),
+        ({"ratio": 2.0, "size": 100}, "ratio and size cannot be combined"),
         ({"ratio": 0}, "expected a ratio above 0, got 0"),
         ({"size": -1}, "expected a size above 0, got -1"),
-        ({"ratio": 2.0, "wants": {"*": "abs=1"}}, r"expected either a want for '\*', or a ratio or size"),
+        ({"ratio": 2.0, "require": {"*": "abs=1"}}, r"expected either a requirement for '\*', or a ratio or size"),
         ({"size": 50}, r"expected a budget that can be met: .* take .* even with errors of half their ranges"),
     ],
 )
@@ -90,7 +90,7 @@ def test_confirmed_plan_is_what_repack_makes(path: Path, tmp_path: Path, monkeyp
 
 def test_measure_that_is_missed_on_all_values_is_told(path: Path) -> None:
     plan = tamis.plan(path, {"a": "abs=0.5"})
-    confirmed = confirm(plan, {"/a": as_want("abs=0.5,psnr=300")}, None)["a"].confirmed
+    confirmed = confirm(plan, {"/a": as_plan_requirement("abs=0.5,psnr=300")}, None)["a"].confirmed
     assert confirmed is not None
     assert not confirmed.ok
     assert confirmed.ratio > 1
@@ -99,7 +99,7 @@ def test_measure_that_is_missed_on_all_values_is_told(path: Path) -> None:
 
 def test_measures_of_several_variables_that_miss_are_told(path: Path) -> None:
     plan = tamis.plan(path, {"a": "abs=0.5", "c": "abs=0.1"})
-    confirmed = confirm(plan, {"/a": as_want("psnr=300"), "/c": as_want("rmse=1e-9")}, None)
+    confirmed = confirm(plan, {"/a": as_plan_requirement("psnr=300"), "/c": as_plan_requirement("rmse=1e-9")}, None)
     assert [
         ("expected psnr" in str(confirmed[name].confirmed), "expected rmse" in str(confirmed[name].confirmed))
         for name in "ac"
@@ -111,7 +111,7 @@ def test_miss_of_a_variable_is_not_that_of_one_whose_path_ends_alike(path: Path,
         source.copy("a", file)
         source.copy("a", file.create_group("g"))
     plan = tamis.plan(tmp_path / "groups.h5", {"a": "abs=0.5", "g/a": "abs=0.5"})
-    confirmed = confirm(plan, {"/a": as_want("psnr=20"), "/g/a": as_want("psnr=300")}, None)
+    confirmed = confirm(plan, {"/a": as_plan_requirement("psnr=20"), "/g/a": as_plan_requirement("psnr=300")}, None)
     assert [confirmed[name].confirmed.missed is None for name in ("/a", "/g/a")] == [True, False]  # type: ignore[union-attr]
 
 
@@ -140,11 +140,11 @@ def test_confirmed_ratio_counts_the_companion(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         data = file.create_dataset("a", data=values, chunks=(3, 60, 80))
         data.attrs["_FillValue"] = np.float32(-999)
-    plan = tamis.plan(path, {"a": "abs=0.1"}, missing="companion", readers="zfp")
+    plan = tamis.plan(path, {"a": "abs=0.1"}, missing="mask", readers="zfp")
     filters = "zfp(bound=0.1)|shuffle|deflate(4)"
     plan = replace(plan, datasets=(replace(plan["a"], filters=filters),))
-    confirmed = confirm(plan, {"/a": as_want("abs=0.1")}, None)["a"].confirmed
-    repacked = tamis.repack(path, tmp_path / "b.h5", {"a": filters}, missing="companion")["a"]
+    confirmed = confirm(plan, {"/a": as_plan_requirement("abs=0.1")}, None)["a"].confirmed
+    repacked = tamis.repack(path, tmp_path / "b.h5", {"a": filters}, missing="mask")["a"]
     assert confirmed is not None
     assert repacked.companion_nbytes > 0
     assert confirmed.ratio == pytest.approx(repacked.ratio)
@@ -157,7 +157,7 @@ def test_confirmed_measures_of_several_files_are_the_worst(path: Path, tmp_path:
 
     def psnr(*files: Path) -> float:
         plan = tamis.plan(files, {"a": "abs=0.05"})
-        confirmed = confirm(plan, {"/a": as_want("psnr=1")}, None)["a"].confirmed
+        confirmed = confirm(plan, {"/a": as_plan_requirement("psnr=1")}, None)["a"].confirmed
         assert confirmed is not None
         return dict(confirmed.measures)["psnr"] or 0.0
 

@@ -34,8 +34,8 @@ def make(path: Path, values: Any, **attributes: Any) -> Path:
     return path
 
 
-def compared(path: Path, want: str, names: str = "sz3,sperr") -> dict[str, Compared]:
-    plan = tamis.plan(path, {"v": want}, compare=names)
+def compared(path: Path, requirement: str, names: str = "sz3,sperr") -> dict[str, Compared]:
+    plan = tamis.plan(path, {"v": requirement}, compare=names)
     return {each.filters.partition("(")[0]: each for each in plan["v"].compared}
 
 
@@ -71,8 +71,11 @@ def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path) ->
     gaps = values > np.quantile(values, 0.8)
     values[gaps] = np.nan
     found = compared(make(tmp_path / "nan.h5", values), "abs=0.05")
-    assert found["sz3"].problem == "expected finite values for sz3, which takes minutes for others"
-    assert "gaps=nan" in found["sperr"].filters
+    assert (
+        found["sz3"].problem
+        == "sz3 takes minutes for a chunk with NaN or infinity: use zfp or lossless filters for such values"
+    )
+    assert "missing_values=nan" in found["sperr"].filters
     assert "missing" not in (found["sperr"].problem or "")
     values[gaps] = -999
     found = compared(make(tmp_path / "mark.h5", values, _FillValue=np.float32(-999)), "abs=0.05")
@@ -82,7 +85,9 @@ def test_compared_filters_tell_what_becomes_of_missing_values(tmp_path: Path) ->
     values[0, 0, 0] = np.nan
     found = compared(make(tmp_path / "both.h5", values), "abs=0.05")
     assert found["sperr"].ratio is None
-    assert (found["sperr"].problem or "").startswith("expected values of less than 5.76461e+16 for sperr")
+    assert (found["sperr"].problem or "").startswith(
+        "sperr takes chunks with some valid values, all of them below 5.76461e+16"
+    )
 
 
 def test_compared_filters_say_why_they_are_not_measured(tmp_path: Path) -> None:
@@ -107,7 +112,7 @@ def test_compared_filters_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_compared_rows_of_the_command(tmp_path: Path) -> None:
     path = make(tmp_path / "a.h5", field())
-    arguments = ["plan", str(path), "-w", "v:abs=0.05", "--compare", "sz3"]
+    arguments = ["plan", str(path), "-r", "v:abs=0.05", "--compare", "sz3"]
     text = CliRunner().invoke(main, arguments).output
     assert re.search(r"compared +sz3\(mode=absolute,bound=0.05\)", text)
     assert "sz3" not in text.splitlines()[-1]

@@ -74,9 +74,9 @@ def test_other_readers_get_filters_of_hdf5plugin_as_offers_alone(readers: Any, t
     assert [offer.filters for offer in planned.offers][-1] == SPERR
 
 
-def test_wants_without_an_absolute_error_have_no_filter_of_hdf5plugin(tmp_path: Path) -> None:
-    for want in ("rel=0.001", "psnr=60", "lossless"):
-        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": want})["v"]
+def test_requirements_without_an_absolute_error_have_no_filter_of_hdf5plugin(tmp_path: Path) -> None:
+    for requirement in ("rel=0.001", "psnr=60", "lossless"):
+        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": requirement})["v"]
         assert not [each for each in planned.candidates if "sperr" in each.filters or "sz3" in each.filters]
 
 
@@ -122,11 +122,11 @@ def test_shapes_are_a_map_columns_and_boxes_of_at_most_three_axes() -> None:
         ({"chunks": "best"}, "expected chunks to be one of auto, keep, got 'best'"),
         (
             {"chunks": "keep", "access": "map"},
-            "expected access or chunks, either of which",
+            "access and chunks cannot be combined, because each",
         ),
         (
             {"chunks": "auto", "ratio": 5},
-            "expected a ratio or size, which decides errors in the present chunks, or chunks",
+            "ratio and size cannot be combined with chunks='auto', because they decide errors in the present chunks",
         ),
         ({"prefer": "best"}, "expected prefer to be one of size, speed, archive, got 'best'"),
     ],
@@ -139,7 +139,7 @@ def test_wrong_choices_are_refused(options: Any, message: str, tmp_path: Path) -
 @pytest.mark.check
 def test_command_takes_the_new_choices(tmp_path: Path) -> None:
     path = str(make(tmp_path / "a.h5", (8, 96, 128)))
-    arguments = ["plan", path, "-w", "v:abs=0.1", "--readers", "hdf5plugin", "--prefer", "archive"]
+    arguments = ["plan", path, "-r", "v:abs=0.1", "--readers", "hdf5plugin", "--prefer", "archive"]
     done = CliRunner().invoke(main, [*arguments, "--allow", "unstable", "--chunks", "auto", "--json"])
     assert done.exit_code == 0
     (dataset,) = json.loads(done.stdout)["datasets"]

@@ -46,7 +46,7 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    "want",
+    "requirement",
     [
         "abs=0.1",
         "range=0.001,corr=0.99999",
@@ -58,8 +58,8 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
         "lossless",
     ],
 )
-def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Path) -> None:
-    plan = tamis.plan(sample, {"TS": want})
+def test_recipe_is_what_repack_makes_of_it(requirement: str, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": requirement})
     result = tamis.repack(sample, tmp_path / "out.nc", plan.recipe)
     chosen = plan["TS"].chosen
     assert chosen is not None
@@ -76,8 +76,8 @@ def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Pa
         "psnr=70": psnr > 69.9,
         "lossless": errors.max() == 0,
     }
-    assert kept.get(want, errors.max() > 0)
-    assert (errors.max() > 0) == (want != "lossless")
+    assert kept.get(requirement, errors.max() > 0)
+    assert (errors.max() > 0) == (requirement != "lossless")
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_coordinates_and_small_variables_stay_without_loss(sample: Path) -> None
     assert [*plan.filters] == ["/TS"]
     assert {path for path, _ in plan.kept} == {"/lat", "/lon", "/time", "/time_bnds", "/nbnd"}
     named = tamis.plan(sample, {"lat": "abs=0.5", "TS": "lossless"})
-    assert named["lat"].want == "abs=0.5"
-    assert named["TS"].want == "lossless"
+    assert named["lat"].requirement == "abs=0.5"
+    assert named["TS"].requirement == "lossless"
     assert [*tamis.plan(sample)] == ["/TS"]
 
 
@@ -132,7 +132,7 @@ def test_large_integers_are_planned_without_loss(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["count"] = np.arange(200 * 200, dtype="i4").reshape(200, 200)
     plan = tamis.plan(tmp_path / "a.h5", {"*": "abs=10"})
-    assert plan["count"].want == "lossless"
+    assert plan["count"].requirement == "lossless"
     assert plan.chunks == {"/count": (200, 200)}
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
     assert result["count"].largest_error == 0
@@ -217,7 +217,7 @@ def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
     assert plan["v"].reason.startswith("stays as it is, because none of these beats its present ratio")
 
 
-@pytest.mark.parametrize("missing", ["exact", "companion"])
+@pytest.mark.parametrize("missing", ["exact", "mask"])
 def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc")
     with netCDF4.Dataset(path, "a") as file:
@@ -228,10 +228,10 @@ def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) ->
     assert chosen is not None
     assert result["ts"].ratio == pytest.approx(chosen.ratio, rel=0.1)
     assert result["ts"].missing_values == 12 * 20 * 40
-    assert ("--missing companion" in plan.options) == (missing == "companion")
+    assert ("--missing mask" in plan.options) == (missing == "mask")
 
 
-@pytest.mark.parametrize("missing", ["exact", "companion"])
+@pytest.mark.parametrize("missing", ["exact", "mask"])
 def test_chunks_that_the_array_cuts_are_planned(missing: Any, tmp_path: Path) -> None:
     values = smooth((10, 70, 50))
     values[3, :20, :20] = np.nan
@@ -289,7 +289,7 @@ def test_result_has_text_json_and_html(sample: Path) -> None:
     [
         ({"prefer": "best"}, "expected prefer to be one of size, speed, archive, got 'best'"),
         ({"readers": "h5py"}, "expected readers to be one of any, netcdf, netcdf-plugins, zfp, hdf5plugin"),
-        ({"missing": "refuse"}, "expected missing to be one of exact, companion"),
+        ({"missing": "refuse"}, "expected missing to be one of exact, mask"),
         ({"sample": 1000}, "expected a sample of 1000000 bytes or more, got 1000"),
     ],
 )
@@ -318,8 +318,8 @@ def test_odd_types_and_values_have_a_plan_that_repack_takes(dtype: str, value: f
     data[:, :20] = value if dtype != "i8" else 0
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=data.astype(dtype), chunks=(3, 60, 80))
-    for want in ("abs=0.1", "rel=0.01,information=0.9", "corr=0.999,dssim=0.9,psnr=40"):
-        plan = tamis.plan(tmp_path / "a.h5", {"v": want})
+    for requirement in ("abs=0.1", "rel=0.01,information=0.9", "corr=0.999,dssim=0.9,psnr=40"):
+        plan = tamis.plan(tmp_path / "a.h5", {"v": requirement})
         result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe, overwrite=True)
         assert plan["v"].chosen is not None
         assert result["v"].ratio == pytest.approx(plan["v"].chosen.ratio, rel=0.05)
@@ -343,7 +343,7 @@ def test_nothing_to_plan_is_refused(sample: Path) -> None:
 
 def test_want_that_only_lossless_filters_keep_is_told(tmp_path: Path) -> None:
     path = make(tmp_path / "a.nc")
-    note = "; no lossy filters meet the want on the sample"
+    note = "; no lossy filters meet the requirement on the sample"
     assert note in tamis.plan(path, {"ts": "abs=1e-9"})["ts"].reason
     assert note not in tamis.plan(path, {"ts": "abs=0.1"})["ts"].reason
     assert note not in tamis.plan(path, {"ts": "lossless"})["ts"].reason
@@ -357,7 +357,7 @@ def test_file_without_datasets_has_nothing_to_plan(tmp_path: Path) -> None:
 
 
 def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) -> None:
-    arguments = ["plan", str(sample), "--want", "TS:abs=0.1", "--readers", "any", "--sample", "4MB"]
+    arguments = ["plan", str(sample), "--require", "TS:abs=0.1", "--readers", "any", "--sample", "4MB"]
     printed = CliRunner().invoke(main, arguments)
     assert printed.exit_code == 0, printed.output
     assert "any HDF5" in printed.stdout
@@ -373,7 +373,7 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("want", "bounds"),
+    ("requirement", "bounds"),
     [
         ("lossless", []),
         ("digits=4", ["--bound", "recorded"]),
@@ -381,8 +381,8 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
         ("corr=0.9", None),
     ],
 )
-def test_plan_prints_how_to_verify(want: str, bounds: list[str] | None, sample: Path, tmp_path: Path) -> None:
-    plan = tamis.plan(sample, {"TS": want}, sample=4_000_000)
+def test_plan_prints_how_to_verify(requirement: str, bounds: list[str] | None, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": requirement}, sample=4_000_000)
     if bounds is None:  # a rate records no bound
         plan = replace(plan, datasets=(replace(plan["TS"], filters="zfp(rate=8)|shuffle|deflate(4)"),))
         assert "tamis verify" not in str(plan)
@@ -396,11 +396,11 @@ def test_plan_prints_how_to_verify(want: str, bounds: list[str] | None, sample: 
 
 def test_command_refuses_wrong_usage(sample: Path) -> None:
     for options, message in (
-        (["-w", "TS:kurtosis=3"], "expected a want, one of abs, rel"),
-        (["-w", "abs=0.1"], "expected NAME:WANT"),
+        (["-r", "TS:kurtosis=3"], "expected a requirement, one of abs, rel"),
+        (["-r", "abs=0.1"], "expected NAME:REQUIREMENT"),
         (["--sample", "much"], "expected a size such as 16MB"),
-        (["--sample", "4MB", "--all"], "expected --sample or --all, got both"),
-        (["-w", "TS:abs=1", "-w", "TS:abs=2"], "expected each name once in --want"),
+        (["--sample", "4MB", "--all"], "--sample and --all cannot be combined"),
+        (["-r", "TS:abs=1", "-r", "TS:abs=2"], "expected each name once in --require"),
     ):
         failed = CliRunner().invoke(main, ["plan", str(sample), *options])
         assert failed.exit_code == 2
@@ -420,7 +420,7 @@ def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_
 
 def test_recipe_file_of_the_command_is_what_repack_takes(sample: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
-    arguments = ["plan", str(sample), "-w", "TS:abs=0.1", "-o", str(recipe), "--json"]
+    arguments = ["plan", str(sample), "-r", "TS:abs=0.1", "-o", str(recipe), "--json"]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     loaded = tamis.Recipe.load(recipe)
@@ -443,15 +443,15 @@ def test_recipe_file_has_evidence_that_decides_nothing(tmp_path: Path) -> None:
     chosen = plan["ts"].chosen
     assert chosen is not None
     evidence = entries["/ts"]["evidence"]
-    assert (evidence["want"], evidence["reason"]) == ("abs=0.1,corr=0.9", plan["ts"].reason)
+    assert (evidence["requirement"], evidence["reason"]) == ("abs=0.1,corr=0.9", plan["ts"].reason)
     assert evidence["ratio"] == pytest.approx(chosen.ratio, abs=1e-4)
     assert evidence["ratio_low"] <= evidence["ratio"] <= evidence["ratio_high"]
     assert evidence["largest_error"] == pytest.approx(chosen.largest_error)
     assert evidence["planned_by"] == f"tamis {tamis.__version__}"
-    assert entries["/b"]["evidence"]["want"] == "lossless"
+    assert entries["/b"]["evidence"]["requirement"] == "lossless"
     with pytest.raises(FileError, match="File exists"):
         plan.dump(tmp_path / "r.toml")
-    CliRunner().invoke(main, ["plan", str(path), "-w", "ts:abs=0.1,corr=0.9", "-o", str(tmp_path / "s.toml")])
+    CliRunner().invoke(main, ["plan", str(path), "-r", "ts:abs=0.1,corr=0.9", "-o", str(tmp_path / "s.toml")])
     assert "[variable.evidence]" in (tmp_path / "s.toml").read_text()
 
 

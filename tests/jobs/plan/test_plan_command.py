@@ -23,8 +23,8 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan import planner
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
+from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
-from tamis.jobs.plan.wants import as_want
 from tamis.pipeline import Pipeline
 
 TAMIS = Path(sys.executable).with_name("tamis")
@@ -40,7 +40,7 @@ def test_interrupted_command_leaves_nothing(
 ) -> None:
     temporary, log = tmp_path / "temporary", tmp_path / "log"
     temporary.mkdir()
-    command = [TAMIS, "plan", sample, "-w", "TS:psnr=70", "-o", tmp_path / "r.toml", "--log", log, "-q", *options]
+    command = [TAMIS, "plan", sample, "-r", "TS:psnr=70", "-o", tmp_path / "r.toml", "--log", log, "-q", *options]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as run:
         while run.poll() is None and not (os.listdir(temporary) if options == ["--confirm"] else log.exists()):
@@ -60,12 +60,12 @@ def test_recipe_that_cannot_be_written_is_refused_before_the_work(sample: Path, 
     there = tmp_path / "there.toml"
     there.write_text("schema = 1\n")
     for name, options, code, message in (
-        (copy, ["--overwrite"], 2, "expected a name for the recipe that is not that of an input"),
+        (copy, ["--overwrite"], 2, "is an input or the target: choose another name for the recipe"),
         (there, [], 1, "File exists: choose another name"),
-        (tmp_path / "none" / "r.toml", ["--overwrite"], 1, "cannot be written: No such folder"),
+        (tmp_path / "none" / "r.toml", ["--overwrite"], 1, "cannot be written: there is no folder"),
     ):
         # The name is that of no variable: planning would fail.
-        failed = CliRunner().invoke(main, ["plan", str(copy), "-w", "none:abs=1", "-o", str(name), *options])
+        failed = CliRunner().invoke(main, ["plan", str(copy), "-r", "none:abs=1", "-o", str(name), *options])
         assert failed.exit_code == code
         assert message in failed.output
     failed = CliRunner().invoke(
@@ -96,12 +96,12 @@ def test_all_fields_are_compared(tmp_path: Path) -> None:
     values[5, 1] += np.random.default_rng(2).standard_normal((20, 24)) * 1e-3 - values[5, 1]
     with h5py.File(path, "w") as file:
         file.create_dataset("a", data=values, chunks=(2, 3, 20, 24))
-    want = as_want("dssim=0.001")
+    requirement = as_plan_requirement("dssim=0.001")
     with open_store(path) as store:
         array = store.arrays["/a"]
         sample = sample_of([array], (2, 3, 20, 24), ALL, fields=True)
-        variable = Variable("/a", want, [store], [array], (2, 3, 20, 24), "exact")
-        loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, want)
+        variable = Variable("/a", requirement, [store], [array], (2, 3, 20, 24), "exact")
+        loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, requirement)
         regions = [piece.region for piece in sample.tiles[0]]
     covered = np.zeros(values.shape, int)
     for region in regions:
@@ -136,7 +136,7 @@ def test_ratio_of_partly_written_values_in_other_chunks(tmp_path: Path) -> None:
         data[:30] = np.random.default_rng(1).standard_normal((30, 64, 64)).cumsum(2)
     with open_store(path) as store:
         array = store.arrays["/a"]
-        variable = Variable("/a", as_want("lossless"), [store], [array], (52, 64, 64), "exact")
+        variable = Variable("/a", as_plan_requirement("lossless"), [store], [array], (52, 64, 64), "exact")
         sample = sample_of([array], (52, 64, 64), 16_000_000)
         cost = cost_of(variable.plans(Pipeline.parse("shuffle|deflate(4)")), sample, lambda nbytes: None)
     result = tamis.repack(path, tmp_path / "b.h5", {"a": "shuffle|deflate(4)"}, chunks={"a": (52, 64, 64)})
@@ -156,9 +156,9 @@ def test_recipe_of_a_file_with_nothing_to_plan_says_so(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.h5", tmp_path / "r.toml"
     with h5py.File(path, "w") as file:
         file["a"] = np.arange(10.0)
-    planned = CliRunner().invoke(main, ["plan", str(path), "-w", "*:abs=0.1", "-o", str(recipe)])
+    planned = CliRunner().invoke(main, ["plan", str(path), "-r", "*:abs=0.1", "-o", str(recipe)])
     assert planned.exit_code == 0
-    assert "/a: not planned: less than 65.5 kB (name it exactly in a want to plan it)" in planned.output
+    assert "/a: not planned: less than 65.5 kB (name it exactly in a requirement to plan it)" in planned.output
     assert "nothing to change" in planned.output
     done = CliRunner().invoke(main, ["repack", str(path), str(tmp_path / "b.h5"), "--recipe", str(recipe)])
     assert done.exit_code == 0

@@ -20,7 +20,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "plan.svg"
-    done = command(sample, "-w", "TS:abs=0.1", "--readers", "any", "--plot", out)
+    done = command(sample, "-r", "TS:abs=0.1", "--readers", "any", "--plot", out)
     assert done.returncode == 0, done.stderr
     texts = [comment for comment in out.read_text().split("<!--") if "-->" in comment]
     words = "\n".join(text.split("-->")[0] for text in texts)
@@ -31,7 +31,7 @@ def test_picture_has_a_point_for_each_candidate(sample: Path, tmp_path: Path) ->
     assert words.count("(chosen)") == 1
     assert words.count("(offer)") == sum(row[0] == "offer" for row in rows) > 0
     assert ElementTree.parse(out).getroot().tag.endswith("svg")
-    again = command(sample, "-w", "TS:abs=0.1", "--plot", out)
+    again = command(sample, "-r", "TS:abs=0.1", "--plot", out)
     assert (again.returncode, "File exists" in again.stderr) == (1, True)
 
 
@@ -50,9 +50,9 @@ def test_names_and_plans_without_a_picture_are_refused_before_the_work(
 ) -> None:
     for options, message in (
         (["--plot", tmp_path / "a.txt"], "expected a picture whose name ends in .svg, .png, .pdf"),
-        (["--plot", tmp_path / "a.svg", "-o", tmp_path / "a.svg"], "expected a name for the picture that is not"),
+        (["--plot", tmp_path / "a.svg", "-o", tmp_path / "a.svg"], "choose another name for the picture"),
     ):
-        done = command(sample, "-w", "none:abs=1", *options)
+        done = command(sample, "-r", "none:abs=1", *options)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "a.svg").exists()
     plan = tamis.plan(sample, {"lat": "lossless"}, readers="any")

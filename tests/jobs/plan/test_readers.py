@@ -80,12 +80,12 @@ def test_default_is_netcdf_in_python_and_on_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("prefer", ["size", "speed", "archive"])
-@pytest.mark.parametrize("want", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
+@pytest.mark.parametrize("requirement", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
 def test_u69_what_plan_chooses_by_default_is_read_by_h5py_alone(
-    want: str, prefer: Any, stock: Path, tmp_path: Path
+    requirement: str, prefer: Any, stock: Path, tmp_path: Path
 ) -> None:
     source = make(tmp_path / "a.h5")
-    plan = tamis.plan(source, {"v": want}, prefer=prefer)
+    plan = tamis.plan(source, {"v": requirement}, prefer=prefer)
     assert plan.readers == "netcdf"
     assert plan["v"].chosen is not None
     assert {item.name for item in plan["v"].chosen.pipeline.filters} <= OF_HDF5
@@ -156,8 +156,8 @@ def test_offer_is_marked_with_gain_and_needs_in_every_form_and_chosen_on_request
 
 
 def test_offers_that_are_no_better_are_left_out(tmp_path: Path) -> None:
-    for want in ("lossless", "abs=0.1"):
-        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": want}, readers="any")["v"]
+    for requirement in ("lossless", "abs=0.1"):
+        planned = tamis.plan(make(tmp_path / "a.h5"), {"v": requirement}, readers="any")["v"]
         assert planned.chosen is not None
         assert all(each.ratio > planned.chosen.ratio for each in planned.candidates if each.needs)
         ratios = [offer.ratio for offer in planned.offers]
@@ -222,7 +222,7 @@ def test_base_installation_plans_without_szip_and_says_what_brings_it(tmp_path: 
     python = make_installation(tmp_path / "base", ["tamis"])
     sample = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
     done = subprocess.run(
-        ["tamis", "plan", sample, "-w", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
+        ["tamis", "plan", sample, "-r", "TS:abs=0.1", "-o", tmp_path / "recipe.toml"],
         env=environment_of(python),
         capture_output=True,
         text=True,

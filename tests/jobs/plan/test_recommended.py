@@ -13,7 +13,7 @@ import pytest
 import tamis
 from tamis.errors import ParameterError
 from tamis.formats.registry import open_store
-from tamis.jobs.plan.recommended import recommended_want, want_of
+from tamis.jobs.plan.recommended import recommended_requirement, requirement_of
 
 
 def make(path: Path, name: str, level_units: str, **attributes: str) -> Path:
@@ -33,14 +33,14 @@ def test_u112_temperature_on_pressure_levels(name: str, attributes: dict[str, st
     path = make(tmp_path / "a.nc", name, "hPa", units="K", **attributes)
     plan = tamis.plan(path, {"*": "recommended"})
     planned = plan[name]
-    assert planned.want == "abs=0.01,range=0.01"
+    assert planned.requirement == "abs=0.01,range=0.01"
     assert f"recommended for {name} (there t, pressure level) by compression-recommendations, doi:" in planned.reason
     result = tamis.repack(path, tmp_path / "b.nc", plan.recipe)
     assert 0 < result[name].largest_error <= 0.01  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
-    ("name", "attributes", "want"),
+    ("name", "attributes", "requirement"),
     [
         ("tas", {"standard_name": "air_temperature", "units": "K"}, "abs=0.01"),
         ("TREFHT", {"units": "K"}, "abs=0.01"),
@@ -57,13 +57,13 @@ def test_u112_temperature_on_pressure_levels(name: str, attributes: dict[str, st
     ],
 )
 def test_u112_names_of_cf_cmip_and_cesm_are_known_with_their_units(
-    name: str, attributes: dict[str, str], want: str, tmp_path: Path
+    name: str, attributes: dict[str, str], requirement: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("compression_recommendations")
     path = make(tmp_path / "a.nc", name, "1", **attributes)
     with open_store(str(path)) as store:
-        recommended, note = recommended_want(store, store.arrays[f"/{name}"], name)
-    assert str(recommended) == want
+        recommended, note = recommended_requirement(store, store.arrays[f"/{name}"], name)
+    assert str(recommended) == requirement
     assert "doi:10.5281/zenodo.22761209" in note
 
 
@@ -83,7 +83,7 @@ def test_u112_without_a_published_figure_the_own_noise_decides(
     path = make(tmp_path / "a.nc", name, "1", **attributes)
     plan = tamis.plan(path, {name: "recommended"})
     planned = plan[name]
-    assert planned.want == "abs=0.05"  # the values are sums of steps with a standard deviation of 1
+    assert planned.requirement == "abs=0.05"  # the values are sums of steps with a standard deviation of 1
     assert said in planned.reason
     assert "so the bound is at most a tenth of its own noise level, " in planned.reason
     assert 0 < tamis.repack(path, tmp_path / "b.nc", plan.recipe)[name].largest_error <= 0.05  # type: ignore[operator]
@@ -95,16 +95,18 @@ def test_u112_values_without_noise_and_integers_stay_without_loss(tmp_path: Path
         file["flat"] = np.full((200, 200), 3.0)
         file["count"] = np.arange(40_000, dtype="i4").reshape(200, 200)
     plan = tamis.plan(tmp_path / "a.h5", {"flat": "recommended", "count": "recommended"})
-    assert {each.want for each in plan.datasets} == {"lossless"}
+    assert {each.requirement for each in plan.datasets} == {"lossless"}
     assert all("its values show no noise: it stays lossless" in each.reason for each in plan.datasets)
 
 
 def test_u112_requirements_become_wants_that_imply_them() -> None:
     both = {"kind": "all", "requirements": [{"kind": "mean-absolute-error-bound", "value": 5.0}]}
     limits = [{"kind": "data-limits", "minimum": 0.0}, {"kind": "mean-range-relative-error-bound", "value": 0.01}]
-    assert str(want_of([both, *limits, {"kind": "missing-value", "value": 0}], "x")[0]) == "rmse=5.0,sign,psnr=40.0"
-    assert want_of([{"kind": "data-limits", "minimum": 0.0, "maximum": 1.0}], "x")[0].is_lossless
-    assert want_of([{"kind": "lossless"}], "x")[0].is_lossless
+    assert (
+        str(requirement_of([both, *limits, {"kind": "missing-value", "value": 0}], "x")[0]) == "rmse=5.0,sign,psnr=40.0"
+    )
+    assert requirement_of([{"kind": "data-limits", "minimum": 0.0, "maximum": 1.0}], "x")[0].is_lossless
+    assert requirement_of([{"kind": "lossless"}], "x")[0].is_lossless
 
 
 def test_u112_absent_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

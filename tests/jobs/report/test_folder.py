@@ -54,5 +54,5 @@ def test_command_writes_the_index_and_exits_1_for_failures(folders: tuple[Path, 
 
 
 def test_folder_without_a_record_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(tamis.FileError, match="expected a folder with targets of tamis repack"):
+    with pytest.raises(tamis.FileError, match="tamis repack has made nothing here"):
         tamis.report_many(tmp_path)

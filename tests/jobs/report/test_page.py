@@ -236,7 +236,7 @@ def test_command_prints_json_without_a_page(small: Path, tmp_path: Path) -> None
         (["--bound", "TS"], "expected"),
         (["--budget", "many"], "expected"),
         (["--also", "zfpp"], "expected"),
-        (["--each", "2"], "expected --each with two folders"),
+        (["--each", "2"], "--each needs two folders"),
     ],
 )
 def test_command_refuses_wrong_options(options: list[str], words: str, small: Path, tmp_path: Path) -> None:

@@ -16,22 +16,30 @@ if TYPE_CHECKING:
     from tamis.jobs.installation import Installation
 
 
-@click.command("config")
-@click.option("--cflags", is_flag=True, help="Options for the compiler.")
-@click.option("--libs", is_flag=True, help="Linker options; put them before those of HDF5.")
-@click.option("--codec", is_flag=True, help="With --libs or --fortran: the codec, which needs no HDF5.")
-@click.option("--static", is_flag=True, help="With --libs: the static library.")
-@click.option("--fortran", is_flag=True, help="The source of the Fortran module, h5zzfp_props_f or tamis_zfp.")
-@click.option("--plugin-path", is_flag=True, help="The folder of the HDF5 plugin.")
-@click.option("--pkg-config-path", is_flag=True, help="The folder of h5zzfp.pc and tamis.pc, for PKG_CONFIG_PATH.")
-@click.option("--cmake-path", is_flag=True, help="The folder of the CMake packages, for CMAKE_PREFIX_PATH.")
+@click.command("config", short_help="Print what builds in C, C++ and Fortran need.")
+@click.option("--cflags", is_flag=True, help="Print the options for the compiler.")
+@click.option("--libs", is_flag=True, help="Print the options for the linker; put them before those of HDF5.")
+@click.option("--codec", is_flag=True, help="With --libs or --fortran: for the codec alone, which needs no HDF5.")
+@click.option("--static", is_flag=True, help="With --libs: link the static library.")
+@click.option(
+    "--fortran",
+    is_flag=True,
+    help="Print the source file of the Fortran module: h5zzfp_props_f, or tamis_zfp with --codec.",
+)
+@click.option("--plugin-path", is_flag=True, help="Print the folder of the HDF5 plugin.")
+@click.option(
+    "--pkg-config-path", is_flag=True, help="Print the folder of h5zzfp.pc and tamis.pc, for PKG_CONFIG_PATH."
+)
+@click.option("--cmake-path", is_flag=True, help="Print the folder of the CMake packages, for CMAKE_PREFIX_PATH.")
 @click.option(
     "--install",
     "prefix",
     metavar="PREFIX",
     help="Write a folder as H5Z-ZFP installs it: include, lib, plugin, and packages for CMake and pkg-config.",
 )
-@click.option("--fc", metavar="COMMAND", help="With --install: the Fortran compiler that makes include/*.mod (h5fc).")
+@click.option(
+    "--fc", metavar="COMMAND", help="With --install: also make include/*.mod with this Fortran compiler, such as h5fc."
+)
 @click.option(
     "--overwrite", is_flag=True, help="With --install: replace files that an earlier --install did not write."
 )
@@ -53,7 +61,8 @@ def command(
     """Print what a build in C, C++ or Fortran needs, on one line; without options, print everything.
 
     With --install, write it to a folder instead, for builds that look for H5Z-ZFP. The folder holds copies, needs no
-    Python and can be moved. Existing files are only replaced if --install wrote them.
+    Python and can be moved. Of existing files, only those that an earlier
+    --install wrote are replaced.
 
     \b
     h5cc write.c $(tamis config --cflags --libs) -o write
@@ -66,9 +75,9 @@ def command(
     """
     config = tamis.config()
     if (static and not libs) or (codec and not libs and not fortran):
-        raise click.UsageError("expected --static only with --libs, and --codec only with --libs or --fortran")
+        raise click.UsageError("--static needs --libs, and --codec needs --libs or --fortran")
     if prefix is None and (fc is not None or overwrite or dry_run):
-        raise click.UsageError("expected --fc, --overwrite and --dry-run only with --install")
+        raise click.UsageError("--fc, --overwrite and --dry-run need --install")
     answers = {
         "cflags": (cflags, config.cflags),
         "libs": (libs, config.libs(codec=codec, static=static)),
@@ -80,7 +89,7 @@ def command(
     wanted = [str(answer) for is_wanted, answer in answers.values() if is_wanted]
     if prefix is not None:
         if wanted:
-            raise click.UsageError("expected --install alone, or with --fc, --overwrite and --dry-run")
+            raise click.UsageError("--install goes only with --fc, --overwrite and --dry-run")
         _install(prefix, fc, overwrite=overwrite, dry_run=dry_run)
     elif wanted:
         click.echo(" ".join(wanted))
@@ -98,7 +107,7 @@ def _install(prefix: str, fc: str | None, *, overwrite: bool, dry_run: bool) -> 
         try:
             compiler = shlex.split(fc or "")
         except ValueError as error:
-            raise tamis.ParameterError(f"expected --fc to be a command, got {fc!r}: {error}") from None
+            raise tamis.ParameterError(f"--fc {fc!r}: not a command: {error}") from None
         result = install_interface(prefix, fortran_compiler=compiler, overwrite=overwrite, preview=dry_run)
     for line in _lines(result, dry_run=dry_run):
         click.echo(printable(line))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import POLICIES, drops_to_paste
-from tamis.cli.options import FILE, keep_damaged_option, output_options, remote_options, threads_option
+from tamis.cli.options import FILE, RenamedChoice, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("copy")
+@click.command("copy", short_help="Copy a file with the options of nccopy, and prove the bound.")
 @click.argument("source", metavar="IN", type=FILE)
 @click.argument("target", metavar="OUT", type=FILE)
 @click.option(
@@ -94,12 +94,17 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @threads_option
 @click.option(
     "--missing",
-    type=click.Choice(POLICIES),
+    type=RenamedChoice(POLICIES),
     default="exact",
     show_default=True,
     help="Missing values under lossy filters, as for tamis repack.",
 )
 @click.option("--follow", is_flag=True, help="Also filter unnamed variables whose values are in other files.")
+@click.option(
+    "--self-contained",
+    is_flag=True,
+    help="Store all that is in other files in OUT, as for tamis repack.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
 @click.option("--larger", is_flag=True, help="Also filter unnamed variables that become larger than in IN.")
 @click.option(
@@ -142,8 +147,9 @@ def command(
     tamis copy in.nc out.nc -d 4 -s --dry-run
 
     A variable gets the filters of each -F that names it, even if it has others in IN; else those of -F '*,…'; else
-    those of -d and -s; else none after -F none; else its own. Every name must be that of a variable. Unnamed variables
-    that cannot take filters are kept and listed; with lossy filters, so are coordinates, bounds, flags and integers.
+    those of -d and -s; else none after -F none; else its own. A name that no variable has is an error. Unnamed
+    variables that cannot take filters are kept and listed; with lossy filters, so are coordinates, bounds, flags and
+    integers.
 
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """

@@ -14,16 +14,22 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 """Listed here, because the modules that define them take long to import."""
 
 
-@click.command("export")
+@click.command("export", short_help="Let Zarr read HDF5 and netCDF-4 files: write references.")
 @click.argument("files", nargs=-1, required=True, type=FILE)
-@click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="What to write.")
+@click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="Kind of references to write.")
 @click.option(
-    "-o", "--output", "target", required=True, metavar="OUT", type=FILE, help="The JSON file, or the new folder."
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="OUT",
+    type=FILE,
+    help="The JSON file (kerchunk), or the new folder (others).",
 )
 @click.option("--concat", metavar="DIM", help="The dimension along which several FILES are joined, in order.")
 @click.option("--url", metavar="URL", help="Address of the folder where readers find FILES, such as s3://bucket/run1.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing JSON file.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it is an existing JSON file.")
 @quiet_option
 @json_option
 @remote_options

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tamis.rounding import Rounding
 
 
-@click.command("filters")
+@click.command("filters", short_help="List the filters that tamis knows, and their parameters.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
 def command(names: tuple[str, ...], as_json: bool) -> None:
@@ -26,7 +26,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     tamis filters pack
 
     Other filters are kept unchanged, and written filter(ID,PARAMETER,…). A Python package can add filters through the
-    entry-point group tamis.filters. Roundings come before filters, and are not filters: absolute(bound=0.1),
+    entry-point group tamis.filters. Rounding comes before filters, and is not one of them: absolute(bound=0.1),
     pack(bound=0.1), bitround(keepbits=7), granular(digits=3), bitgroom(digits=3).
     """
     from tamis.filters.registry import catalogue

@@ -20,7 +20,7 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
 """Listed here, because the modules that define them take long to import."""
 
 
-@click.command("inspect")
+@click.command("inspect", short_help="Show filters, chunks, sizes and readers of datasets.")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @variables_option
 @json_option
@@ -31,19 +31,24 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
     help="Print filters and chunks as arguments of another program, ready to paste.",
 )
 @click.option("--cdl", is_flag=True, help="Print the header as CDL, like ncdump -hs, with the filters as stored.")
-@click.option("--html", "page", metavar="FILE", type=FILE, help="Write a page about one file: what takes its space.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing page of --html.")
-@click.option("--cost", is_flag=True, help="Print the requests and bytes that reading over a network costs.")
+@click.option(
+    "--html", "page", metavar="FILE", type=FILE, help="Write an HTML page about one file: what takes its space."
+)
+@click.option("--overwrite", is_flag=True, help="Replace the page of --html if it exists.")
+@click.option(
+    "--cost", is_flag=True, help="Print how many requests and bytes it takes to read the file over a network."
+)
 @click.option(
     "--latency",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
     metavar="MS",
-    help="Milliseconds before an answer, for --cost.",
+    help="Milliseconds until an answer begins, for --cost.",
 )
 @click.option(
     "--price",
+    metavar="PRICE",
     type=click.FloatRange(min=0),
     default=0.4,
     show_default=True,
@@ -77,13 +82,13 @@ def command(
     Exit codes: 0 done, 1 a file, dataset or group could not be read correctly, 2 wrong usage.
     """
     if as_json and notation:
-        raise click.UsageError("expected --json or --as, got both")
+        raise click.UsageError("--json and --as cannot be combined")
     if cdl and (as_json or notation or variables):
-        raise click.UsageError("expected --cdl alone, got --json, --as or -v as well")
+        raise click.UsageError("--cdl cannot be combined with --json, --as or -v")
     if cost and (cdl or notation or as_json or page is not None):
-        raise click.UsageError("expected --cost without --json, --as, --cdl or --html")
+        raise click.UsageError("--cost cannot be combined with --json, --as, --cdl or --html")
     if page is not None and (cdl or notation or len(files) != 1):
-        raise click.UsageError("expected --html with one file, and without --as or --cdl")
+        raise click.UsageError("--html takes one file, and cannot be combined with --as or --cdl")
     output = Output("inspect", as_json)
     inspections: list[Inspection] = []
     errors: list[tuple[str, Exception]] = []

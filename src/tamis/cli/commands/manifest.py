@@ -12,9 +12,14 @@ from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
 
-@click.command("manifest")
+@click.command("manifest", short_help="Print the record of what was done to a folder of files.")
 @click.argument("folder", metavar="OUT", type=FILE)
-@click.option("--format", "form", type=click.Choice(("csv", "markdown")), help="Print CSV, or a table in Markdown.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("csv", "markdown")),
+    help="Print CSV or a table in Markdown, with a row for each dataset.",
+)
 @click.option("--check", is_flag=True, help="Read all files again, and compare their SHA-256 with the record.")
 @quiet_option
 @json_option
@@ -31,7 +36,7 @@ def command(folder: str, form: str | None, check: bool, quiet: bool, as_json: bo
     Exit codes: 0 done, 1 the record or a file cannot be read, 2 wrong usage, 3 a file was changed or is missing.
     """
     if form and (as_json or check):
-        raise click.UsageError("expected --format alone, got --json or --check as well")
+        raise click.UsageError("--format cannot be combined with --json or --check")
     output = Output("manifest", as_json, quiet)
     with output.failures():
         if not check:

@@ -8,7 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import FILE, by_name, files_of, output_options, remote_options
+from tamis.cli.options import FILE, RenamedChoice, by_name, files_of, old_options, output_options, remote_options
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
 
@@ -19,41 +19,46 @@ STORAGES = ("disk", "lustre", "s3")
 _SAMPLE = "16MB"
 
 
-@click.command("plan")
+@click.command("plan", short_help="Find the filters that save most within an error bound.")
+@old_options("plan")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
-    "-w",
-    "--want",
-    "wants",
+    "-r",
+    "--require",
+    "required",
     multiple=True,
-    metavar="NAME:WANT",
-    help="What to preserve of a variable, or of all that match a pattern; repeatable. By default every bit.",
+    metavar="NAME:REQUIREMENT",
+    help="What to preserve of a variable, or of all that match a pattern, such as TS:abs=0.1; repeatable. By default"
+    " every bit.",
 )
 @click.option(
     "--readers",
     type=click.Choice(READERS),
     default="netcdf",
     show_default=True,
-    help="Who must be able to read the result: any program with HDF5; all that HDF5 has by itself, szip included"
-    " (netcdf); netCDF-C with its own plugins; HDF5 with the plugin of zfp; Python with hdf5plugin; zarr-python; or"
-    " whoever installs what is needed. What others could read is listed as an offer.",
+    help="Who must be able to read the result: every program with HDF5 (any); HDF5 with all its own "
+    "filters, szip included (netcdf); netCDF-C with its plugins (netcdf-plugins); HDF5 with the "
+    "plugin of zfp; Python with hdf5plugin; zarr-python (zarr); or whoever installs what is needed "
+    "(all). What fewer readers would allow is listed as an offer.",
 )
 @click.option(
     "--prefer",
     type=click.Choice(PREFERENCES),
     default="size",
     show_default=True,
-    help="Choose the best ratio (among similar ones, readers and speed decide), the fastest filters with at least two"
-    " thirds of it, or for archives the best ratio alone.",
+    help="size: choose the best ratio; among similar ones, readers and speed decide. speed: the fastest "
+    "filters with at least two thirds of the best ratio. archive: the best ratio alone.",
 )
 @click.option(
-    "--sample", metavar="SIZE", help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default."
+    "--sample",
+    metavar="SIZE",
+    help=f"Read at most this much of each variable, such as 500kB, 64MB or 1GB; {_SAMPLE} by default.",
 )
 @click.option(
     "--access",
     metavar="READS",
-    help="Also choose chunk shapes, for how values are read: series, map, whole, series=0.7,map=0.3, or a box such"
-    " as box:time=10,lat=96.",
+    help="Also choose chunk shapes that suit how values are read: series, map, whole, "
+    "series=0.7,map=0.3, or a box such as box:time=10,lat=96.",
 )
 @click.option(
     "--storage",
@@ -65,17 +70,19 @@ _SAMPLE = "16MB"
 @click.option(
     "--chunks",
     type=click.Choice(("auto", "keep")),
-    help="Choose the chunk shape with the best ratio, or keep chunks. By default, and without --access, a shape is"
-    " chosen for variables without chunks.",
+    help="auto: choose the chunk shapes with the best ratio. keep: keep all chunks. Without this and "
+    "--access, shapes are chosen only for variables without chunks.",
 )
 @click.option(
     "--allow",
     multiple=True,
     type=click.Choice(("unstable",)),
-    help="Also choose sz3, whose versions do not read each other's chunks.",
+    help="unstable: also choose sz3, whose versions do not read each other's chunks.",
 )
-@click.option("--ratio", type=float, metavar="R", help="Bytes of values per stored byte, over all files.")
-@click.option("--size", metavar="SIZE", help="Stored size of all files together, such as 2GB.")
+@click.option(
+    "--ratio", type=float, metavar="R", help="Reach this ratio (bytes of values per stored byte) over all files."
+)
+@click.option("--size", metavar="SIZE", help="Reach this stored size of all files together, such as 2GB.")
 @click.option("--all", "everything", is_flag=True, help="Measure all values instead of a sample.")
 @click.option(
     "--confirm",
@@ -86,15 +93,15 @@ _SAMPLE = "16MB"
     "--compare",
     metavar="FILTERS",
     default="",
-    help="Also measure sz3, sperr or both (sz3,sperr) for any want, without a proof; needs hdf5plugin, and takes"
+    help="Also measure sz3, sperr or both (sz3,sperr) for any requirement, without a proof; needs hdf5plugin, and takes"
     " seconds.",
 )
 @click.option(
     "--missing",
-    type=click.Choice(("exact", "companion")),
+    type=RenamedChoice(("exact", "mask")),
     default="exact",
     show_default=True,
-    help="How repack will treat missing values.",
+    help="How repack will store missing values.",
 )
 @click.option(
     "-o",
@@ -107,14 +114,14 @@ _SAMPLE = "16MB"
     "--plot",
     metavar="FILE",
     type=FILE,
-    help="Draw the candidates, ratio against largest error and speed, into an SVG, PNG or PDF file.",
+    help="Draw ratio against largest error and speed of all candidates into an SVG, PNG or PDF file.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the recipe (-o) and the picture (--plot) if they exist.")
 @output_options
 @remote_options
 def command(
     files: tuple[str, ...],
-    wants: tuple[str, ...],
+    required: tuple[str, ...],
     sample: str | None,
     size: str | None,
     everything: bool,
@@ -127,19 +134,19 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure which filters preserve what you want of FILES, and print them as options of `tamis repack`.
+    """Measure which filters preserve what you require of FILES, and print them as options of `tamis repack`.
 
-    Only the recipe is written, with -o, and a picture, with --plot. The numbers are predictions from a sample of each
+    No file is changed: -o writes a recipe, and --plot a picture. The numbers are predictions from a sample of each
     variable; repack proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay
     lossless unless they are named, and several files get the same filters.
 
-    Without --want, a ladder shows bounds from the noise of each variable: what they save, what they do to mean,
-    extremes and gradients, and a line to paste for each. A row "as stored" has what is there now. Errors marked with !
-    are beyond a tenth of the standard deviation, or make more than 1 % of the non-zero values zero. The same input
-    gives the same plan: measured speeds are shown, and decide nothing.
+    Without --require, a ladder shows error bounds from the noise of each variable: what they save, what they do to
+    mean, extremes and gradients, and a line to paste for each. A row "as stored" has what is there now. Errors marked
+    with ! are beyond a tenth of the standard deviation, or make more than 1 % of the non-zero values zero. The same
+    input gives the same plan: measured speeds are shown, and decide nothing.
 
     \b
-    WANT is one limit or several, all of which must hold:
+    REQUIREMENT is one limit or several, all of which must hold:
       abs=0.1            largest absolute error, in units of the variable
       range=1e-4         the same, relative to the range of the values; also std=0.01
       rel=0.001          largest error relative to a value; also digits=3, bits=9
@@ -148,23 +155,23 @@ def command(
                          of all values of the sample
       limits,sign,zeros  values stay within valid_min and valid_max, keep signs and zeros
       lossless           no bit changes
-      recommended        what is published for variables of such a CF, CMIP or CESM name; else by their own noise
+      recommended        what is published for the variable's CF, CMIP or CESM name; else what its noise allows
 
     \b
     tamis plan climate.nc
-    tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml
+    tamis plan climate.nc --require 'TS:abs=0.1' -o recipe.toml
     tamis repack climate.nc small.nc --recipe recipe.toml
     tamis plan climate.nc --size 2GB --confirm
-    tamis plan climate.nc -w 'TS:abs=0.1' --access series=0.7,map=0.3
-    tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
+    tamis plan climate.nc -r 'TS:abs=0.1' --access series=0.7,map=0.3
+    tamis plan 2001.nc 2002.nc -r 'T*:abs=0.1,psnr=70' -r '*:lossless' --readers any
     """
-    from tamis.jobs.plan.wants import parse_size, parse_wants
+    from tamis.jobs.plan.requirements import parse_requirements, parse_size
     from tamis.jobs.recipes.saved_recipe import check_new
 
     with output_of_files("plan", files, as_json, quiet, log) as output:
-        asked = by_name("--want", parse_wants(wants))
+        asked = by_name("--require", parse_requirements(required))
         if everything and sample is not None:
-            raise ParameterError("expected --sample or --all, got both")
+            raise ParameterError("--sample and --all cannot be combined")
         nbytes = parse_size(sample or _SAMPLE)
         files = tuple(files_of(files))
         if recipe_out is not None:

@@ -7,17 +7,16 @@ import click
 import tamis
 
 
-@click.command("plugin-path")
+@click.command("plugin-path", short_help="Print the folder of the HDF5 plugin.")
 @click.option(
     "--with-others",
     is_flag=True,
-    help="Add the folders of other plugins, which programs find as long as HDF5_PLUGIN_PATH is not set: those that it "
-    "names now, that of netCDF4, and HDF5's own.",
+    help="Add the folders of other plugins: those that HDF5_PLUGIN_PATH names now, netCDF4's, and HDF5's own.",
 )
 def command(with_others: bool) -> None:
     """Print the folder of the HDF5 plugin, for HDF5_PLUGIN_PATH.
 
-    The folder alone is enough for one command on files whose only filter of a plugin is zfp. HDF5 then searches no
+    The folder alone is enough for one command on files whose only filter from a plugin is zfp. HDF5 then searches no
     other folder, and netCDF4, for example, finds neither zstd nor bzip2 nor blosc. With --with-others they stay: use
     it for a whole shell.
 

@@ -12,18 +12,26 @@ import click
 
 import tamis
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths, warner
-from tamis.cli.options import FILE, by_name, keep_damaged_option, output_options, remote_options, threads_option
+from tamis.cli.options import (
+    FILE,
+    RenamedChoice,
+    by_name,
+    keep_damaged_option,
+    output_options,
+    remote_options,
+    threads_option,
+)
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
-POLICIES = ("exact", "companion", "refuse")
+POLICIES = ("exact", "mask", "refuse")
 """Listed here, because the module that defines them takes long to import."""
 
 
-@click.command("repack")
+@click.command("repack", short_help="Copy files with new filters or chunks, and prove the bound.")
 @click.argument("paths", nargs=-1, metavar="IN... OUT", type=FILE)
 @click.option(
     "-f",
@@ -44,10 +52,11 @@ POLICIES = ("exact", "companion", "refuse")
     " -f keeps its filters. With -f, a pattern here applies only to datasets that get filters.",
 )
 @click.option(
+    "-r",
     "--require",
     "required",
     multiple=True,
-    metavar="NAME:WORDS",
+    metavar="NAME:REQUIREMENT",
     help="Requirement for a dataset or pattern, whatever the filters promise, such as TS:abs=0.1,limits; repeatable. A "
     "chunk that fails it is stored without loss.",
 )
@@ -75,17 +84,23 @@ POLICIES = ("exact", "companion", "refuse")
 @threads_option
 @click.option(
     "--missing",
-    type=click.Choice(POLICIES),
+    type=RenamedChoice(POLICIES),
     default=None,
-    help="Missing values: exact, the default, keeps each bit by bit; companion moves them to a second dataset (best"
-    " ratio, but all readers except tamis.open see invented values in their place); refuse fails if there are any, "
-    "and counts them.",
+    help="Missing values: exact, the default, keeps each bit by bit; mask moves them to a missing-value mask, a"
+    " second dataset (best ratio, but all readers except tamis.open see invented values in their place);"
+    " refuse fails if there are any, and counts them.",
 )
 @click.option(
     "--follow",
     is_flag=True,
     help="Let patterns also copy values of virtual datasets and external raw files into OUT; otherwise OUT refers to "
     "the same files as IN.",
+)
+@click.option(
+    "--self-contained",
+    is_flag=True,
+    help="Store all that is in other files in OUT, which then needs none: the values of every virtual dataset and raw "
+    "file, with or without filters, and what external links lead to.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
@@ -98,7 +113,9 @@ POLICIES = ("exact", "companion", "refuse")
 @click.option(
     "--keep-classic", is_flag=True, help="Copy a netCDF classic file unchanged if it would be larger as netCDF-4."
 )
-@click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of the Zarr format; 3 by default.")
+@click.option(
+    "--zarr-format", type=click.IntRange(2, 3), metavar="N", help="Version of the Zarr format, 2 or 3; 3 by default."
+)
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
@@ -120,7 +137,8 @@ POLICIES = ("exact", "companion", "refuse")
     type=click.Choice(("disk", "s3")),
     default="disk",
     show_default=True,
-    help="Where OUT is read from. For s3, chunks without a shape get 4 to 16 MiB of stored bytes; implies --cloud.",
+    help="Where OUT is read from. With s3, datasets without -c get chunks of 4 to 16 MiB of stored "
+    "bytes, and --cloud is on.",
 )
 @click.option(
     "--history/--no-history",
@@ -129,6 +147,12 @@ POLICIES = ("exact", "companion", "refuse")
     help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
+@click.option(
+    "--witness",
+    type=click.Choice(("xarray",)),
+    help="Let xarray read IN and OUT in a process without tamis before OUT gets its name: all metadata, and the first, "
+    "last and worst chunk of each variable must be alike. Costs a second.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options
@@ -169,7 +193,7 @@ def command(
                                zfp; lossless where it cannot keep the bound
 
     \b
-    WORDS of --require are, for each value,
+    REQUIREMENT is one limit or several, for each value,
       abs=0.1 rel=0.001 range=1e-4 std=0.01 digits=3 bits=9 limits sign zeros
     and for a whole dataset (if one is missed, OUT is not written, exit 3),
       rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995 ks=0.05
@@ -204,7 +228,7 @@ def command(
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        words = [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required]
+        words = [split_recipe(text, "NAME:REQUIREMENT", "TS:abs=0.1") for text in required]
         require = joined_requirements((name, as_requirement(text)) for name, text in words)
         recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing, drop=drop)
         if recipe_path is not None:

@@ -9,7 +9,7 @@ from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
 
-@click.command("repair")
+@click.command("repair", short_help="Repair Zarr stores of netCDF-C that others read wrongly.")
 @click.argument("store", metavar="STORE", type=FILE)
 @click.option("--dry-run", is_flag=True, help="Only say what would be repaired.")
 @quiet_option

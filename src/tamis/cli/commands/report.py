@@ -22,27 +22,28 @@ from tamis.cli.options import (
 from tamis.cli.output import Output, output_of_files
 
 
-@click.command("report")
+@click.command("report", short_help="Write a page that shows what compression did to the values.")
 @click.argument("source", metavar="SRC", type=FILE)
 @click.argument("target", metavar="DST", type=FILE)
 @click.option("-o", "--output", "page", metavar="FILE", type=FILE, help="Write the page to FILE; by default DST.html.")
 @click.option(
     "--recipe", metavar="FILE", type=FILE, help="The recipe of DST, a TOML file: its requirements are checked."
 )
-@bound_option("By default the bound that the filters in DST record.")
+@bound_option("By default, the bounds that the filters in DST record.")
 @click.option(
     "--time",
     default="worst",
     metavar="worst|0,5",
-    help="Maps of the field with the largest error and one more, or of these indices along the first axis.",
+    help="Draw maps of the field with the largest error and one more (worst), or of these indices along "
+    "the first axis.",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="FILTERS",
-    help="One more alternative for the chart of ratios and errors, such as 'zfp(accuracy=0.5)'; repeatable.",
+    help="Add these filters to the chart of ratios and errors, such as 'zfp(accuracy=0.5)'; repeatable.",
 )
-@click.option("--budget", metavar="SIZE", default="2MB", help="Most bytes of the page; 2MB by default.")
+@click.option("--budget", metavar="SIZE", default="2MB", help="Largest size of the page; 2MB by default.")
 @click.option(
     "--each",
     type=click.IntRange(min=0),
@@ -84,16 +85,18 @@ def command(
 
     Exit codes: 0 all requirements met, 1 something could not be read, 2 wrong usage, 3 a requirement is missed.
     """
-    from tamis.jobs.plan.wants import parse_size
+    from tamis.jobs.plan.requirements import parse_size
     from tamis.jobs.recipes.saved_recipe import check_new
 
     folders = [path for path in (source, target) if is_folder(path)]
     if len(folders) == 1:
         raise click.UsageError(f"expected two files or two folders, only {folders[0]} is a folder")
     if each and not folders:
-        raise click.UsageError("expected --each with two folders")
+        raise click.UsageError("--each needs two folders")
     if folders and (bounds or time != "worst" or any(options[name] for name in _SINGLE)):
-        raise click.UsageError("expected only -o, --each and --overwrite with two folders: report single files instead")
+        raise click.UsageError(
+            "two folders go only with -o, --each and --overwrite: for other options, report two files"
+        )
     share_freed_memory()
     with output_of_files("report", (source, target), as_json, quiet, log) as output:
         limits = bounds_of(bounds)
@@ -141,7 +144,7 @@ def _report_folder(
         output.note(f"{name}: the index")
     if not index.ok:
         if output.quiet and not as_json:
-            output.complain(f"{target}: some files failed, have damage or are left: tamis status lists them")
+            output.complain(f"{target}: some files failed, are damaged or are not done yet: `tamis status` lists them")
         sys.exit(FAILED)
 
 

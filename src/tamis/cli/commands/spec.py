@@ -14,13 +14,23 @@ NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 """Listed here, because the modules that define them take long to import."""
 
 
-@click.command("spec", context_settings={"ignore_unknown_options": True})
+@click.command(
+    "spec",
+    short_help="Write filters in every notation, ready to paste.",
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
-@click.option("-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that have one.")
+@click.option(
+    "-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that include it."
+)
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
 @click.option("--from", "notation", type=click.Choice(NOTATIONS), help="Notation of TEXT; detected by default.")
-@click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers in netCDF text.")
+@click.option(
+    "--compat",
+    type=click.Choice(["netcdf-c", "doc"]),
+    help="How to read numbers in netCDF text: as netcdf-c does, or as its documentation says.",
+)
 @json_option
 def command(parts: tuple[str, ...], chunks: str | None, as_json: bool, **options: Any) -> None:
     """Write the filters of TEXT in every notation, ready to paste.

@@ -23,7 +23,7 @@ from tamis.cli.options import (
 from tamis.cli.output import output_of_files
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare a copy with its source, within bounds.")
 @click.argument("source", metavar="SRC", type=FILE)
 @click.argument("target", metavar="DST", type=FILE)
 @bound_option(
@@ -54,7 +54,7 @@ def command(
 
     Everything in SRC must be in DST, unchanged; how it is stored makes no difference. Values must have the same bits,
     or be within their bound if there is one; the largest errors of each dataset are shown. Missing values (NaN,
-    infinities and fill values) must always keep their bits; those in a companion are restored first.
+    infinities and fill values) must always keep their bits; those in a missing-value mask are restored first.
 
     \b
     tamis verify climate.nc copy.nc                       # must be equal

@@ -117,8 +117,9 @@ def read_header(source: ByteSource, path: str) -> ClassicHeader:
     for variable in variables:
         if 0 not in variable.shape and variable.end > source.nbytes:
             raise FileError(
-                f"{path}: expected {max(other.end for other in variables)} bytes by its header, found {source.nbytes}:"
-                f" the values of {printable(variable.name)} end at {variable.end}: truncated, copy it again"
+                f"{path}: truncated: its header promises {max(other.end for other in variables)} bytes, and it "
+                f"has {source.nbytes} (the values of {printable(variable.name)} end at {variable.end}): copy it "
+                "again"
             ).at(path=path, dataset=f"/{variable.name}")
     return ClassicHeader(version, sizes, "".join(unlimited), attributes, variables)
 

@@ -138,7 +138,7 @@ class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
 
     def open_chunks(self) -> ChunkReader:
         """Raise FileError: there are no chunks."""
-        raise FileError(f"{self.label}: expected chunks, found a netCDF classic variable, which has none")
+        raise FileError(f"{self.label}: a netCDF classic variable has no chunks")
 
     def named(self) -> NamedArray:
         """Return the variable in netCDF's data model."""
@@ -212,9 +212,7 @@ class ClassicStore(ListedStore[ClassicArray]):
     def group(self, path: str) -> NamedGroup:
         """Return the root group; see `tamis.stores.data_model.DataModel`."""
         if path.strip("/"):
-            raise FileError(
-                f"{self.path}: expected a group at {path!r}, found none: netCDF classic files have no groups"
-            )
+            raise FileError(f"{self.path}: has no group {path!r}, because netCDF classic files have no groups")
         dimensions = {
             name: Dimension(size, name == self.classic_header.unlimited)
             for name, size in self.classic_header.dimensions.items()

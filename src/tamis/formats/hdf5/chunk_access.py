@@ -69,7 +69,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
 def _read_chunk(array: Hdf5Array, origin: tuple[int, ...]) -> NDArray[Any]:
     label, chunk, dataset = array.label, array.chunk, array.dataset
     if array.chunk_shape is None:
-        raise FileError(f"{label}: expected a chunked dataset, found none: read it by dataset[...]")
+        raise FileError(f"{label}: has no chunks: read it by dataset[...]")
     try:
         start = tuple(map(operator.index, origin))
     except TypeError as error:

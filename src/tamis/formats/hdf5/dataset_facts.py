@@ -433,7 +433,7 @@ class DatasetFacts(DescribedArray):
         """A contradiction between stored parameters of zfp and the dataset, or values elsewhere; empty if none."""
         if self.layout in ELSEWHERE and remote_of(self.file) is not None and self._is_in_other_files():
             # HDF5 would open them as the same bytes, because h5py's driver has no names.
-            return "its values are in other files, which are not read for a file that is elsewhere: download them all"
+            return "its values are in other files, which tamis does not read over a network: download them all"
         return _zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)
 
     def _is_in_other_files(self) -> bool:
@@ -460,6 +460,7 @@ def _zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
             described = math.prod(stored.shape) * stored.dtype.itemsize
             if described != chunk_nbytes:
                 return (
-                    f"damaged: its ZFP parameters describe chunks of {described} bytes, its chunks have {chunk_nbytes}"
+                    f"damaged: its ZFP parameters describe chunks of {described} bytes, but its chunks have "
+                    f"{chunk_nbytes}"
                 )
     return ""

@@ -94,7 +94,7 @@ def _committed(file: h5py.File, variable: NamedArray, name: str, datatype: Any) 
     if is_type and (known := h5t.open(file.id, path)).equal(datatype):
         return known
     raise FileError(
-        f"{variable.path}: expected the name of its type, {name!r}, to be free, found another object or other members"
+        f"{variable.path}: its type needs the name {name!r}, which another object has, or a type with other members"
     ).at(dataset=variable.path)
 
 
@@ -473,8 +473,8 @@ def check_array(variable: NamedArray, array: StoredArray, *, is_netcdf: bool = F
         _datatype(variable.dtype, array.label)
     if is_netcdf and (members := [*_foreign_floats(variable.dtype)]):
         raise FileError(
-            f"expected numbers that netCDF-4 has, found {members[0]}, with which netCDF's library fails: store it in"
-            " Zarr or in a file named .h5, or convert it to float32 or float64 before"
+            f"netCDF's library fails with {members[0]}: store it in Zarr or in a file named .h5, or convert "
+            "it to float32 or float64 first"
         )
     is_scale = variable.dimensions == (variable.path.rpartition("/")[2],)
     _check_attributes(variable.path, variable.attributes, is_scale=is_scale or is_netcdf)
@@ -495,8 +495,7 @@ def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: boo
     for name in attributes:
         if name in reserved:
             raise FileError(
-                f"{path}: expected attributes with names that netCDF-4 does not reserve, found {name!r}:"
-                " rename it in the source"
+                f"{path}: netCDF-4 reserves the attribute name {name!r}: rename the attribute in the source"
             ).at(dataset=path)
 
 
@@ -552,6 +551,6 @@ def _datatype(dtype: np.dtype[Any], label: str) -> Any:
     if dtype.kind == "U" or h5py.check_string_dtype(dtype) is not None:
         return h5t.py_create(h5py.string_dtype() if dtype.kind == "U" else dtype, logical=True)
     raise FileError(
-        f"{label}: expected numbers, booleans, complex numbers, bytes, text or records of numbers, which netCDF-4 has,"
-        f" got {dtype}"
+        f"{label}: netCDF-4 has no type for {dtype}, only for numbers, booleans, complex numbers, bytes, "
+        "text and records of numbers"
     )

@@ -48,7 +48,7 @@ class DatasetArray(Array):
 
     Chunks with values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. An array
     can be pickled and used in many threads at once, and dask, xarray and NumPy accept it as an array. Missing values in
-    a companion of the dataset are restored.
+    a missing-value mask of the dataset are restored.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class DatasetArray(Array):
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the dataset, without those about its companion if missing values are restored."""
+        """Attributes of the dataset, without those about its missing-value mask if missing values are restored."""
         self._file.check_open()
         with reading(self._file.path, dataset=self.name):
             attributes = all_attributes(self._dataset)
@@ -129,7 +129,7 @@ class DatasetArray(Array):
         """Read all values; see `Array.read`. Raises FileError for a null dataspace, which has none."""
         self._file.check_open()
         if self._null:
-            raise FileError(f"{self._place}: expected values, found a null dataspace")
+            raise FileError(f"{self._place}: has no values, only a null dataspace")
         if out is None:
             if not self._direct:
                 return np.asarray(self[()], self.dtype.base)

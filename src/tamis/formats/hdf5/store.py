@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import h5py
-from h5py import h5o, h5r
+from h5py import h5l, h5r
 
 from tamis import meaning
 from tamis.errors import FileError
@@ -17,7 +17,17 @@ from tamis.formats.hdf5.lib.files import is_being_written, open_source
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import Contents, Datasets, array_at, group_filters, walk
+from tamis.formats.hdf5.tree.walk import (
+    Contents,
+    Datasets,
+    Scope,
+    array_at,
+    group_at,
+    group_filters,
+    links_of,
+    scope_of,
+    walk,
+)
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
     from tamis.formats.hdf5.tree.other_files import Relocation
+    from tamis.formats.hdf5.tree.taken_in import LinkedScope
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
     from tamis.stores.other_files import OtherFiles, Places
@@ -32,11 +43,11 @@ if TYPE_CHECKING:
     from tamis.stores.readers import Readers
 
 
-def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> meaning.Variable:
+def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str], scope: Scope) -> meaning.Variable:
     """Return a dataset as a variable of the conventions."""
     dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
     is_scale = meaning.text(attributes, "CLASS") == "DIMENSION_SCALE"
-    dimensions = _dimensions(array, addresses)
+    dimensions = _dimensions(array, addresses, scope)
     return meaning.Variable(
         path,
         shape,
@@ -48,19 +59,19 @@ def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str]) -> me
     )
 
 
-def _dimensions(array: Hdf5Array, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
+def _dimensions(array: Hdf5Array, addresses: Mapping[int, str], scope: Scope) -> tuple[str | None, ...]:
     """Return the path of the first dimension scale of each axis."""
     with suppress(Exception):  # HDF5 and h5py raise many kinds
         if array.has_scales:
             axes: Iterable[Any] = array.dataset.attrs["DIMENSION_LIST"]
-            return tuple(_scale(array.dataset, scales, addresses) for scales in axes)
+            return tuple(_scale(array.dataset, scales, addresses, scope) for scales in axes)
     return ()
 
 
-def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str]) -> str | None:
+def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str], scope: Scope) -> str | None:
     with suppress(Exception):
         target = h5r.dereference(scales[0], dataset.id)
-        return addresses.get(int(h5o.get_info(target).addr))
+        return addresses.get(scope.address(target))
     return None
 
 
@@ -71,6 +82,7 @@ class Hdf5Store:
     """A file for reading, and its contents."""
 
     _ahead_nbytes = 0
+    _taken_in: LinkedScope | None = None
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file
@@ -89,8 +101,18 @@ class Hdf5Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and those that were taken in."""
+        if self._taken_in is not None:
+            self._taken_in.close()
         self.file.close()
+
+    def take_in(self) -> None:
+        """Have what external links lead to as objects of the file; see `Store.take_in`."""
+        from tamis.formats.hdf5.tree.taken_in import take_in  # late: few runs take in other files
+
+        self._taken_in = take_in(self.file)
+        for name in ("contents", "model", "roles"):
+            vars(self).pop(name, None)
 
     def check_finished(self) -> None:
         """Raise FileError if another program is still writing the file."""
@@ -101,11 +123,34 @@ class Hdf5Store:
                 "of the writer"
             ).at(path=self.path)
 
+    def linked_files(self) -> dict[str, list[str]]:
+        """Return the files that are taken in, with the paths of the datasets that each has."""
+        arrays = self.arrays  # listing them opens the files
+        files = {str(file.filename): list[str]() for file in scope_of(self.file).files[1:]}
+        for path in arrays if files else ():
+            if (name := arrays[path].filename) in files:
+                files[name].append(path)
+        return files
+
+    def links_elsewhere(self) -> Iterator[str]:
+        """Yield the paths of external links."""
+        for path, group in self.contents.groups.items():
+            for link in links_of(group.id):
+                if link.kind == h5l.TYPE_EXTERNAL:
+                    yield f"{path.rstrip('/')}/{link.text}"
+
+    def has(self, path: str) -> bool:
+        """Return whether there is a dataset or a group at a path."""
+        return bool(self.first_path(path)) or group_at(self.file, path) is not None
+
     @lazy_property
     def contents(self) -> Contents:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
-            return walk(self.file, ahead_nbytes=self._ahead_nbytes)
+            contents = walk(self.file, ahead_nbytes=self._ahead_nbytes)
+            if self._taken_in is not None:
+                contents.datasets.check_companions()
+            return contents
 
     def read_ahead(self) -> None:
         """Read values and attributes of small datasets when the file is listed, for the first use of each."""
@@ -140,7 +185,8 @@ class Hdf5Store:
     def roles(self) -> dict[str, meaning.Role]:
         """The role of each array by path, found without reading values."""
         addresses = self.arrays.addresses()
-        variables = [variable_of(path, array, addresses) for path, array in self.arrays.items()]
+        scope = scope_of(self.file)
+        variables = [variable_of(path, array, addresses, scope) for path, array in self.arrays.items()]
         groups: dict[str, dict[str, Any]] = {}
         for group in {path.rpartition("/")[0] or "/" for path in self.arrays}:
             with suppress(OSError, RuntimeError, ValueError, KeyError):
@@ -166,6 +212,8 @@ class Hdf5Store:
         """Return the array at a path, which must exist."""
         if "contents" in vars(self) and path in self.contents.datasets:
             return self.contents.datasets[path]  # its facts are known, or kept for the next call
+        if self._taken_in is not None and (array := array_at(self.file, path)) is not None:
+            return array
         return Hdf5Array(self.file, path, stored_path=self.stored_path(path))
 
     def first_path(self, path: str) -> str:

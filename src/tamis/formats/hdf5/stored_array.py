@@ -19,7 +19,7 @@ from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, 
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
-from tamis.formats.hdf5.lib import datatypes
+from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
@@ -63,16 +63,19 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
     """Return the companion of a variable that names one."""
     path = text_attribute(variable, MARK)
     if path is None:
-        raise FileError(f"{label}: expected the path of its companion in the attribute {MARK!r}, found no text")
+        raise FileError(
+            f"{label}: expected the path of its missing-value mask in the attribute {MARK!r}, found no text"
+        )
     companion = _at(variable, path)
     if companion is None:
         raise FileError(
-            f"{label}: its missing values are in the companion {path!r}, which does not exist: restore or rename it,"
+            f"{label}: its missing values are in the mask {path!r}, which does not exist: restore or rename it,"
             " or read invented values in their place: tamis.open(…, restore=False)"
         )
     if has_companion(companion):
         raise FileError(
-            f"{_not_companion(variable, companion)}: expected flags, found a dataset that has a companion itself"
+            f"{_not_companion(variable, companion)}: expected flags, found a dataset that has a missing-value mask"
+            " itself"
         )
     dtype = datatypes.numpy_type(companion)
     numbers = datatypes.number_type(companion.id.get_type(), dtype)
@@ -113,7 +116,7 @@ def about_companion(name: str, source: Any, target: Any) -> bool:
 
 
 def _not_companion(variable: h5py.Dataset, companion: h5py.Dataset) -> str:
-    return f"{variable.file.filename}: {companion.name}: damaged, or not a companion of {variable.name}"
+    return f"{variable.file.filename}: {companion.name}: damaged, or not the missing-value mask of {variable.name}"
 
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
@@ -201,7 +204,8 @@ class Hdf5Array(DatasetFacts):
         if not self.has_companion:
             return None
         flags = find_companion(self.dataset, self.label)
-        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
+        address = calls.address_of(flags.id) | self.address & ~calls.ANY_ADDRESS  # in the same file
+        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name), address=address)
 
     @lazy_property
     def companion_flags(self) -> CompanionFlags | None:
@@ -299,6 +303,15 @@ class Hdf5Array(DatasetFacts):
         return tuple(absent_sources(self.dataset, filename_of(self.file)))
 
     @property
+    def value_files(self) -> tuple[str, ...]:
+        """Other files that have values of a virtual or external dataset."""
+        if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
+            return ()
+        from tamis.formats.hdf5.tree.other_files import value_files  # late, as above
+
+        return tuple(value_files(self.dataset, filename_of(self.file)))
+
+    @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
         if self.layout != "virtual" or remote_of(self.file) is not None:
@@ -343,6 +356,14 @@ class Hdf5Array(DatasetFacts):
 
             if absent := unreadable_source(self.dataset, filename_of(self.file)):
                 raise FileError(f"{self.label}: No such file or directory: {absent}")
+        if self.layout == "external":
+            from tamis.formats.hdf5.tree.other_files import misplaced_raw_file
+
+            if raw := misplaced_raw_file(self.dataset, filename_of(self.file)):
+                raise FileError(
+                    f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
+                    "or set HDF5_EXTFILE_PREFIX='${ORIGIN}'"
+                )
         if self.problem:
             raise FileError(f"{self.label}: {self.problem}")
 

@@ -440,7 +440,7 @@ def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]
     for path, array in source.arrays.items():
         dtype = array.number_type
         if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
-            yield printable(f"{path}: {dtype}, which netCDF lacks: its library and programs fail with it")
+            yield printable(f"{path}: netCDF lacks the type {dtype}: its library and programs fail with it")
         elif path not in dropped and is_fixed_text(array.value_type):
             yield printable(f"{path}: {_FIXED_TEXT}: ncdump may fail with it")
 
@@ -457,7 +457,7 @@ def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nb
 
     def adapted(path: str, function: Recreate) -> tree.Recreate:
         def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
-            array = source.contents.datasets.looked_at(path) or Hdf5Array(source.file, path)
+            array = source.contents.datasets.looked_at(path) or source.array(path)
             create = _Create(array, open_source, parent, link, growing)
             function(array, create)
             if create.rounding is not None:

@@ -226,8 +226,8 @@ def _samples(referenced: ReferencedArray) -> list[Index]:
 
 def _failure(array: StoredArray, origin: Index, reason: str) -> FileError:
     return FileError(
-        f"{array.label}: expected Zarr's codecs to decode the chunk at {origin}, but {reason}: leave the dataset out,"
-        " or repack it with other filters"
+        f"{array.label}: Zarr's codecs do not decode the chunk at {origin}: {reason}: leave the dataset "
+        "out, or repack it with other filters"
     ).at(dataset=array.path, chunk=origin)
 
 
@@ -295,7 +295,9 @@ def joined(parts: Sequence[References], dimension: str) -> References:
     for part in parts[1:]:
         if part.arrays.keys() != first.arrays.keys():
             name = min(part.arrays.keys() ^ first.arrays.keys())
-            raise FileError(f"{part.label}: expected the arrays of {first.label}, but only one of them has {name}")
+            raise FileError(
+                f"{part.label}: must have the same arrays as {first.label}, but only one of them has {name}"
+            )
     arrays = {path: _joined_array([part.arrays[path] for part in parts], parts, dimension) for path in first.arrays}
     notes = dict.fromkeys(note for part in parts for note in part.notes)
     return References(f"{first.label} and {len(parts) - 1} others", first.groups, arrays, tuple(notes))
@@ -306,13 +308,13 @@ def _joined_array(arrays: list[ReferencedArray], parts: Sequence[References], di
     along = dimension in first.dimensions
     for array, part in zip(arrays[1:], parts[1:], strict=True):
         if difference := _difference(first, array, dimension if along else None):
-            raise FileError(f"{part.label}: {array.path}: expected the {difference} of {parts[0].label}").at(
+            raise FileError(f"{part.label}: {array.path}: must have the same {difference} as in {parts[0].label}").at(
                 dataset=array.path
             )
         if not along and not _equal(first.read(), array.read()):
             raise FileError(
-                f"{part.label}: {array.path}: expected the values of {parts[0].label}, because it has no dimension"
-                f" {dimension}: leave it out"
+                f"{part.label}: {array.path}: has no dimension {dimension}, and other values than in "
+                f"{parts[0].label}: leave it out"
             ).at(dataset=array.path)
     if not along:
         return first

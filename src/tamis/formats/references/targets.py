@@ -164,9 +164,7 @@ def write_icechunk(references: References, place: Path | Address, message: str, 
             for index, place in array.chunks.items()
         ]
         if places and (refused := session.store.set_virtual_refs(path, places)):
-            raise FileError(
-                f"{references.label}: {path}: expected references that Icechunk takes, refused {refused[0]}"
-            )
+            raise FileError(f"{references.label}: {path}: Icechunk refuses the reference {refused[0]}")
     return str(session.commit(message))
 
 
@@ -233,8 +231,8 @@ def containers_of(references: References) -> list[str]:
         address = urlsplit(url)
         if not (url.startswith(("file:///", "s3://")) or (address.scheme in ("http", "https") and not address.port)):
             raise FileError(
-                f"expected files here, on S3, or on a web server at its usual port, for an Icechunk repository, got"
-                f" {url.partition('?')[0]}: export to kerchunk instead"
+                "an Icechunk repository can refer only to files here, on S3, or on a web server at its usual "
+                f"port, got {url.partition('?')[0]}: export to kerchunk instead"
             )
     return sorted({posixpath.dirname(url) + "/" for url in urls})
 

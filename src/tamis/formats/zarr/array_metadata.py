@@ -84,13 +84,11 @@ def attributes_2(array: Described) -> Json:
 def metadata_3(array: Described) -> Json:
     """Return the content of ``zarr.json`` of an array."""
     if not has_type(array.dtype, 3):
-        raise FileError(f"{array.path}: expected a type that tamis writes to Zarr 3, got {array.dtype}").at(
+        raise FileError(f"{array.path}: tamis does not write the type {array.dtype} to Zarr 3").at(dataset=array.path)
+    if (codecs := array.codecs.version_3) is None:
+        raise FileError(f"{array.path}: no codecs of Zarr 3 decode its filters for {array.dtype}").at(
             dataset=array.path
         )
-    if (codecs := array.codecs.version_3) is None:
-        raise FileError(
-            f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
-        ).at(dataset=array.path)
     attributes = json_attributes(array.path, array.attributes)
     attributes.pop(FILL, None)
     if (fill := encoded_fill(array.attributes.get(FILL), array.dtype)) is not None:
@@ -205,11 +203,11 @@ def fill_note(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str:
     value = attributes.get(FILL)
     if hides_fill_value(attributes, dtype):
         return (
-            f"its _FillValue {json_attribute(value)!r} is not an attribute, because xarray cannot open a Zarr 3 store"
-            " with it: tamis gives it back, xarray shows such values as they are"
+            f"its _FillValue {json_attribute(value)!r} is not written as an attribute, because xarray could "
+            "not open such a Zarr 3 store: tamis gives it back, xarray shows such values as they are"
         )
     if value is not None and np.size(value) > 1:
-        return f"of its _FillValue {json_attribute(value)!r}, xarray knows the first value alone in Zarr 3"
+        return f"of its _FillValue {json_attribute(value)!r}, xarray knows only the first value in Zarr 3"
     return ""
 
 

@@ -129,8 +129,9 @@ def _refuse_shuffled_streams(pipeline: Pipeline) -> None:
     """Raise ParameterError for shuffle after zfp: numcodecs takes whole values only, and streams have any size."""
     if pipeline.zfp and any(isinstance(later, Shuffle) for later in pipeline.filters):
         raise ParameterError(
-            f"expected no shuffle after zfp, got {pipeline}: Zarr's shuffle takes whole values only; leave it out, or"
-            f" use serializer=tamis.zarr.PipelineCodec('{pipeline}'), which skips it for chunks of zfp"
+            f"shuffle cannot follow zfp in Zarr ({pipeline}), whose shuffle takes whole values only: leave "
+            f"it out, or use serializer=tamis.zarr.PipelineCodec('{pipeline}'), which skips it for chunks of "
+            "zfp"
         )
 
 

@@ -224,7 +224,7 @@ def _check_rounded(values: NDArray[Any], decoded: NDArray[Any], mode: zfp.Accura
     beyond = np.abs(demote(decoded, values.dtype, mode).astype("f8") - values) > mode.tolerance
     if beyond.any():
         index = tuple(int(i) for i in np.argwhere(beyond)[0])
-        raise DataError(f"expected {mode} to keep the tolerance at index {index}, which float16 cannot hold")
+        raise DataError(f"{mode} cannot keep the tolerance at index {index}, because float16 cannot hold the value")
 
 
 def _field_shape(chunk_spec: ArraySpec) -> tuple[int, ...]:

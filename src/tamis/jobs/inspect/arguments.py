@@ -61,7 +61,7 @@ def _check(dataset: DatasetInfo, notation: str) -> None:
     if dataset.problem:
         raise ParameterError(f"expected filters that can be read, got {dataset.pipeline}: {dataset.problem}")
     if not dataset.path.isprintable() and notation not in _JSON:  # JSON has escapes
-        raise ParameterError("expected a name that can be pasted, got one with control characters or broken UTF-8")
+        raise ParameterError("its name has control characters or broken UTF-8, and cannot be pasted")
 
 
 def _written(dataset: DatasetInfo, notation: str) -> tuple[str, str]:

@@ -143,7 +143,7 @@ def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0
         counted = _Counted(objects)
     else:
         if not place.is_file():
-            raise FileError(f"{place}: expected a file, got a folder or nothing: in Zarr, each chunk is a request")
+            raise FileError(f"{place}: not a file, and the cost is only of files: in Zarr, each chunk is a request")
         counted, key = _Counted(LocalObjects()), str(place.absolute())
     names = [*variables] or [_largest(path)]
     accesses = []
@@ -163,7 +163,7 @@ def _largest(path: Any) -> str:
     """Return the path of the largest array of a file."""
     with open_store(path) as store:
         if not store.arrays:
-            raise FileError(f"{store.path}: expected an array, found none").at(path=store.path)
+            raise FileError(f"{store.path}: has no arrays").at(path=store.path)
         return max(store.arrays, key=lambda name: store.arrays[name].nbytes)
 
 

@@ -27,13 +27,14 @@ from tamis.jobs.many.listing import (
     list_files,
     nothing_in,
 )
-from tamis.jobs.many.look_ahead import check_names, warnings_of
+from tamis.jobs.many.look_ahead import check_names, check_order, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions, Packing, what_is_lost, why_refused
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.witness.process import check_installed
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.remote.address import is_address, located_path
@@ -218,7 +219,8 @@ def repack_many(
         settle=settle,
         packing=packing,
     )
-    check_names(run.listing.files.values(), run.options.repack.recipe)
+    check_names(run.listing.files.values(), run.options.repack)
+    check_order(run.listing.files.values(), run.options)
     preview = None if confirm is None else _preview(run)
     if warn is not None:
         for warning in _warnings(run, _actions(run)) if preview is None else preview.warnings:
@@ -277,7 +279,8 @@ def preview_repack_many(
         folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
         options=options,
     )
-    check_names(run.listing.files.values(), run.options.repack.recipe)
+    check_names(run.listing.files.values(), run.options.repack)
+    check_order(run.listing.files.values(), run.options)
     return _preview(run)
 
 
@@ -397,23 +400,25 @@ def _prepared(
         raise ParameterError(f"expected either a folder for the targets or replace, got {got}")
     if out is not None and is_address(out):
         raise ParameterError(
-            f"{located_path(out)}: expected a folder here, or the name of one target, such as s3://bucket/a.nc, got an"
-            " address for several files: make each by itself, or copy the folder of targets when it is complete"
+            f"{located_path(out)}: several files cannot be written to an address: write each to its own, "
+            "such as s3://bucket/a.nc, or write to a folder here, and copy it when it is complete"
         )
     if keep_originals is not None and not replaces:
-        raise ParameterError("expected replace with keep_originals, got keep_originals alone")
+        raise ParameterError("keep_originals (--keep-originals) needs replace (--replace)")
     if packing not in get_args(Packing):
         raise ParameterError(f"expected packing to be one of {', '.join(get_args(Packing))}, got {packing!r}")
     if settle is not None and not replaces:
-        raise ParameterError("expected replace with settle, got settle alone")
+        raise ParameterError("settle (--settle) needs replace (--replace)")
     if replaces and choice.to is not None:
-        raise ParameterError("expected replace without another format of the targets, got both")
+        raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     names = [files_from] if isinstance(files_from, str) else [*files_from]
     if unknown := [name for name in options if name not in (*RepackKeywords.__annotations__, "overwrite")]:
-        raise ParameterError(f"expected keywords of repack_many, got {unknown[0]}")
+        raise ParameterError(f"repack_many has no keyword {unknown[0]}")
     keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})
+    if asked.witness:
+        check_installed()
     if out is None:
         listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
     else:
@@ -422,7 +427,7 @@ def _prepared(
         if len(paths) == 1 and not (names or listing.skipped or listing.kept):
             raise nothing_in(paths[0])
         where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
-        raise FileError("; ".join([f"{where}: expected HDF5, netCDF or Zarr files, found none", *left_out(listing)]))
+        raise FileError("; ".join([f"{where}: no HDF5, netCDF or Zarr files", *left_out(listing)]))
     processors = len(os.sched_getaffinity(0))
     count = workers or min(processors, max(len(listing.files), 1))
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
@@ -446,7 +451,7 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
     listing, found, folders = Listing(), list[SourceFile](), list[str]()
     for place in map(os.fsdecode, (*paths, *files_from)):
         if is_address(place):
-            raise ParameterError(f"{located_path(place)}: expected files here to be replaced, got an address")
+            raise ParameterError(f"{located_path(place)}: only files here can be replaced, not an address")
         is_folder = os.path.isdir(place) and not is_zarr(place)
         listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_folder else ())])
         listing.skipped += listed.skipped
@@ -459,7 +464,7 @@ def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], origi
             elif file.is_read:
                 found.append(file)
     if not folders:
-        raise ParameterError("expected files or folders whose files are replaced, got none")
+        raise ParameterError("name the files to replace, or their folders")
     folder = os.path.commonpath(folders)
     for file in found:
         listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
@@ -508,6 +513,8 @@ def _why_again(
         return ""
     if file.is_read and known.recipe != options.key:
         return "other filters, chunks or options were requested"
+    if file.is_read and options.repack.witness and not known.has_witness:
+        return f"the witness {options.repack.witness} has not seen the target"
     # What was replaced would lose more values: it keeps its packing.
     if file.is_read and not options.replace and known.packing != (options.packing_key if packing is None else packing):
         return "the ranges of packed variables are larger now"
@@ -519,6 +526,8 @@ def _why_again(
         return "the target is gone"
     if any(places.target_of(path) is not None for path in known.other_files):
         return "a file that the target leads to is now one of the run"
+    if not options.replace and not all(item.is_unchanged() for item in known.taken_in):
+        return "a file that the target has taken in was changed"
     identity = Identity.of(file.source)
     if options.replace:
         return None if identity.mtime_ns == known.identity.mtime_ns else "the file was changed"

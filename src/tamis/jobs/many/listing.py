@@ -94,8 +94,8 @@ class Listing:
         before = self.files.setdefault(file.target, file)
         if before.source != file.source:
             raise ParameterError(
-                f"expected different targets, got {file.target} for {before.source} and for {file.source}: repack them "
-                "into two folders, or give a folder that has both, whose tree is kept"
+                f"{before.source} and {file.source} would both become {file.target}: repack them into two "
+                "folders, or give a folder that has both, whose tree is kept"
             )
 
 
@@ -140,7 +140,7 @@ def _expanded(source: str) -> Iterable[str]:
         return [source]
     paths = sorted(iglob(source, recursive=True)) if has_magic(source) else []
     if not paths:
-        raise FileError(f"{source}: expected a file, a folder, or a pattern of files, found none").at(path=source)
+        raise FileError(f"{source}: no such file or folder, and no file matches it").at(path=source)
     return paths
 
 
@@ -175,13 +175,13 @@ def _add_elsewhere(listing: Listing, choice: Choice, source: Address) -> None:
         _add_source(listing, choice, source, source.name, required=True)
         return
     if not can_list(source):
-        raise FileError(f"{source}: expected a store that lists objects, or the address of each file").at(path=source)
+        raise FileError(f"{source}: this server does not list files: give the address of each file").at(path=source)
     names = dict.fromkeys(_IN_STORE.sub(r"\1", entry.key) for entry in list_below(source))
     for name in names:
         if choice.takes(name) and not is_ours(name):
             _add_source(listing, choice, source / name, name, required=False)
     if not names:
-        raise FileError(f"{source}: expected files, found none below this address").at(path=source)
+        raise FileError(f"{source}: no files below this address").at(path=source)
 
 
 _IN_STORE = re.compile(r"(.*?\.zarr)/.*")

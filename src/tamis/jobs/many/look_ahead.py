@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,19 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from tamis.accuracy.measured import Measured
 from tamis.arrays.grid import grid_of
 from tamis.errors import FileError, TamisError
-from tamis.formats.registry import open_store
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
-from tamis.jobs.repack.planning import SURVEY_ALONE, plan_datasets
-from tamis.remote.address import place_of
+from tamis.jobs.repack.planning import SURVEY_ALONE, plan_datasets, taken_in
+from tamis.remote.address import is_address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.packed_array import in_units, marks_of
 from tamis.rounding import PackingRange
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
-    from tamis.jobs.recipes.saved_recipe import Recipe
+    from tamis.jobs.many.task import FolderOptions
     from tamis.jobs.repack.options import RepackOptions
+    from tamis.pipeline import Pipeline
     from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
@@ -49,11 +50,12 @@ class _SampledSurvey(NamedTuple):
         return total
 
 
-def check_names(files: Iterable[SourceFile], recipe: Recipe) -> None:
+def check_names(files: Iterable[SourceFile], options: RepackOptions) -> None:
     """Raise FileError if a recipe names a dataset that is in none of the files, before one of them is made.
 
     Files are opened until all names are found; those that cannot be opened fail by themselves.
     """
+    recipe = options.recipe
     names = {*recipe.filters, *recipe.chunks, *recipe.require}
     left = {name for name in names if not (has_pattern_signs(name) or name.startswith(STANDARD_NAME))}
     known: dict[str, None] = {}
@@ -63,7 +65,7 @@ def check_names(files: Iterable[SourceFile], recipe: Recipe) -> None:
             return
         if not file.is_read:
             continue
-        with suppress(TamisError, OSError, RuntimeError), open_store(place_of(file.source)) as store:
+        with suppress(TamisError, OSError, RuntimeError), options.open(place_of(file.source)) as store:
             left = {name for name in left if not store.first_path(absolute(name))}
             if left:
                 known |= dict.fromkeys(store.paths())
@@ -75,6 +77,30 @@ def check_names(files: Iterable[SourceFile], recipe: Recipe) -> None:
         raise FileError(
             f"expected a dataset named {name!r} in one of the files, found only {listed or 'none'}{nearest}"
         ).at(dataset=name)
+
+
+def check_order(files: Collection[SourceFile], options: FolderOptions) -> None:
+    """Raise FileError if a run in place would take values from files that it may have replaced lossily before."""
+    repack = options.repack
+    if not options.replace or not repack.follow or not any(map(_is_lossy, repack.recipe.filters.values())):
+        return
+    own = {os.path.realpath(file.source) for file in files if not is_address(file.source)}
+    for file in files:
+        if not file.is_read:
+            continue
+        with suppress(TamisError, OSError, RuntimeError), repack.open(place_of(file.source)) as store:
+            if shared := [item.file for item in taken_in(store) if item.file in own]:
+                break
+    else:
+        return
+    raise FileError(
+        f"{file.source}: takes in values of {shared[0]}, which this run replaces with a loss, so that errors would add:"
+        " replace the files that take in others first, in a run of their own"
+    ).at(path=file.source)
+
+
+def _is_lossy(filters: Pipeline) -> bool:
+    return filters.error_bound != 0
 
 
 def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Warned, ...]:
@@ -92,6 +118,6 @@ def warnings_of(files: Sequence[SourceFile], options: RepackOptions) -> tuple[Wa
 
 
 def _warnings_of_file(file: SourceFile, options: RepackOptions) -> Iterator[Warned]:
-    with suppress(TamisError, OSError, RuntimeError), open_store(place_of(file.source)) as store:
+    with suppress(TamisError, OSError, RuntimeError), options.open(place_of(file.source)) as store:
         planning = plan_datasets(store, replace(options, optional_names=True, storage="disk"), _SampledSurvey())
         yield from coarse_bounds(planning.plans, planning.datasets, planning.patterns)

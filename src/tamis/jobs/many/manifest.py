@@ -37,7 +37,8 @@ def state_of(folder: str | os.PathLike[str]) -> State:
     state.refresh()
     if not os.path.isdir(state.folder):
         raise FileError(
-            f"{os.fsdecode(folder)}: expected a folder with targets of tamis repack, found no {state.folder.name} in it"
+            f"{os.fsdecode(folder)}: has no {state.folder.name}, so tamis repack has made nothing here: name "
+            "the folder of its targets"
         ).at(path=folder)
     return state
 

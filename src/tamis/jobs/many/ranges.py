@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import TamisError
-from tamis.formats.registry import open_store
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import append_line, claim, new_content
 from tamis.jobs.repack.planning import ReadSurvey, packs, plan_datasets
@@ -122,7 +121,7 @@ class RangeTask(NamedTuple):
     def _read(self, report: Progress) -> Ranges:
         asked = self.options.repack
         survey = _RecordingSurvey(ReadSurvey(report, asked.threads), {})
-        with open_store(place_of(self.file.source)) as store:
+        with asked.open(place_of(self.file.source)) as store:
             plan_datasets(store, replace(asked, storage="disk"), survey)
         return survey.found
 

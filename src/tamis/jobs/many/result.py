@@ -113,6 +113,8 @@ class FolderStatus(Result):
         Whether the last run accepts them.
     warnings
         Bounds that are too large for the values, by dataset or pattern.
+    witnessed
+        Number of files that a witness read as their sources.
     """
 
     folder: str
@@ -132,6 +134,7 @@ class FolderStatus(Result):
     damaged: tuple[DamagedDataset, ...] = ()
     keep_damaged: bool = False
     warnings: tuple[FolderWarning, ...] = ()
+    witnessed: int = 0
 
     @property
     def ok(self) -> bool:
@@ -187,6 +190,7 @@ class FolderStatus(Result):
         if self.done:
             text += f", {sizes}" + (f" (ratio {share})" if share else "")
         text += f", {len(self.failures)} failed" if self.failures else ""
+        text += f", {self.witnessed} read by the witness as their sources" if self.witnessed else ""
         damaged = len({item.path for item in self.damaged})
         text += f", {damaged} with damage, copied as it is" if damaged else ""
         text += f", {self.running} at work" if self.running else ""
@@ -270,11 +274,19 @@ def _others_dict(others: Mapping[str, Collection[OtherFile]]) -> dict[str, list[
     return {path: [other._asdict() for other in files] for path, files in others.items()}
 
 
+def _witness_notes(witness: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a witness said about variables of a file: see `Witnessed`."""
+    for path, text in witness.get("needs", {}).items():
+        yield f"{path}: other readers need {text}"
+    for item in witness.get("unread", ()):
+        yield f"{item['path']}: its values were not read by the witness: {item['reason']}"
+
+
 class Tally:
     """Sums over records."""
 
     def __init__(self) -> None:
-        self.done = self.source_nbytes = self.target_nbytes = 0
+        self.done = self.witnessed = self.source_nbytes = self.target_nbytes = 0
         self.seconds = 0.0
         self.worst: Worst | None = None
         self.failures: dict[str, Failure] = {}
@@ -284,6 +296,7 @@ class Tally:
         self._unmatched: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._file_notes: Counter[str] = Counter()
+        self._witness_notes: Counter[str] = Counter()
 
     def add(self, record: FileRecord) -> None:
         """Add the last record of a file."""
@@ -305,6 +318,9 @@ class Tally:
         if record.other_files:
             self.other_files[record.path] = tuple(OtherFile(**other) for other in record.other_files)
         self._file_notes.update(note for note in record.notes if not note.startswith(record.unmatched))
+        if record.witness is not None:
+            self.witnessed += 1
+            self._witness_notes.update(_witness_notes(record.witness))
         for item in record.warnings:
             path, text = str(item.get("path")), str(item.get("text"))
             before = self.warnings.get(path, FolderWarning(path, 0, text))
@@ -323,8 +339,9 @@ class Tally:
         """Yield the most frequent notes about datasets, and names that some files do not have."""
         for text, count in self._notes.most_common(_MOST_NOTES):
             yield f"{plural(count, 'dataset')}: {text}"
-        for text, count in self._file_notes.most_common(_MOST_NOTES):
-            yield f"{plural(count, 'file')}: {text}"
+        for notes in (self._file_notes, self._witness_notes):
+            for text, count in notes.most_common(_MOST_NOTES):
+                yield f"{plural(count, 'file')}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
@@ -378,4 +395,5 @@ def status_of(
         tuple(tally.damaged),
         keep_damaged,
         tuple(tally.warnings.values()),
+        tally.witnessed,
     )

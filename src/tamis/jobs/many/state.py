@@ -26,9 +26,9 @@ from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.safety.disk import Identity, sync_file, write_all
+from tamis.safety.disk import Identity, lock_at_once, sync_file, write_all
 from tamis.safety.library_errors import disk_text
-from tamis.stores.other_files import Places
+from tamis.stores.other_files import Places, TakenIn
 
 SCHEMA = 1
 _STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"
@@ -68,8 +68,11 @@ class FileRecord:
     unmatched: tuple[str, ...] = ()  # Names and patterns of the recipe that match no dataset
     # Files that the target leads to, and that the run does not make: see `OtherFile`
     other_files: tuple[Mapping[str, Any], ...] = ()
+    # Files whose objects or values the target has itself: see `TakenIn`
+    taken_in: tuple[Mapping[str, Any], ...] = ()
     damaged: tuple[Mapping[str, Any], ...] = ()  # Path and reason of datasets with chunks that cannot be decoded
     warnings: tuple[Mapping[str, Any], ...] = ()  # Path and text of bounds that are too large for the values
+    witness: Mapping[str, Any] | None = None  # What a witness looked at: see `Witnessed`; None without one
 
     def is_valid(self) -> bool:
         """Return whether all fields have their types; a line of a file may have any."""
@@ -87,9 +90,11 @@ class FileRecord:
         return (
             all(isinstance(text, str) for text in (*texts, *self.notes, *self.unmatched))
             and all(isinstance(number, int | float) for number in numbers)
+            and all(isinstance(item or {}, dict) for item in (self.error, self.witness))
             and all(
                 isinstance(item, dict)
-                for item in (self.error or {}, *self.datasets, *self.other_files, *self.damaged, *self.warnings)
+                for items in (self.datasets, self.other_files, self.taken_in, self.damaged, self.warnings)
+                for item in items
             )
         )
 
@@ -111,7 +116,7 @@ class FileRecord:
             return None
 
 
-_TUPLES = ("datasets", "notes", "unmatched", "other_files", "damaged", "warnings")
+_TUPLES = ("datasets", "notes", "unmatched", "other_files", "taken_in", "damaged", "warnings")
 
 
 class Known(NamedTuple):
@@ -129,6 +134,8 @@ class Known(NamedTuple):
     offset: int
     nbytes: int
     other_files: tuple[str, ...] = ()  # Paths of those that the target leads to
+    taken_in: tuple[TakenIn, ...] = ()  # Those whose objects or values it has itself
+    has_witness: bool = False
 
 
 class State:
@@ -176,7 +183,9 @@ class State:
     def _take(self, record: FileRecord, place: tuple[str, int, int]) -> None:
         sizes = record.identity, record.recipe, record.packing, record.target_nbytes
         others = tuple(dict.fromkeys(str(other.get("file")) for other in record.other_files))
-        known = Known(record.action, *sizes, record.serial, record.time, *place, others)
+        taken_in = tuple(map(TakenIn.from_dict, record.taken_in))
+        has_witness = record.witness is not None
+        known = Known(record.action, *sizes, record.serial, record.time, *place, others, taken_in, has_witness)
         done = self.done if record.action in ("repacked", "copied") else {}
         for latest in (self.known, done):
             before = latest.get(record.path)
@@ -218,7 +227,7 @@ class State:
         with suppress(FileNotFoundError):
             for path in (self.folder / _CLAIMS).iterdir():
                 with suppress(OSError), path.open("rb") as stream:
-                    is_locked = _lock(stream.fileno(), fcntl.LOCK_EX)
+                    is_locked = lock_at_once(stream.fileno())
                     count += is_locked is False
                     if is_locked and _has_name(stream.fileno(), path):  # otherwise another process claimed it anew
                         path.unlink()
@@ -287,7 +296,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
         (state / _CLAIMS).mkdir(parents=True, exist_ok=True)
         path = state / f"{_RUN}{_unique_name()}.json"
         stream = path.open("w+b")
-        _lock(stream.fileno(), fcntl.LOCK_EX)
+        lock_at_once(stream.fileno())
         stream.write((json_text({**facts, **description}, indent=2) + "\n").encode())
         stream.flush()
         for other in state.glob(f"{_RUN}*.json"):
@@ -295,8 +304,7 @@ def begin_run(folder: str | os.PathLike[str], description: Mapping[str, Any]) ->
             if other != path and is_at_work and before.get("key") != description["key"]:
                 path.unlink()
                 raise FileError(
-                    f"{folder}: expected one recipe at a time, found a run at work with other filters, chunks or"
-                    " options: wait until it has ended"
+                    f"{folder}: a run with other filters, chunks or options is at work: wait until it has ended"
                 ).at(path=folder)
             if is_at_work is False and all(before.get(name) == description.get(name) for name in _LASTING):
                 with suppress(PermissionError):  # of another user, in a folder where everybody keeps his own
@@ -376,20 +384,9 @@ def _description_of(path: Path) -> tuple[Mapping[str, Any], bool | None]:
     """Return the description of a run, and whether it is at work; None if the file system cannot tell."""
     with suppress(OSError, ValueError), path.open("rb") as stream:
         description = json.loads(stream.read())
-        is_locked = _lock(stream.fileno(), fcntl.LOCK_SH)
+        is_locked = lock_at_once(stream.fileno(), fcntl.LOCK_SH)
         return description, None if is_locked is None else not is_locked
     return {}, None
-
-
-def _lock(handle: int, kind: int) -> bool | None:
-    """Lock a file until it is closed; return False if another process has a lock, None if there are no locks here."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 @contextmanager
@@ -403,7 +400,7 @@ def claim(folder: str | os.PathLike[str], path: str) -> Iterator[bool]:
     while True:
         handle = _open_claim(place)
         try:
-            is_locked = _lock(handle, fcntl.LOCK_EX)
+            is_locked = lock_at_once(handle)
             if not is_locked:
                 yield is_locked is None
                 return

@@ -183,7 +183,7 @@ def what_is_lost(file: SourceFile, options: FolderOptions) -> str:
 
 def _lost_group(path: Path) -> str:
     group = path.stat().st_gid
-    return f"this user may not give the new file to group {group}: its group may do no more than all others"
+    return f"this user may not give the new file to group {group}, so that group would lose its rights to the file"
 
 
 def _original(file: SourceFile, options: FolderOptions) -> Path | None:
@@ -227,11 +227,15 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
         again = replace(options, resume=False, overwrite=True)
         result = run_repack(source, target, again, report, private=task.options.replace, places=places)
     others = tuple(other._asdict() for other in result.other_files)
+    taken_in = tuple(item._asdict() for item in result.taken_in)
     record = FileRecord(task.file.target, "repacked", task.file.source, unmatched=result.unmatched, other_files=others)
+    record = replace(record, taken_in=taken_in)
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     damaged = tuple(item._asdict() for item in result.damaged)
     warnings = tuple(item._asdict() for item in result.warnings)
-    return replace(record, datasets=datasets, notes=_notes_of(result), damaged=damaged, warnings=warnings)
+    witness = None if result.witness is None else result.witness.to_dict()
+    record = replace(record, witness=witness, damaged=damaged, warnings=warnings)
+    return replace(record, datasets=datasets, notes=_notes_of(result))
 
 
 def _is_recorded(task: FileTask, source: Path | Address) -> bool:
@@ -240,6 +244,8 @@ def _is_recorded(task: FileTask, source: Path | Address) -> bool:
     state.refresh()
     known = state.known.get(task.file.target)
     if known is None or known.action != "repacked" or known.recipe != task.options.key:
+        return False
+    if task.options.repack.witness and not known.has_witness:
         return False
     return known.identity == Identity.of(source)
 
@@ -351,7 +357,9 @@ def _check_settled(path: Path, options: FolderOptions) -> None:
     seconds, age = _settle_seconds(path, options), time.time() - path.stat().st_mtime
     if seconds and age < seconds:
         when = f"{max(age, 0):.0f} s ago" if age > -1 else "in the future, by its time"
-        text = f"{path}: was changed {when}, and stays: it is replaced {seconds:g} s after its last change (--settle)"
+        text = (
+            f"{path}: was changed {when}, and stays: it can be replaced {seconds:g} s after its last change (--settle)"
+        )
         raise FileError(text).at(path=path) from OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
 
@@ -418,11 +426,13 @@ def _finished(task: FileTask, path: Path) -> FileRecord | None:
 def _check_replaceable(path: Path, original: Path | None, options: FolderOptions) -> None:
     """Raise FileError for a file that has other names, which would keep the old content."""
     if path.is_symlink():
-        raise FileError(f"{path}: expected a file to replace, got a link: name {os.path.realpath(path)}").at(path=path)
+        raise FileError(f"{path}: is a link, which is not replaced: name the file, {os.path.realpath(path)}").at(
+            path=path
+        )
     owner = path.stat().st_uid
     if os.geteuid() not in (0, owner):
         raise FileError(
-            f"{path}: belongs to another user, whom the new file could not be given to: run as user {owner}"
+            f"{path}: belongs to another user, to whom the new file could not be given: run as user {owner}"
         ).at(path=path)
     others = path.stat().st_nlink - 1
     for left in (original, _name_of_old(path)):

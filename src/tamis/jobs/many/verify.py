@@ -140,7 +140,7 @@ def verify_many(
     if not (listing.files or listing.failed):
         raise nothing_in(source)
     if not os.path.isdir(target):
-        raise FileError(f"{os.fsdecode(target)}: expected a folder with the same files, found none").at(path=target)
+        raise FileError(f"{os.fsdecode(target)}: no such folder").at(path=target)
     report = progress or (lambda *_: None)
     limits, threads = checked_bounds(bounds), checked_threads(threads)
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))

@@ -1,4 +1,4 @@
-"""The candidates of a variable: filters that meet the want on its sample, their costs there, and the best of them."""
+"""The candidates of a variable: filters that meet the requirement on its sample, their costs, and the best of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from tamis.jobs.plan.measure import (
     zfp_ladders,
 )
 from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
+from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
 from tamis.jobs.plan.result import Candidate, Offer
-from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.options import RepackOptions
@@ -137,7 +137,7 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
     chosen, fastest = max(alike, key=lambda each: each.ratio), min(alike, key=_effort)
     chosen = fastest if _effort(fastest) * _WORTH < _effort(chosen) else chosen
     if chosen == best:
-        return best, "it has the best ratio of all that meet the want"
+        return best, "it has the best ratio of all that meet the requirement"
     own, others = demands[chosen], demands[best]
     why = "loses nothing" if others - own == {_LOSS} else "asks less of readers" if own < others else "is faster"
     return chosen, f"it {why}, and its ratio is close to the best, {ratio_text(best.ratio)}"
@@ -180,17 +180,17 @@ class Variable(NamedTuple):
     """A variable of all files that is planned."""
 
     path: str
-    want: Want
+    requirement: PlanRequirement
     stores: Sequence[Store]
     arrays: Sequence[StoredArray]
     chunk_shape: tuple[int, ...]
     missing: MissingPolicy
     note: str = ""
-    """A remark about the want."""
+    """A remark about the requirement."""
     has_noise: bool = False
     """Whether its values are measurements or the like, floats or packed, which can do without their last bits."""
     pattern: str = ""
-    """The pattern that has the want; empty for an exact name."""
+    """The pattern that has the requirement; empty for an exact name."""
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -261,16 +261,16 @@ def _after(first: Filter | Rounding, filters: Pipeline) -> Pipeline:
     return Pipeline((first, *filters.stages))
 
 
-def rungs_to_try(want: Want) -> int | None:
+def rungs_to_try(requirement: PlanRequirement) -> int | None:
     """Return the number of rungs to try: the first keeps a bound; others are for measures of many values.
 
     None means all.
     """
-    return 1 if all(name in ABSOLUTE or name in FLAGS for name in want.limits) else None
+    return 1 if all(name in ABSOLUTE or name in FLAGS for name in requirement.limits) else None
 
 
 class Candidates:
-    """The candidates of a variable that meet the want on its sample."""
+    """The candidates of a variable that meet the requirement on its sample."""
 
     def __init__(
         self, variable: Variable, sample: Sample, prefer: Preference = "size", readers: Readers = "all"
@@ -291,12 +291,12 @@ class Candidates:
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
         missing = [array.missing for array in variable.arrays]
-        self._facts = facts_of(sample, missing, array.packing, variable.want)
-        # The filters already bound errors, and no other limit of a want makes chunks lossless.
-        flags = any(name in variable.want.limits for name in ("sign", "zeros"))
-        bound = absolute_bound(variable.want, self._facts)
+        self._facts = facts_of(sample, missing, array.packing, variable.requirement)
+        # The filters already bound errors, and no other limit of a requirement makes chunks lossless.
+        flags = any(name in variable.requirement.limits for name in ("sign", "zeros"))
+        bound = absolute_bound(variable.requirement, self._facts)
         # Nothing may change if the bound is 0, as a share of the range of equal values.
-        self._required = variable.want.required(bound) if flags and bound != 0 else None
+        self._required = variable.requirement.required(bound) if flags and bound != 0 else None
 
     @property
     def refused(self) -> dict[str, str]:
@@ -305,13 +305,13 @@ class Candidates:
 
     def pipelines(self) -> Iterator[Pipeline]:
         """Yield the filters to measure."""
-        want, facts = self._variable.want, self._facts
+        requirement, facts = self._variable.requirement, self._facts
         yield from self._chains
         yield _after(Zfp(reversible=True), _FALLBACK)
-        if want.is_lossless or not finite(facts):
+        if requirement.is_lossless or not finite(facts):
             return
-        for ladder_of_mode in zfp_ladders(want, facts, self._dtype.itemsize):
-            rungs = [_after(zfp, _FALLBACK) for zfp in ladder_of_mode[: rungs_to_try(want)]]
+        for ladder_of_mode in zfp_ladders(requirement, facts, self._dtype.itemsize):
+            rungs = [_after(zfp, _FALLBACK) for zfp in ladder_of_mode[: rungs_to_try(requirement)]]
             best = loosest(rungs, lambda filters: self._keeps(filters, rounds=False), self._likely(rungs))
             if best is not None:
                 yield best
@@ -325,7 +325,7 @@ class Candidates:
     def _rounded(self) -> Iterator[Pipeline]:
         """Yield roundings of floats."""
         rounding = loosest(
-            [*self._roundings()][: rungs_to_try(self._variable.want)],
+            [*self._roundings()][: rungs_to_try(self._variable.requirement)],
             lambda rounding: self._keeps(_after(rounding, _FALLBACK), rounds=True),
         )
         if rounding is not None:
@@ -336,20 +336,20 @@ class Candidates:
 
     def _foreign(self) -> Iterator[Pipeline]:
         """Yield filters of hdf5plugin, for absolute errors."""
-        want = self._variable.want
-        if rungs_to_try(want) is None:
+        requirement = self._variable.requirement
+        if rungs_to_try(requirement) is None:
             return
-        for error in itertools.islice(absolute_errors(want, self._facts), 1):
+        for error in itertools.islice(absolute_errors(requirement, self._facts), 1):
             if self._dtype.kind == "f":  # sperr takes no integers
                 yield _after(Sperr(bound=error), _FALLBACK)
             yield _after(Sz3("absolute", error), _FALLBACK)
 
     def _packed(self) -> Iterator[Pipeline]:
         """Yield packings to integers, with fewer bits than those of the source, for absolute errors."""
-        want = self._variable.want
-        if any(name in want.limits for name in RELATIVE):
+        requirement = self._variable.requirement
+        if any(name in requirement.limits for name in RELATIVE):
             return
-        errors = [*absolute_errors(want, self._facts)][: rungs_to_try(want)]
+        errors = [*absolute_errors(requirement, self._facts)][: rungs_to_try(requirement)]
         errors = [error for error in errors if error <= Pack.most[8]]
         packing = loosest(
             [Pack(bound=error, range=self._common_range()) for error in errors],
@@ -377,25 +377,25 @@ class Candidates:
 
     def _roundings(self) -> Iterator[Rounding]:
         """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
-        want = self._variable.want
-        if any(name in want.limits for name in RELATIVE):
-            kept = kept_bits(want, self._facts, self._dtype.itemsize)
+        requirement = self._variable.requirement
+        if any(name in requirement.limits for name in RELATIVE):
+            kept = kept_bits(requirement, self._facts, self._dtype.itemsize)
             return (BitRound(keepbits=bits) for bits in kept)
-        return (Absolute(bound=error) for error in absolute_errors(want, self._facts))
+        return (Absolute(bound=error) for error in absolute_errors(requirement, self._facts))
 
     def _keeps(self, filters: Pipeline, *, rounds: bool) -> bool:
-        """Return whether filters meet the want on the sample."""
+        """Return whether filters meet the requirement on the sample."""
         if filters in self._refused or not self._can_plan(filters):
             return False
         try:
-            loss = loss_of(self._plans(filters), self._sample, self._variable.want)
+            loss = loss_of(self._plans(filters), self._sample, self._variable.requirement)
         except DataError as error:  # a packing may have no code for a value
             self._refused[filters] = str(error)
             return False
         facts = self._facts._replace(scale=1.0) if packs(filters) else self._facts  # they are measured in its units
         self._errors[filters] = float(loss.tally.error) * facts.scale
         stored = rounds and self._packing is None
-        return not failures(self._variable.want, loss, facts, stored_relative=stored, rounds=rounds)
+        return not failures(self._variable.requirement, loss, facts, stored_relative=stored, rounds=rounds)
 
     def _can_plan(self, filters: Pipeline) -> bool:
         """Return whether repack can store the variable with filters; record why not."""
@@ -407,21 +407,23 @@ class Candidates:
         return True
 
     def _likely(self, rungs: Sequence[Pipeline]) -> int | None:
-        """Return the loosest rung of zfp that meets the want, judging by errors; None if errors do not decide."""
-        want = self._variable.want
+        """Return the loosest rung of zfp that meets the requirement by its errors; None if errors do not decide."""
+        requirement = self._variable.requirement
         filters = [rung.filters[0] for rung in rungs]
         modes = [
             item.mode
             for item in filters
             if isinstance(item, Zfp) and item.bound is None and isinstance(item.mode, Accuracy | Precision)
         ]
-        if not modes or len(modes) < len(rungs) or not want.limits.keys() <= {"rmse", "psnr", *FLAGS}:
+        if not modes or len(modes) < len(rungs) or not requirement.limits.keys() <= {"rmse", "psnr", *FLAGS}:
             return None
         try:
             losses = losses_of_modes(self._plans(rungs[-1]), self._sample, modes)
         except (ParameterError, MissingFilterError):
             return None  # a rung that is tried says so
-        kept = [not failures(want, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()]
+        kept = [
+            not failures(requirement, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()
+        ]
         return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
 
     def changes_values(self, filters: Pipeline) -> bool:
@@ -502,8 +504,8 @@ class Candidates:
         filters = candidate.pipeline
         if not candidate.largest_error:
             return candidate
-        relative = any(name in self._variable.want.limits for name in RELATIVE)
-        asked = absolute_bound(self._variable.want, self._facts)
+        relative = any(name in self._variable.requirement.limits for name in RELATIVE)
+        asked = absolute_bound(self._variable.requirement, self._facts)
         bound = None if relative else candidate.largest_error if asked is None else asked
         packing, first = self._packing, Pipeline(filters.stages[:1], bound=filters.bound)
         if _is_foreign(filters):  # they are slow, and need whole chunks
@@ -518,8 +520,8 @@ class Candidates:
 
     @property
     def roughness(self) -> float:
-        """See `Sample.roughness`, in steps of the wanted error."""
-        bound = absolute_bound(self._variable.want, self._facts) or math.ldexp(self._facts.largest, -_USUAL_BITS)
+        """See `Sample.roughness`, in steps of the required error."""
+        bound = absolute_bound(self._variable.requirement, self._facts) or math.ldexp(self._facts.largest, -_USUAL_BITS)
         missing = [array.missing for array in self._variable.arrays]
         return self._sample.roughness(missing, bound / self._facts.scale) if bound > 0 else 0.0
 
@@ -532,7 +534,7 @@ class Candidates:
 
     def required(self, filters: Pipeline | None) -> str | None:
         """Return what repack must prove for each value with the chosen filters; None for lossless ones."""
-        required = self._variable.want.required()
+        required = self._variable.requirement.required()
         return None if filters is None or required is None or filters.error_bound == 0 else str(required)
 
     def condition(self, filters: Pipeline) -> str:
@@ -547,7 +549,7 @@ class Candidates:
                 f"{text}, which are the same in all files while values are from {ends[0]:g} to {ends[1]:g}, the range"
                 f" of the sample and {_MARGIN:.0%} of it on either side"
             )
-        bound = absolute_bound(self._variable.want, self._facts)
+        bound = absolute_bound(self._variable.requirement, self._facts)
         rounding = filters.rounding
         if bound is None or rounding is None or rounding.absolute_bound is not None:
             return ""

@@ -13,7 +13,7 @@ from tamis.accuracy.statistics import Tally, compare
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Sperr, Sz3
 from tamis.filters.base import Data
-from tamis.filters.foreign import SPERR_GAP
+from tamis.filters.foreign import SPERR_MISSING
 from tamis.formatting import plural
 from tamis.jobs.plan.candidates import Variable, rungs_to_try
 from tamis.jobs.plan.measure import (
@@ -25,8 +25,8 @@ from tamis.jobs.plan.measure import (
     loss_of,
     ratio_and_range,
 )
+from tamis.jobs.plan.requirements import RELATIVE
 from tamis.jobs.plan.result import Compared
-from tamis.jobs.plan.wants import RELATIVE
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Measured(NamedTuple):
         largest, nbytes = float(self.tally.error) * scale, sum(self.raw)
         problems = []
         if bound is not None and largest > bound:
-            problems.append(f"errs by {largest:.7g}, but {bound:g} is wanted")
+            problems.append(f"errs by {largest:.7g}, but {bound:g} is required")
         if self.unlike:
             mixed = plural(self.unlike, "missing value")
             problems.append(f"reads {mixed} of {self.tally.count} as valid, or the reverse")
@@ -84,21 +84,21 @@ class _Measured(NamedTuple):
 def compared_with(
     names: Collection[str], variable: Variable, sample: Sample, few: Sample, advance: Callable[[int], None]
 ) -> Iterator[Compared]:
-    """Yield the results of foreign filters on a sample, with the absolute error that meets the want."""
-    want = variable.want
-    facts = facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
+    """Yield the results of foreign filters on a sample, with the absolute error that meets the requirement."""
+    requirement = variable.requirement
+    facts = facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, requirement)
     plans = variable.plans(_LOSSLESS)
-    if any(name in want.limits for name in RELATIVE):
+    if any(name in requirement.limits for name in RELATIVE):
         yield from (Compared(name, problem="it cannot bound errors relative to each value") for name in names)
         return
-    errors = [error / facts.scale for error in absolute_errors(want, facts)][: rungs_to_try(want)]
-    bound, gaps = absolute_bound(want, facts), _gaps(sample)
+    errors = [error / facts.scale for error in absolute_errors(requirement, facts)][: rungs_to_try(requirement)]
+    bound, marker = absolute_bound(requirement, facts), _marker(sample)
     for name in names:
-        codecs = {str(codec): codec for codec in (_filter(name, error, gaps) for error in errors)}
+        codecs = {str(codec): codec for codec in (_filter(name, error, marker) for error in errors)}
 
         def keeps(text: str, codecs: Mapping[str, Foreign] = codecs) -> bool:
-            loss = loss_of(plans, sample, want, _change(codecs[text]))
-            return not failures(want, loss, facts, stored_relative=False, rounds=False)
+            loss = loss_of(plans, sample, requirement, _change(codecs[text]))
+            return not failures(requirement, loss, facts, stored_relative=False, rounds=False)
 
         try:
             for codec in [*codecs.values()][:1]:
@@ -107,25 +107,25 @@ def compared_with(
                 )  # starts the process, which measured times must not include
             chosen = next(iter(codecs)) if len(codecs) == 1 else loosest([*codecs], keeps)
             if chosen is None:
-                yield Compared(name, problem="none of the errors tried meets the want")
+                yield Compared(name, problem="none of the errors tried meets the requirement")
             else:
                 yield _measured(codecs[chosen], plans, few, advance).compared(chosen, few, facts.scale, bound)
         except (DataError, ParameterError) as error:
             yield Compared(name, problem=str(error))
 
 
-def _filter(name: str, error: float, gaps: str) -> Foreign:
+def _filter(name: str, error: float, marker: str) -> Foreign:
     """Return a filter with a largest error in stored units."""
-    return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, gaps, "swapped")
+    return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, marker, "swapped")
 
 
-def _gaps(sample: Sample) -> str:
+def _marker(sample: Sample) -> str:
     """Return the markers of missing values in a sample that SPERR supports; it fails on other non-finite ones."""
     large = False
     for piece in (piece for pieces in sample.chunks for piece in pieces if piece.values.dtype.kind == "f"):
         if np.isnan(piece.values).any():
             return "nan"
-        large = large or bool((np.abs(piece.values) >= SPERR_GAP).any())
+        large = large or bool((np.abs(piece.values) >= SPERR_MISSING).any())
     return "1e35" if large else "none"
 
 

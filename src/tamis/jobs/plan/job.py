@@ -1,4 +1,4 @@
-"""Plan filters that meet wants: measure candidates on a sample of each variable, and choose."""
+"""Plan filters that meet requirements: measure candidates on a sample of each variable, and choose."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ from tamis.jobs.plan.planner import (
     variables_of,
 )
 from tamis.jobs.plan.readers import READERS, Readers
+from tamis.jobs.plan.requirements import PlanRequirement, as_plan_requirement
 from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
 from tamis.jobs.plan.sample import ALL
-from tamis.jobs.plan.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
+from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
 
@@ -63,7 +64,7 @@ class _Total:
 
     def add(self, result: Repacked) -> None:
         self.nbytes += result.nbytes
-        self.stored += result.target_nbytes + result.companion_nbytes
+        self.stored += result.target_nbytes + result.missing_mask_nbytes
         self.error = max(self.error, result.largest_error)
         for word, value in result.measures.items():
             self.measures[word] = _worse(word, self.measures.get(word), value)
@@ -75,7 +76,7 @@ def _worse(word: str, one: float | None, other: float | None) -> float | None:
     return (max if word in AT_MOST else min)(known, default=None)
 
 
-def confirmed(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) -> Plan:
+def confirmed(plan: Plan, requirements: Mapping[str, PlanRequirement], progress: Progress | None) -> Plan:
     """Return a plan with the result of repack for each variable.
 
     Each file is repacked into a temporary folder, which needs space for the largest result, and is removed.
@@ -83,7 +84,7 @@ def confirmed(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) 
     recipe = plan.recipe
     if not plan.filters:
         return plan
-    measured = _measured(plan, wants)
+    measured = _measured(plan, requirements)
     totals = {path: _Total() for path in plan.filters}
     with TemporaryDirectory(prefix="tamis-plan-") as folder:
         for path in plan.files:
@@ -101,10 +102,10 @@ def confirmed(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) 
     )
 
 
-def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
-    """Return the wants of variables with measures of whole datasets."""
-    measured = [path for path in plan.filters if not wants[path].limits.keys().isdisjoint(MEASURES)]
-    required = ((path, wants[path].required(measures=True)) for path in measured)
+def _measured(plan: Plan, requirements: Mapping[str, PlanRequirement]) -> dict[str, Requirement]:
+    """Return the requirements of variables with measures of whole datasets."""
+    measured = [path for path in plan.filters if not requirements[path].limits.keys().isdisjoint(MEASURES)]
+    required = ((path, requirements[path].required(measures=True)) for path in measured)
     return {path: requirement for path, requirement in required if requirement is not None}
 
 
@@ -139,8 +140,8 @@ def _confirmed(total: _Total) -> Confirmed:
     return Confirmed(ratio, total.error, tuple(total.measures.items()), total.missed)
 
 
-FREE = Want({"range": 1.0})
-"""What is wanted of variables whose errors a budget decides."""
+FREE = PlanRequirement({"range": 1.0})
+"""What is required of variables whose errors a budget decides."""
 
 _FINEST = 30
 """Range over error, as a power of two, beyond which values are rather stored without loss."""
@@ -157,16 +158,16 @@ class Budget(NamedTuple):
         """True if there is a limit."""
         return self.ratio is not None or self.nbytes is not None
 
-    def check(self, wants: Mapping[str, Want]) -> None:
+    def check(self, requirements: Mapping[str, PlanRequirement]) -> None:
         """Raise ParameterError for an invalid budget, or one that leaves nothing to decide."""
         if self.ratio is not None and self.nbytes is not None:
-            raise ParameterError("expected a ratio or a size, got both")
+            raise ParameterError("ratio and size cannot be combined")
         for name, value in (("ratio", self.ratio), ("size", self.nbytes)):
             if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
                 raise ParameterError(f"expected a {name} above 0, got {value!r}")
-        if self.is_given and "*" in wants:
+        if self.is_given and "*" in requirements:
             raise ParameterError(
-                "expected either a want for '*', or a ratio or size for variables without a want, got both"
+                "expected either a requirement for '*', or a ratio or size for variables without one, got both"
             )
 
     def left(self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[Variable]) -> float:
@@ -197,7 +198,7 @@ def within_budget(
 
     @cache
     def nbytes(power: int) -> float:
-        return sum(predicted_nbytes(look(_wanting(variable, power))) for variable in free)
+        return sum(predicted_nbytes(look(_requiring(variable, power))) for variable in free)
 
     low, high = 0, _FINEST + 1
     if nbytes(high) <= left:
@@ -206,29 +207,32 @@ def within_budget(
         middle = (low + high) // 2
         low, high = (middle, high) if nbytes(middle) <= left else (low, middle)
     for power in range(low, 0, -1):
-        planned = [plan(_wanting(variable, power)) for variable in free]
+        planned = [plan(_requiring(variable, power)) for variable in free]
         total = sum(map(predicted_nbytes, planned))
         if total <= left:
             note = (
-                f"; with this error relative to their ranges, all variables without a want take "
+                f"; with this error relative to their ranges, all variables without a requirement take "
                 f"{size_text(round(total))}"
             )
             return [variable.with_note(f"{note} of the {size_text(round(left))} allowed") for variable in planned]
     raise ParameterError(
-        f"expected a budget that can be met: {size_text(round(max(left, 0)))} is left for variables without a want, "
-        f"but they take {size_text(round(nbytes(1)))} even with errors of half their ranges: allow more bytes, or "
-        f"want less"
+        f"expected a budget that can be met: {size_text(round(max(left, 0)))} is left for variables without a"
+        f" requirement, but they take {size_text(round(nbytes(1)))} even with errors of half their ranges: allow more"
+        " bytes, or require less"
     )
 
 
-def _wanting(variable: Variable, power: int) -> Variable:
-    """Return a variable with such a small wanted error; lossless beyond the finest one."""
-    return variable._replace(want=Want({"range": 2.0**-power}) if power <= _FINEST else Want())
+def _requiring(variable: Variable, power: int) -> Variable:
+    """Return a variable with such a small required error; lossless beyond the finest one."""
+    return variable._replace(
+        requirement=PlanRequirement({"range": 2.0**-power}) if power <= _FINEST else PlanRequirement()
+    )
 
 
+@takes_old_keywords("plan")
 @checked(
     path=PATHS,
-    wants=MAPPING.such_as("{'TS': 'abs=0.1'}"),
+    require=MAPPING.such_as("{'TS': 'abs=0.1'}"),
     sample=WHOLE.or_none(),
     ratio=NUMBER,
     size=NUMBER,
@@ -239,7 +243,7 @@ def _wanting(variable: Variable, power: int) -> Variable:
 )
 def plan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    wants: Mapping[str, object] | None = None,
+    require: Mapping[str, object] | None = None,
     *,
     prefer: Preference = "size",
     readers: Readers = "netcdf",
@@ -265,7 +269,7 @@ def plan(
     ----------
     path
         Path of a file or store that tamis reads, or several paths.
-    wants
+    require
         What to preserve, by name or pattern: text such as ``abs=0.1,psnr=80``, values by word, or ``lossless``; the
         result must meet all limits of a text. Exact names take precedence over patterns. Coordinates, bounds, flags,
         integers and the like stay lossless unless they are named. By default everything stays lossless.
@@ -282,7 +286,7 @@ def plan(
         Most bytes to read of each variable; at least one chunk of each file is read. None: all values, a chunk at a
         time.
     missing
-        How `tamis.repack` will treat missing values: ``exact`` or ``companion``.
+        How `tamis.repack` will treat missing values: ``exact``, or ``mask`` for a missing-value mask.
     access
         How the values are read: ``series``, ``map``, ``whole``, shares such as ``series=0.7,map=0.3``, or a box such as
         ``box:time=10,lat=96``, with all values along other dimensions. Plan then also chooses the chunk shape. None:
@@ -295,13 +299,13 @@ def plan(
     allow
         ``unstable``: also choose sz3, whose versions do not read each other's chunks.
     ratio, size
-        Bytes of values per stored byte, or stored bytes, over all files. Variables without a want get the smallest
-        error, relative to the range of each, for which this is predicted.
+        Bytes of values per stored byte, or stored bytes, over all files. Variables without a requirement get the
+        smallest error, relative to the range of each, for which this is predicted.
     confirm
         Whether to try the result on all values: each file is repacked into a temporary folder, which is then removed.
     compare
-        ``sz3`` or ``sperr`` (extra ``hdf5plugin``), to measure with the absolute error that meets the want, whatever
-        that is, and without a proof. The result lists them next to the candidates; they are never chosen.
+        ``sz3`` or ``sperr`` (extra ``hdf5plugin``), to measure with the absolute error that meets the requirement,
+        whatever that is, and without a proof. The result lists them next to the candidates; they are never chosen.
     progress
         Called with the step, the finished work and the total work.
 
@@ -325,12 +329,13 @@ def plan(
     ['/TS']
     """
     begin = time.perf_counter()
+    missing = current_value("missing", missing)
     paths = [path] if isinstance(path, str | bytes | os.PathLike) else [*path]
-    asked = {name: as_want(value) for name, value in (wants or {}).items()}
+    asked = {name: as_plan_requirement(value) for name, value in (require or {}).items()}
     _check(paths, sample)
     if storage != "disk" and access is None:
         raise ParameterError(
-            f"expected access with the storage {storage!r}, which matters only for the choice of chunk shapes, got none"
+            f"storage {storage!r} needs access (--access), because it matters only for the choice of chunk shapes"
         )
     risks: Any = (allow,) if isinstance(allow, str) else tuple(allow)
     for name, value, known in (
@@ -344,13 +349,13 @@ def plan(
         if not ((isinstance(value, str) or value is None) and value in known):
             raise ParameterError(f"expected {name} to be one of {', '.join(filter(None, known))}, got {value!r}")
     if chunks is not None and access is not None:
-        raise ParameterError("expected access or chunks, either of which says how the chunk shape is chosen, got both")
+        raise ParameterError("access and chunks cannot be combined, because each says how the chunk shape is chosen")
     budget = Budget(ratio, size)
     budget.check(asked)
     if budget.is_given and chunks == "auto":
         raise ParameterError(
-            "expected a ratio or size, which decides errors in the present chunks, or chunks='auto', got both: repack"
-            " into other chunks first, or give access"
+            "ratio and size cannot be combined with chunks='auto', because they decide errors in the "
+            "present chunks: repack into other chunks first, or give access"
         )
     keeps_chunks = chunks == "keep"
     chunks = "keep" if budget.is_given else chunks
@@ -359,22 +364,22 @@ def plan(
     settings = settings._replace(ladders=not asked and not budget.is_given)
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(path)) for path in paths]
-        wanted = {**asked, "*": FREE} if budget.is_given else asked
+        required = {**asked, "*": FREE} if budget.is_given else asked
         with reading(*paths):
-            variables, kept = variables_of(stores, wanted, missing, keeps_chunks=keeps_chunks)
+            variables, kept = variables_of(stores, required, missing, keeps_chunks=keeps_chunks)
         if wanted_access is not None and variables:
             wanted_access.check(dict.fromkeys(name for variable in variables for name in variable.dimensions or ()))
-        fixed = [variable for variable in variables if variable.want is not FREE]
+        fixed = [variable for variable in variables if variable.requirement is not FREE]
         results = [*_each(fixed, settings, kept, progress)]
         if budget.is_given:
-            free = [variable for variable in variables if variable.want is FREE]
+            free = [variable for variable in variables if variable.requirement is FREE]
             results += _free(stores, free, results, budget, settings, progress)
         others = () if keeps_chunks else rechunked(stores, [result.path for result in results], kept)
         warnings = _warnings(variables, results)
     files = tuple(map(os.fsdecode, paths))
     plan = Plan(files, tuple(results), tuple(kept.items()), missing, 0.0, readers, others, warnings)
     if confirm:
-        plan = confirmed(plan, {variable.path: variable.want for variable in variables}, progress)
+        plan = confirmed(plan, {variable.path: variable.requirement for variable in variables}, progress)
     return replace(plan, seconds=time.perf_counter() - begin)
 
 
@@ -435,8 +440,8 @@ def _warnings(variables: Sequence[Variable], results: Sequence[PlannedVariable])
 
 def _absolute_bound(variable: Variable, filters: Pipeline) -> float | None:
     """Return the largest absolute error of chosen filters, in units of the variable; None if they have none."""
-    if "abs" in variable.want.limits:
-        return None if filters.error_bound == 0 and filters.rounding is None else variable.want.limits["abs"]
+    if "abs" in variable.requirement.limits:
+        return None if filters.error_bound == 0 and filters.rounding is None else variable.requirement.limits["abs"]
     if filters.rounding is not None:
         return filters.rounding.absolute_bound
     return filters.bound or filters.error_bound

@@ -1,4 +1,4 @@
-"""Bounds for a variable from its own noise, with what each saves and changes: where to begin without a want."""
+"""Bounds for a variable from its own noise, with what each saves and changes: where to begin without a requirement."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tamis.accuracy.reasonable import ZEROED_SHARE
 from tamis.errors import TamisError
 from tamis.jobs.plan.measure import differences_of
 from tamis.jobs.plan.noise import INFORMATION, Noise
+from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.plan.result import PlannedVariable, Rung, repack_options
-from tamis.jobs.plan.wants import Want
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
@@ -23,23 +23,23 @@ SHARES = (0.1, 0.3, 1.0)
 
 
 class Step(NamedTuple):
-    """A want for a rung, and what it is in terms of the noise."""
+    """A requirement for a rung, and what it is in terms of the noise."""
 
-    want: Want
+    requirement: PlanRequirement
     about: str
 
 
 def steps_of(noise: Noise, itemsize: int) -> Iterator[Step]:
-    """Yield wants from tight to loose: bounds by the noise level, then the bits that carry information."""
+    """Yield requirements from tight to loose: bounds by the noise level, then the bits that carry information."""
     for share in SHARES:
         if noise.level > 0:
             bound = rounded_bound(share * noise.level)
-            yield Step(Want({"abs": bound}), f"{bound / noise.level:.2g} of the noise")
+            yield Step(PlanRequirement({"abs": bound}), f"{bound / noise.level:.2g} of the noise")
     if noise.keepbits is not None and noise.keepbits < SIGNIFICAND_BITS[itemsize]:
-        yield Step(Want({"bits": noise.keepbits}), f"{INFORMATION:.0%} of the information")
+        yield Step(PlanRequirement({"bits": noise.keepbits}), f"{INFORMATION:.0%} of the information")
 
 
-_RELATIVE = Step(Want({"digits": 3}), "three digits of each value")
+_RELATIVE = Step(PlanRequirement({"digits": 3}), "three digits of each value")
 
 
 def rounded_bound(bound: float) -> float:
@@ -58,19 +58,19 @@ def ladder_of(
     while steps:
         step = steps.pop(0)
         try:
-            planned = plan(variable._replace(want=step.want, note=""))
+            planned = plan(variable._replace(requirement=step.requirement, note=""))
         except TamisError:
             continue  # values that no filter here takes with such a bound
         chosen = planned.chosen
         if chosen is None or not chosen.largest_error:
             continue
         found = differences_of(variable.plans(chosen.pipeline), sample, variable.arrays[0].packing)
-        bound = step.want.limits.get("abs")
+        bound = step.requirement.limits.get("abs")
         if not rungs and found.effects.zeroed_share > ZEROED_SHARE:
             steps.append(_RELATIVE)  # values of many magnitudes, such as precipitation
         rungs.append(
             Rung(
-                str(step.want),
+                str(step.requirement),
                 step.about,
                 chosen.filters,
                 chosen.ratio,

@@ -1,4 +1,4 @@
-"""Measure filters on a sample: bytes, time and loss; and search the loosest filter that meets the want."""
+"""Measure filters on a sample: bytes, time and loss; and search the loosest filter that meets the requirement."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tamis.accuracy.measured import Measured
 from tamis.accuracy.reasonable import Effects
 from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchanged
 from tamis.filters import Zfp
+from tamis.jobs.plan.requirements import RELATIVE, PlanRequirement
 from tamis.jobs.plan.sample import Piece, Sample
-from tamis.jobs.plan.wants import RELATIVE, Want
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
@@ -45,7 +45,7 @@ class Loss(NamedTuple):
 
     tally: Tally  # Errors, in stored units, or in units of the variable if it is packed anew
     moments: Moments  # Moments of the values and the result
-    # The smallest DSSIM of the sampled fields, or the first one below the want; None if not requested,
+    # The smallest DSSIM of the sampled fields, or the first one below the requirement; None if not requested,
     # or no field is large enough
     similarity: float | None
     distance: float | None  # Kolmogorov-Smirnov statistic, or more; None if not requested
@@ -94,11 +94,13 @@ class Cost(NamedTuple):
     error: float  # Largest error of stored values
 
 
-def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
+def loss_of(
+    plans: Sequence[Rewrite], sample: Sample, requirement: PlanRequirement, changed: Change | None = None
+) -> Loss:
     """Return the loss of a sample's tiles by the plans of all files, or by another function."""
     change = changed or _after
     # Others may mistake missing values for valid ones.
-    detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
+    detailed, words = changed is not None or requirement.relative is not None, requirement.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
     changes, dtype = Changes(), np.result_type(*(plan.unpacked.dtype for plan in plans))
@@ -121,16 +123,16 @@ def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Chang
             else:
                 measured = Measured.of(values, after, missing, words)
                 tally, moments = tally.plus(measured.tally), moments.plus(measured.moments)
-            if "ks" in want.limits:
+            if "ks" in requirement.limits:
                 changes = changes.plus(Changes.of(*(part[kept].astype(dtype, copy=False) for part in (values, after))))
-            if "spectrum" in want.limits:
+            if "spectrum" in requirement.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
-            # One field below the want decides, and each further one takes as long.
-            if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
+            # One field below the requirement decides, and each further one takes as long.
+            if "dssim" in requirement.limits and min(similarities, default=1.0) >= requirement.limits["dssim"]:
                 similarities += _similarities(values, after, absent, every=sample.is_all)
         rows.append(spectra)
     worst = max(rows, key=lambda spectrum: spectrum.difference or 0.0)  # rows may differ in length between files
-    distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
+    distance = changes.ks_statistic(tally.compared) if "ks" in requirement.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
 
 
@@ -311,7 +313,7 @@ class Facts(NamedTuple):
     deviation: float  # Standard deviation of the values
     largest: float  # Largest magnitude of the stored values; larger than that of the sample if there are others
     scale: float  # Size of a step of the stored values in units of the variable; 1 if they are not packed
-    # Bits of the significand with the wanted share of the information; None if not requested
+    # Bits of the significand with the required share of the information; None if not requested
     keepbits: int | None
     value_count: int = 0  # Values in all files
 
@@ -321,14 +323,16 @@ class Facts(NamedTuple):
         return self.high - self.low
 
 
-def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packing | None, want: Want) -> Facts:
+def facts_of(
+    sample: Sample, missing: Sequence[Missing], packing: meaning.Packing | None, requirement: PlanRequirement
+) -> Facts:
     """Return the facts of a sample, without missing values."""
     tally, moments = Tally(), Moments()
     for marks, pieces in zip(missing, sample.chunks, strict=True):
         for piece in pieces:
             values = piece.values
             tally = tally.plus(unchanged(values, marks.of_type(values.dtype)))
-            if "corr" in want.limits or "std" in want.limits:
+            if "corr" in requirement.limits or "std" in requirement.limits:
                 valid = marks.valid(values)
                 moments = moments.plus(Moments.of(valid, valid))
     scale = 1.0 if packing is None else abs(packing.scale)
@@ -337,7 +341,7 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: meaning.Packin
     ends = (float(tally.low), float(tally.high))
     low, high = sorted(ends if packing is None else map(packing.unpacked, ends))
     deviation = math.sqrt(moments.square_1 / moments.count) * scale if moments.count else 0.0
-    share = want.limits.get("information")
+    share = requirement.limits.get("information")
     bits = None if share is None else informative_bits(sample, missing, share)
     largest = max(map(abs, ends)) * (_UNSEEN if sample.nbytes < sample.array_nbytes else 1)
     return Facts(low, high, deviation, largest, scale, bits, sample.array_nbytes // sample.itemsize)
@@ -359,35 +363,37 @@ def informative_bits(sample: Sample, missing: Sequence[Missing], share: float) -
     return keepbits([pairs.information() for pairs in counts.values()], itemsize, share)
 
 
-def absolute_bound(want: Want, facts: Facts) -> float | None:
-    """Return the wanted largest absolute error, from ``abs``, ``range`` and ``std``; None if none is given."""
+def absolute_bound(requirement: PlanRequirement, facts: Facts) -> float | None:
+    """Return the required largest absolute error, from ``abs``, ``range`` and ``std``; None if none is given."""
     sizes = {"abs": 1.0, "range": facts.span, "std": facts.deviation}
-    return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
+    return min(
+        (requirement.limits[name] * size for name, size in sizes.items() if name in requirement.limits), default=None
+    )
 
 
-def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[Zfp]]:
+def zfp_ladders(requirement: PlanRequirement, facts: Facts, itemsize: int) -> Iterator[list[Zfp]]:
     """Yield ladders of zfp filters, each from loose to tight.
 
-    If an absolute error is wanted, there is one ladder, of bounds, which begins with it. Otherwise there is one for
+    If an absolute error is required, there is one ladder, of bounds, which begins with it. Otherwise there is one for
     each lossy mode. Accuracies are powers of two, because zfp rounds all others down to these. Precision and rate give
     each block a number of bits, which suits measures that weigh each field by its own range.
     """
-    if any(name in want.limits for name in RELATIVE):
+    if any(name in requirement.limits for name in RELATIVE):
         return
-    if (bound := absolute_bound(want, facts)) is not None:
+    if (bound := absolute_bound(requirement, facts)) is not None:
         yield [Zfp(bound=error) for error in _halved(bound)]
         return
-    # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
-    yield [Zfp(accuracy=error) for error in _powers_of_two(want, facts, 64)]
+    # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is required.
+    yield [Zfp(accuracy=error) for error in _powers_of_two(requirement, facts, 64)]
     yield [Zfp(precision=bits) for bits in range(2, 8 * itemsize)]
     yield [Zfp(rate=bits) for bits in range(2, 8 * itemsize)]
 
 
-def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:
-    """Yield largest errors from loose to tight: first the wanted ones, or powers of two."""
-    bound = absolute_bound(want, facts)
+def absolute_errors(requirement: PlanRequirement, facts: Facts) -> Iterator[float]:
+    """Yield largest errors from loose to tight: first the required ones, or powers of two."""
+    bound = absolute_bound(requirement, facts)
     # The rmse of a rounding is 0.58 of its largest error.
-    return _powers_of_two(want, facts, 4) if bound is None else _halved(bound)
+    return _powers_of_two(requirement, facts, 4) if bound is None else _halved(bound)
 
 
 def _halved(bound: float) -> Iterator[float]:
@@ -395,14 +401,14 @@ def _halved(bound: float) -> Iterator[float]:
         yield from (bound / 2**halvings for halvings in range(_LONGEST))
 
 
-def _powers_of_two(want: Want, facts: Facts, most_roots: float) -> Iterator[float]:
-    """Yield falling errors from the range of the data, beginning at most at a multiple of the wanted rmse."""
+def _powers_of_two(requirement: PlanRequirement, facts: Facts, most_roots: float) -> Iterator[float]:
+    """Yield falling errors from the range of the data, beginning at most at a multiple of the required rmse."""
     start = facts.span
-    roots = [want.limits["rmse"]] if "rmse" in want.limits else []
-    if "psnr" in want.limits:
-        roots.append(facts.span / 10 ** (want.limits["psnr"] / 20))
-    if "corr" in want.limits and facts.deviation:
-        roots.append(facts.deviation * math.sqrt(2 * (1 - want.limits["corr"])))
+    roots = [requirement.limits["rmse"]] if "rmse" in requirement.limits else []
+    if "psnr" in requirement.limits:
+        roots.append(facts.span / 10 ** (requirement.limits["psnr"] / 20))
+    if "corr" in requirement.limits and facts.deviation:
+        roots.append(facts.deviation * math.sqrt(2 * (1 - requirement.limits["corr"])))
     if roots and min(roots) > 0:
         start = min(start, most_roots * min(roots))
     if 0 < start < math.inf:
@@ -410,18 +416,18 @@ def _powers_of_two(want: Want, facts: Facts, most_roots: float) -> Iterator[floa
         yield from (math.ldexp(1, exponent) for exponent in range(top, top - _LONGEST, -1))
 
 
-def kept_bits(want: Want, facts: Facts, itemsize: int) -> Iterator[int]:
+def kept_bits(requirement: PlanRequirement, facts: Facts, itemsize: int) -> Iterator[int]:
     """Yield numbers of bits that rounding keeps, from few to all but the last.
 
     The first number keeps all bounds of single values: relative ones for any values, absolute ones for all values up to
     the binary magnitude of the largest.
     """
     least = [1.0]
-    if (relative := want.relative) is not None:
+    if (relative := requirement.relative) is not None:
         least.append(-math.log2(relative) - 1)
     if facts.keepbits is not None:
         least.append(facts.keepbits)
-    if (bound := absolute_bound(want, facts)) is not None:
+    if (bound := absolute_bound(requirement, facts)) is not None:
         if not bound > 0:
             return
         least.append(magnitude(facts) - 2 - math.log2(bound / facts.scale))
@@ -433,18 +439,20 @@ def magnitude(facts: Facts) -> int:
     return math.frexp(facts.largest)[1]
 
 
-def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rounds: bool) -> list[str]:
-    """Return the wants that a loss misses, each with the value found."""
-    tally, limits = loss.tally, want.limits
+def failures(
+    requirement: PlanRequirement, loss: Loss, facts: Facts, *, stored_relative: bool, rounds: bool
+) -> list[str]:
+    """Return the requirements that a loss misses, each with the value found."""
+    tally, limits = loss.tally, requirement.limits
     relative = tally.stored_relative if stored_relative else tally.relative
     rmse, psnr = (tally.rmse or 0.0) * facts.scale, tally.psnr
     similarity, correlation = loss.similarity, loss.moments.correlation
-    bound, difference = absolute_bound(want, facts), loss.spectra.difference
+    bound, difference = absolute_bound(requirement, facts), loss.spectra.difference
     is_narrow = difference is not None and difference <= limits.get("spectrum", 0.0)
     probability = 1.0 if loss.distance is None else ks_probability(loss.distance, facts.value_count)
     kept = {
         "abs": bound is None or float(tally.error) * facts.scale <= bound,
-        "rel": want.relative is None or (relative <= want.relative and not tally.zeros_changed),
+        "rel": requirement.relative is None or (relative <= requirement.relative and not tally.zeros_changed),
         "information": "information" not in limits or rounds,
         "rmse": "rmse" not in limits or rmse <= limits["rmse"],
         "psnr": "psnr" not in limits or tally.error == 0 or (psnr is not None and psnr >= limits["psnr"]),
@@ -457,7 +465,7 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
 
 
 def loosest(rungs: Sequence[T], keeps: Callable[[T], bool], likely: int | None = None) -> T | None:
-    """Return a rung that meets the want, like the next tighter one, but unlike the next looser one.
+    """Return a rung that meets the requirement, like the next tighter one, but unlike the next looser one.
 
     The first rung is tried first, then the ladder is bisected. If a measure falls and rises along it, there may be
     several such rungs; the result is one of them.

@@ -41,10 +41,10 @@ from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.ladder import SHARES, ladder_of, rounded_bound
 from tamis.jobs.plan.noise import noise_of
 from tamis.jobs.plan.readers import READERS, Readers, read_by
-from tamis.jobs.plan.recommended import recommended_want
+from tamis.jobs.plan.recommended import recommended_requirement
+from tamis.jobs.plan.requirements import FROM_NOISE, RECOMMENDED, PlanRequirement
 from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable, Rechunked, Stored
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.plan.wants import FROM_NOISE, RECOMMENDED, Want
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
@@ -58,20 +58,20 @@ _LEAST_NBYTES = 1 << 16
 
 
 def variables_of(
-    stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy, *, keeps_chunks: bool = False
+    stores: Sequence[Store], asked: Mapping[str, PlanRequirement], missing: MissingPolicy, *, keeps_chunks: bool = False
 ) -> tuple[list[Variable], dict[str, str]]:
     """Return the variables to plan, and for each other requested one the reason why it stays."""
     first = stores[0]
     first.check_listed()
     names = Names(first)
-    wants: dict[str, tuple[Want, str]] = {}
-    for entry in assigned(asked or {"*": Want()}, names.match_any):
-        wants.setdefault(entry.path, (entry.value, "" if entry.exact else entry.name))
+    requirements: dict[str, tuple[PlanRequirement, str]] = {}
+    for entry in assigned(asked or {"*": PlanRequirement()}, names.match_any):
+        requirements.setdefault(entry.path, (entry.value, "" if entry.exact else entry.name))
     variables: list[Variable] = []
     kept: dict[str, str] = {}
-    for path, (wanted, pattern) in wants.items():
+    for path, (asked_for, pattern) in requirements.items():
         role, exact = first.roles.get(path, meaning.DATA), not pattern
-        want = Want() if role.is_exact and not exact else wanted
+        requirement = PlanRequirement() if role.is_exact and not exact else asked_for
         arrays = [store.arrays[path] for store in stores if path in store.arrays]
         if len(arrays) < len(stores):
             kept[path] = "not planned: not in all of the files"
@@ -81,10 +81,10 @@ def variables_of(
             kept[path] = "not planned: never written"
         else:
             note = ""
-            if want is RECOMMENDED:
-                recommended, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
-                want = FROM_NOISE if recommended is None else recommended
-            if reason := _reason_of_packing(arrays, want):
+            if requirement is RECOMMENDED:
+                recommended, note = recommended_requirement(first, arrays[0], path.rpartition("/")[2])
+                requirement = FROM_NOISE if recommended is None else recommended
+            if reason := _reason_of_packing(arrays, requirement):
                 kept[path] = reason
                 continue
             shape = _chunk_shape(path, arrays)
@@ -94,12 +94,12 @@ def variables_of(
             number = arrays[0].number_type
             is_float = number is not None and (number.kind == "f" or arrays[0].packing is not None)
             has_noise = is_float and not role.is_exact
-            variables.append(Variable(path, want, stores, arrays, shape, missing, note, has_noise, pattern))
+            variables.append(Variable(path, requirement, stores, arrays, shape, missing, note, has_noise, pattern))
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 
 def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
-    """Return why an array stays as it is for any want; empty if it does not."""
+    """Return why an array stays as it is for any requirement; empty if it does not."""
     for array in arrays:
         if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
             return "not planned: not an array of numbers"
@@ -107,7 +107,7 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
             absent = f": {absent_text(array.absent_files)}" if array.absent_files else ""
             return f"not planned: values in other files ({array.layout}){absent}"
         if array.is_companion or array.has_companion:
-            return "not planned: has a companion of missing values, or is one"
+            return "not planned: has a missing-value mask, or is one"
         if array.pipeline.error_bound != 0:
             return f"not planned: went through {array.pipeline} before, and a second error would add to the first"
         if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
@@ -115,15 +115,15 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
         if problem := array.problem:
             return f"not planned: {problem}"
     if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
-        return f"not planned: less than {size_text(_LEAST_NBYTES)} (name it exactly in a want to plan it)"
+        return f"not planned: less than {size_text(_LEAST_NBYTES)} (name it exactly in a requirement to plan it)"
     return ""
 
 
-def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
+def _reason_of_packing(arrays: Sequence[StoredArray], requirement: PlanRequirement) -> str:
     """Return why arrays cannot be measured together; empty if they can, because errors are combined in stored units."""
     dtype = np.dtype(arrays[0].dtype)
     never_lossy = dtype.kind in "iu" and dtype.itemsize < 4
-    if want.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
+    if requirement.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
         return ""
     return (
         "not planned: scale_factor or add_offset differ between the files, so their errors cannot be combined: plan "
@@ -149,7 +149,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
 def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collection[str]) -> tuple[Rechunked, ...]:
     """Return chunk shapes for variables without a plan whose chunks are much larger than all of their values.
 
-    Those that no want names are only noted: a recipe changes nothing that was not asked for.
+    Those that no requirement names are only noted: a recipe changes nothing that was not asked for.
     """
     found = []
     for path, array in stores[0].arrays.items():
@@ -233,7 +233,7 @@ class Work:
 
 def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable, and choose; if reads are given, in several chunk shapes."""
-    if variable.want is FROM_NOISE:
+    if variable.requirement is FROM_NOISE:
         variable = _with_own_bound(variable, settings)
 
     def measure(variable: Variable, little: bool) -> PlannedVariable:
@@ -245,7 +245,7 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
         result = _with_best_ratio(variable, settings, work)
     else:
         result = measure(variable, False)
-    if settings.compare and not variable.want.is_lossless:
+    if settings.compare and not variable.requirement.is_lossless:
         result = replace(result, compared=tuple(_compared(variable, settings, result.chunks, work)))
     if settings.ladders and variable.has_noise:
         result = _with_ladder(result, variable, settings, work)
@@ -302,9 +302,9 @@ def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | 
 
 
 def _sample(variable: Variable, nbytes: int) -> Sample:
-    """Read a sample of a variable, in whole fields if the want is about them."""
+    """Read a sample of a variable, in whole fields if the requirement is about them."""
     about_fields = FIELD_WORDS if len(variable.chunk_shape) > 1 else ("spectrum",)
-    fields = not variable.want.limits.keys().isdisjoint(about_fields)
+    fields = not variable.requirement.limits.keys().isdisjoint(about_fields)
     return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
 
 
@@ -338,12 +338,12 @@ def _measured(
     ratio = next((each.ratio for each in front if each.pipeline == chosen), source_ratio or 1.0)
     front = [candidate for candidate in front if not candidate.needs or candidate.ratio > ratio]
     front = [candidates.judged(candidate) for candidate in front]
-    if not (variable.want.is_lossless or any(map(candidates.changes_values, pipelines))):
-        reason += "; no lossy filters meet the want on the sample"
+    if not (variable.requirement.is_lossless or any(map(candidates.changes_values, pipelines))):
+        reason += "; no lossy filters meet the requirement on the sample"
     own_chunks, dimensions = all(array.chunk_shape == variable.chunk_shape for array in arrays), variable.dimensions
     result = PlannedVariable(
         variable.path,
-        str(variable.want),
+        str(variable.requirement),
         variable.nbytes,
         source_ratio,
         sample.nbytes,
@@ -368,13 +368,15 @@ def _stored(variable: Variable, settings: Settings) -> Stored:
 
 
 def _with_own_bound(variable: Variable, settings: Settings) -> Variable:
-    """Return a variable with the smallest bound of its ladder as the want; lossless if it has no noise."""
+    """Return a variable with the smallest bound of its ladder as the requirement; lossless if it has no noise."""
     level = noise_of(variable, _sample(variable, settings.little)).level if variable.has_noise else 0.0
     if not level > 0:
-        return variable._replace(want=Want(), note=f"{variable.note}, and its values show no noise: it stays lossless")
+        return variable._replace(
+            requirement=PlanRequirement(), note=f"{variable.note}, and its values show no noise: it stays lossless"
+        )
     bound = rounded_bound(SHARES[0] * level)
     note = f"{variable.note}, so the bound is at most a tenth of its own noise level, {level:.2g}, found on the sample"
-    return variable._replace(want=Want({"abs": bound}), note=note)
+    return variable._replace(requirement=PlanRequirement({"abs": bound}), note=note)
 
 
 def _with_ladder(result: PlannedVariable, variable: Variable, settings: Settings, work: Work) -> PlannedVariable:

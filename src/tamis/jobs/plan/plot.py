@@ -92,7 +92,7 @@ def _draw(by_error: Axes, by_speed: Axes, variable: PlannedVariable) -> None:
                 axes.plot([x], [candidate.ratio], "o", ms=13, mfc="none", mec=color, mew=1.5)
         place = candidate.write_mbs, candidate.ratio
         by_speed.annotate(str(number), place, (5, 3), textcoords="offset points", fontsize=7)
-    by_error.set_title(f"{variable.path}, {variable.want}", loc="left", fontsize=10)
+    by_error.set_title(f"{variable.path}, {variable.requirement}", loc="left", fontsize=10)
     by_error.set(xlabel="largest error on the sample", ylabel="ratio")
     by_error.margins(x=0.1)
     by_speed.set(xlabel="MB/s written and proven in one thread, measured here", xscale="log")

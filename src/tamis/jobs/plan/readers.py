@@ -11,16 +11,17 @@ from tamis.stores.readers import EVERY_PROGRAM, NCO, OF_HDF5
 Readers = Literal["any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all"]
 READERS = get_args(Readers)
 
-_NETCDF_PLUGINS = frozenset(("bzip2", "zstd"))
+NETCDF_PLUGINS = frozenset(("bzip2", "zstd"))
 """Filters of the plugins that netCDF-C builds and installs, also in the wheels of netCDF4."""
-_HDF5PLUGIN = _NETCDF_PLUGINS | {"bitshuffle", "blosc", "blosc2", "lz4", "sperr", "sz3", "zfp"}
+OF_HDF5PLUGIN = NETCDF_PLUGINS | {"bitshuffle", "blosc", "blosc2", "lz4", "sperr", "sz3", "zfp"}
+"""Filters of hdf5plugin."""
 _ZARR: Readers = "zarr"
 _ALLOWED: dict[Readers, frozenset[str]] = {
     "any": EVERY_PROGRAM,
     "netcdf": OF_HDF5,
-    "netcdf-plugins": OF_HDF5 | _NETCDF_PLUGINS,
+    "netcdf-plugins": OF_HDF5 | NETCDF_PLUGINS,
     "zfp": OF_HDF5 | {"zfp"},
-    "hdf5plugin": OF_HDF5 | _HDF5PLUGIN,
+    "hdf5plugin": OF_HDF5 | OF_HDF5PLUGIN,
     _ZARR: EVERY_PROGRAM | {"blosc", "bzip2", "pcodec", "zstd"},
 }
 """Filters that readers have; ``all`` have every filter."""
@@ -63,7 +64,7 @@ def needs_of(filters: Sequence[Filter], readers: Readers) -> str:
         return "tamis"
     if not names - OF_HDF5:
         return f"szip in their HDF5, and do not use {NCO}"
-    if names <= _NETCDF_PLUGINS | OF_HDF5:
+    if names <= NETCDF_PLUGINS | OF_HDF5:
         return "the plugins of netCDF-C or the package hdf5plugin"
     if names <= {"zfp"} | OF_HDF5:
         return "the plugin of tamis or H5Z-ZFP"

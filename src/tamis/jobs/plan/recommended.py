@@ -1,4 +1,4 @@
-"""Wants that are recommended for variables, by CF standard name, or by their names in CMIP, CESM and at ECMWF."""
+"""Requirements that are recommended for variables, by CF standard name or their names in CMIP, CESM and at ECMWF."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ParameterError
-from tamis.jobs.plan.wants import Want
+from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.recipes.names import units_along
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ _WORDS = {
     "mean-absolute-error-bound": "rmse",
     "mean-relative-error-bound": "rel",
 }
-"""Requirements with a number that is the want's, or implies it."""
+"""Published requirements with a number that is plan's, or implies it."""
 _IN_UNITS = ("abs", "rmse")
 """Words whose number is in units of the variable."""
 _LIMITS = "data-limits"
@@ -87,17 +87,17 @@ _COMBINED = "all"
 class Recommended(NamedTuple):
     """What is recommended for a variable."""
 
-    want: Want | None  # None if nothing is published that applies: then its own noise decides
+    requirement: PlanRequirement | None  # None if nothing is published that applies: then its own noise decides
     note: str
 
 
-def recommended_want(store: Store, array: StoredArray, name: str) -> Recommended:
-    """Return the recommended want for a variable, and a sentence about where it comes from."""
+def recommended_requirement(store: Store, array: StoredArray, name: str) -> Recommended:
+    """Return the recommended requirement for a variable, and a sentence about where it comes from."""
     try:
         from compression_recommendations import Recommendations
     except ImportError as error:
         raise ParameterError(
-            "expected the package compression-recommendations, found none: pip install 'tamis[plan]'"
+            "the package compression-recommendations is not installed: pip install 'tamis[plan]'"
         ) from error
     pressure = {unit.lower() for unit in units_along(store, array.path).values()} & _PRESSURE_UNITS
     level = "pressure" if pressure else "single"
@@ -114,10 +114,10 @@ def recommended_want(store: Store, array: StoredArray, name: str) -> Recommended
             return Recommended(
                 None, f"the figure that {_SOURCE} has for {by} does not apply to values in {units or 'unknown units'}"
             )
-        want, note = want_of(limits, by, size or 1.0)
-        if known is None and _needs_units(limits) and not want.is_lossless:
+        requirement, note = requirement_of(limits, by, size or 1.0)
+        if known is None and _needs_units(limits) and not requirement.is_lossless:
             note += f"; that figure is in ECMWF's units: check that {units or 'yours'} is the same"
-        return Recommended(want, note)
+        return Recommended(requirement, note)
     return Recommended(None, f"no figure is published for {standard_name or name}")
 
 
@@ -148,10 +148,12 @@ def _needs_units(requirements: Iterable[Mapping[str, Any]]) -> bool:
     return any(_WORDS.get(str(requirement["kind"])) in _IN_UNITS for requirement in _flat(requirements))
 
 
-def want_of(requirements: Iterable[Mapping[str, Any]], by: str, size: float = 1.0) -> tuple[Want, str]:
-    """Return the want that requirements come to, and a sentence about it; a unit of the variable has a size in theirs.
+def requirement_of(
+    requirements: Iterable[Mapping[str, Any]], by: str, size: float = 1.0
+) -> tuple[PlanRequirement, str]:
+    """Return the requirement that published ones come to, and a sentence about it.
 
-    It is lossless if one of them cannot be applied.
+    A unit of the variable has a size in theirs. The requirement is lossless if one of them cannot be applied.
     """
     limits: dict[str, float | bool] = {}
     for requirement in _flat(requirements):
@@ -165,8 +167,11 @@ def want_of(requirements: Iterable[Mapping[str, Any]], by: str, size: float = 1.
         elif kind == _LIMITS and requirement.get("minimum") == 0 and requirement.get("maximum") is None:
             limits["sign"] = True  # that values are not negative holds without attributes
         elif kind not in _KEPT_ANYWAY:
-            return Want(), f"stays lossless: plan cannot apply what is recommended for {by}, {dict(requirement)}"
-    return Want(limits), f"recommended for {by} by {_SOURCE}"
+            return (
+                PlanRequirement(),
+                f"stays lossless: plan cannot apply what is recommended for {by}, {dict(requirement)}",
+            )
+    return PlanRequirement(limits), f"recommended for {by} by {_SOURCE}"
 
 
 def _flat(requirements: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:

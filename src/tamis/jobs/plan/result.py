@@ -13,6 +13,7 @@ from tamis import _native
 from tamis.accuracy.requirement import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, json_value, shared, title
+from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _parsed = lru_cache(maxsize=256)(Pipeline.parse)  # each candidate is compared w
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Filters that meet the want for a variable on the sample, and their costs.
+    """Filters that meet the requirement for a variable on the sample, and their costs.
 
     Parameters
     ----------
@@ -123,13 +124,14 @@ class Stored:
     read_by: str
 
 
+@has_old_keys
 @dataclass(frozen=True, slots=True)
 class Rung:
     """A bound for a variable by its own noise, with filters that keep it, and what they change on the sample.
 
     Parameters
     ----------
-    want
+    requirement
         The bound, as `tamis.plan` takes it.
     about
         What it is in terms of the noise, or of the information in the bits.
@@ -145,7 +147,7 @@ class Rung:
         Options of ``tamis repack`` that apply it.
     """
 
-    want: str
+    requirement: str
     about: str
     filters: str
     ratio: float
@@ -198,7 +200,7 @@ class Compared:
     ratio, ratio_low, ratio_high, largest_error, write_mbs, read_mbs
         As in `Candidate`, but without a proof; None if it was not measured.
     problem
-        The wants that it misses on the sample, or why it was not measured; None without a problem.
+        The requirements that it misses on the sample, or why it was not measured; None without a problem.
     """
 
     filters: str
@@ -222,7 +224,7 @@ class Confirmed:
     largest_error
         Largest absolute error, in units of the variable.
     measures
-        Name and value of each wanted measure of the whole dataset; the worst of several files.
+        Name and value of each required measure of the whole dataset; the worst of several files.
     missed
         repack's message if one of these is missed; None if none is.
     """
@@ -234,7 +236,7 @@ class Confirmed:
 
     @property
     def ok(self) -> bool:
-        """True if all values meet the want."""
+        """True if all values meet the requirement."""
         return self.missed is None
 
 
@@ -251,7 +253,7 @@ class Rechunked:
     reason
         What its chunks take now, in words.
     asked
-        Whether a want names it: then the recipe has the chunk shape.
+        Whether a requirement names it: then the recipe has the chunk shape.
     """
 
     path: str
@@ -260,6 +262,7 @@ class Rechunked:
     asked: bool
 
 
+@has_old_keys
 @dataclass(frozen=True, slots=True)
 class PlannedVariable(Fields):
     """The plan for a variable.
@@ -268,8 +271,8 @@ class PlannedVariable(Fields):
     ----------
     path
         Path of the variable.
-    want
-        The want, in words.
+    requirement
+        What was required of its values, in words.
     nbytes
         Bytes of the values, in all files together.
     source_ratio
@@ -300,13 +303,13 @@ class PlannedVariable(Fields):
         What it is stored as now.
     noise
         Its noise level, judging by differences between neighbours in time and space, in units of the variable; None if
-        a want is given.
+        a requirement is given.
     ladder
-        Bounds from its noise level, where no want is given at all.
+        Bounds from its noise level, where no requirement is given at all.
     """
 
     path: str
-    want: str
+    requirement: str
     nbytes: int
     source_ratio: float | None
     sampled_nbytes: int
@@ -334,7 +337,7 @@ class PlannedVariable(Fields):
         """Evidence for the chosen filters, for recipe files; empty if the variable stays as it is."""
         if (chosen := self.chosen) is None:
             return {}
-        facts: dict[str, str | float] = {"want": self.want, "reason": self.reason}
+        facts: dict[str, str | float] = {"requirement": self.requirement, "reason": self.reason}
         facts |= {name: round(getattr(chosen, name), 4) for name in ("ratio", "ratio_low", "ratio_high")}
         facts["largest_error"] = float(f"{chosen.largest_error:.6g}")
         facts["read_by"] = chosen.read_by
@@ -347,7 +350,7 @@ class PlannedVariable(Fields):
         return replace(self, reason=self.reason + note)
 
     def __str__(self) -> str:
-        return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
+        return f"{self.path} {self.requirement}: {self.filters or 'stays as it is'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +391,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         """The recipe for `tamis.repack`, which `tamis.Recipe.dump` writes to a file."""
         from tamis.jobs.recipes.saved_recipe import Recipe
 
-        missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
+        missing: MissingPolicy | None = "mask" if self.missing == "mask" else None
         chunks: dict[str, Any] = dict(self.chunks)
         for variable in self.datasets:
             if variable.path in chunks and variable.dimensions:
@@ -484,7 +487,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         yield from _ladders(self)
         warned = {path for path, _ in self.warnings}
         for variable in self.datasets:
-            yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
+            yield "", printable(f"{variable.path} ({variable.requirement}): {variable.reason}")
             if variable.confirmed is not None:
                 yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
             for text in () if variable.path in warned else _warnings(variable):  # a warning below says the same
@@ -537,7 +540,18 @@ _HEADER = (
 _FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
 
 
-_LADDER = ("dataset", "want", "bound", "ratio", "largest error", "mean", "smallest", "largest", "gradients", "filters")
+_LADDER = (
+    "dataset",
+    "requirement",
+    "bound",
+    "ratio",
+    "largest error",
+    "mean",
+    "smallest",
+    "largest",
+    "gradients",
+    "filters",
+)
 
 
 def _ladders(plan: Plan) -> Iterator[Part]:
@@ -548,14 +562,14 @@ def _ladders(plan: Plan) -> Iterator[Part]:
     yield "", ""
     yield (
         "name",
-        "Bounds from the noise of each variable, and what they change; paste the line of one you can afford",
+        "Error bounds from the noise of each variable, and what they change; paste the line of one you can afford",
     )
     rows = [_rung_row(variable, rung) for variable, rung in rungs]
     yield Table([_LADDER, *rows], folded=(9,), right=range(3, 9), code=(9,), name="Ladder")
     for variable, rung in rungs:
         yield "code", f"tamis repack {_source(plan)} OUT {rung.options}"
         for text in rung.warnings:
-            yield "note", printable(f"{variable.path} ({rung.want}): marked !: {text}")
+            yield "note", printable(f"{variable.path} ({rung.requirement}): marked !: {text}")
     yield "", ""
 
 
@@ -563,7 +577,7 @@ def _rung_row(variable: PlannedVariable, rung: Rung) -> tuple[str, ...]:
     changes = (f"{value:+.2g}" if value else "0" for value in (rung.mean, rung.low, rung.high))
     error = f"{rung.largest_error:.3g}{' !' * bool(rung.warnings)}"
     return (
-        *(printable(variable.path), rung.want, rung.about, ratio_text(rung.ratio), error),
+        *(printable(variable.path), rung.requirement, rung.about, ratio_text(rung.ratio), error),
         *changes,
         percent_text(rung.gradient),
         rung.filters.replace("|", "\n"),

@@ -14,6 +14,7 @@ from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, Chunks, as_chunks
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, rounded
+from tamis.old_names import current_value
 from tamis.pipeline import Pipeline
 
 Key = tuple[str | int, ...]
@@ -167,7 +168,7 @@ class _Fields:
             self._refuse((), f"schema = {_SCHEMA}", "none")
         if type(content["schema"]) is not int or content["schema"] != _SCHEMA:
             self._refuse(("schema",), f"schema = {_SCHEMA}, the only version so far", repr(content["schema"]))
-        missing = content.get("missing")
+        missing = current_value("missing", content.get("missing"))
         if missing is not None and missing not in POLICIES:
             self._refuse(("missing",), f"one of {', '.join(POLICIES)}", repr(missing))
         drop = content.get("drop", [])

@@ -191,8 +191,8 @@ def assigned(values: Mapping[str, T], match: Callable[[str], Match]) -> list[Ass
             other, before = named.setdefault(path, (name, value)) if datasets.exact else (name, value)
             if before != value:
                 raise ParameterError(
-                    f"{path}: expected the same for all names of a dataset, got {_value_text(before)} for {other!r} and"
-                    f" {_value_text(value)} for {name!r}: leave one of them out"
+                    f"{path}: {other!r} and {name!r} name the same dataset, with {_value_text(before)} and "
+                    f"{_value_text(value)}: leave one of them out"
                 )
             assignments.append(Assigned(name, path, label, value, datasets.exact))
     return assignments
@@ -225,7 +225,7 @@ class DimensionChunks:
         """Return the chunk shape of an array; no chunk is longer than a dimension that cannot grow."""
         names = dimensions_of(store, array.path)
         if names is None or array.shape is None:
-            raise ParameterError("expected dimensions with names for chunks by dimension, found none: use a list")
+            raise ParameterError("chunks by dimension need dimensions with names, and it has none: give a list")
         own = array.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
         return self.along(names, own, array.maxshape)
 

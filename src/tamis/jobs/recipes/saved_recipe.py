@@ -23,6 +23,7 @@ from tamis.jobs.recipes.names import (
     has_pattern_signs,
 )
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
+from tamis.old_names import current_value
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.safety.library_errors import disk_text
 from tamis.safety.whole_file import check_free, write_whole
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MissingPolicy = Literal["exact", "companion", "refuse"]
+MissingPolicy = Literal["exact", "mask", "refuse"]
 POLICIES = get_args(MissingPolicy)
 Evidence = Mapping[str, str | float]
 
@@ -53,7 +54,7 @@ class Recipe:
         Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. The name ``standard_name=…`` means
         datasets with this attribute, and ``*``, if last, all others.
     round
-        Roundings before these filters, by the same names: a rounding, or its text such as ``absolute(0.125)``.
+        Rounding before these filters, by the same names: an object, or its text such as ``absolute(0.125)``.
     chunks
         Chunk shapes by name or pattern: extents, slowest axis first, or a mapping from names of dimensions to extents.
         Along other dimensions, chunks keep their length.
@@ -99,6 +100,7 @@ class Recipe:
         drop: Iterable[str] = (),
     ) -> None:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
+        missing = current_value("missing", missing)
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
             raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
         if not all(isinstance(name, str) for name in (*filters, *chunks)):
@@ -211,13 +213,11 @@ def check_new(
     for other in others:
         is_same_file = os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
         if is_same_file or os.path.realpath(path) == os.path.realpath(other):
-            raise ParameterError(
-                f"{os.fspath(path)}: expected a name for {what} that is not that of an input or the target"
-            )
+            raise ParameterError(f"{os.fspath(path)}: is an input or the target: choose another name for {what}")
     if not overwrite:
         check_free(Path(os.fsdecode(path)))
     if not Path(path).parent.is_dir():
-        raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
+        raise FileError(f"{os.fspath(path)}: cannot be written: there is no folder {Path(path).parent}").at(path=path)
     if not (os.access(path, os.W_OK) or os.access(Path(path).parent, os.W_OK | os.X_OK)):  # before hours of work
         raise FileError(f"{os.fspath(path)}: cannot be written: {os.strerror(errno.EACCES)}").at(path=path)
 
@@ -232,8 +232,7 @@ def refuse_drop(recipe: Recipe) -> None:
     """Raise ParameterError if a recipe for datasets of xarray leaves variables out."""
     if recipe.drop:
         raise ParameterError(
-            f"expected a recipe without drop for an xarray dataset, got drop={[*recipe.drop]}: leave variables out "
-            f"with ds.drop_vars"
+            f"drop={[*recipe.drop]} does not apply to an xarray dataset: leave the variables out with ds.drop_vars"
         )
 
 

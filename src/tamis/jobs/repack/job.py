@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis.advice.chunk_shapes import oversized, oversized_note
 from tamis.errors import BoundError, FileError
-from tamis.formats.registry import open_store, target_form
-from tamis.formatting import printable
+from tamis.formats.registry import target_form
+from tamis.formatting import plural, printable, size_text
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
@@ -28,22 +28,33 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName
-from tamis.jobs.repack.planning import SURVEY_ALONE, GivenRanges, Planning, ReadSurvey, Survey, plan_datasets
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName, WitnessName
+from tamis.jobs.repack.planning import (
+    SURVEY_ALONE,
+    GivenRanges,
+    Planning,
+    ReadSurvey,
+    Survey,
+    plan_datasets,
+    taken_in,
+)
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted, remove_leftovers
+from tamis.jobs.repack.resuming import Record, Resuming, Unresumed, check_target, interrupted
+from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.safety.disk import nbytes_of
-from tamis.safety.journal import marked
+from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
 from tamis.safety.room import Room
-from tamis.stores.other_files import OtherFile, OtherFiles, Places
+from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, place
+from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack.spread import Pool
+    from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
     from tamis.rewrite.write import EncodeElsewhere
@@ -73,6 +84,7 @@ def repack(
     threads: int | None = None,
     resume: bool = False,
     follow: bool = False,
+    self_contained: bool = False,
     min_size: int | None = None,
     larger: bool = False,
     keep_classic: bool = False,
@@ -83,6 +95,7 @@ def repack(
     storage: StorageName = "disk",
     history: bool = True,
     drop: Iterable[str] = (),
+    witness: WitnessName | None = None,
     workers: int | None = None,
     client: Any = None,
     warn: Warn | None = None,
@@ -125,9 +138,10 @@ def repack(
     missing
         How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0. ``"exact"``, the default unless a `Recipe` has another, keeps
-        each of them bit by bit. ``"companion"`` fills the gaps from their neighbours, so that zfp can encode every
-        chunk, and records the missing values in another dataset. `tamis.open` restores them; every other reader sees
-        the filling as valid values: see docs/missing.md. ``"refuse"`` raises an error if lossy filters would get any.
+        each of them bit by bit. ``"mask"`` fills gaps from their neighbours, so that zfp can encode every chunk, and
+        records the missing values in a second dataset, the missing-value mask. `tamis.open` restores them; every other
+        reader sees the filling as valid values: see docs/missing.md. ``"refuse"`` raises an error if lossy filters
+        would get any.
     threads
         Number of threads; by default as many as the process may use. The target does not depend on it.
     resume
@@ -140,6 +154,10 @@ def repack(
     follow
         Let patterns also copy the values of virtual datasets and external raw files into the target. Otherwise patterns
         leave them in those files, which are not opened.
+    self_contained
+        Copy the values of all virtual datasets and external raw files, and what external links lead to, into the
+        target, which then needs no other file. Links to one object become hard links to one copy. Names and patterns
+        mean the copies by their paths in the target.
     min_size
         Patterns skip datasets with fewer bytes of values; by default 4096 for a dataset without chunks, whose index
         would take more than filters save, and 0 for one with chunks.
@@ -168,6 +186,10 @@ def repack(
     drop
         Names or patterns of datasets that are left out, with all links to them, in addition to those of a `Recipe`, for
         example those that Zarr cannot store. References to them become null.
+    witness
+        ``"xarray"``: before the target gets its name, xarray reads source and target in a process without tamis, and
+        finds the same metadata, and the same values within their bounds in the first, the last and the worst chunk of
+        each variable. It costs a second; see docs/repack.md.
     workers
         Number of processes that encode large datasets, each with `threads`, by default the processors divided by the
         processes. This process writes what they encode, in order, so the target does not depend on them.
@@ -195,8 +217,10 @@ def repack(
     DataError
         If there are missing values and `missing` is ``"refuse"``.
     BoundError
-        If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
-        encoded bytes; it is removed.
+        If decoded values differ by more than allowed, a measure of a dataset is missed, the target does not hold the
+        encoded bytes, or the witness reads it otherwise than the source; it is removed.
+    MissingFilterError
+        If the witness is not installed.
     """
     options = RepackOptions.asked(
         recipes,
@@ -208,6 +232,7 @@ def repack(
         threads=threads,
         resume=resume,
         follow=follow,
+        self_contained=self_contained,
         min_size=min_size,
         larger=larger,
         keep_classic=keep_classic,
@@ -218,6 +243,7 @@ def repack(
         storage=storage,
         history=history,
         drop=drop,
+        witness=witness,
     )
     if workers is None and client is None:
         return run_repack(source, target, options, progress, warn=warn)
@@ -257,7 +283,7 @@ def run_repack(
     report = progress or (lambda *_: None)
     done, warnings = _Done(), tuple[Warned, ...]()
     with (
-        open_store(source) as store,
+        options.open(source) as store,
         reading(source, only_damage=True),
         (form := target_form(target, **options.form)).begin(
             target, overwrite=options.overwrite, private=private
@@ -270,16 +296,18 @@ def run_repack(
         planning = _planning(store, options, form, survey)
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
+        witness = witness_of([source], store, options)
         notes = [*_notes_of(store, planning, options), *_translated(store, planning)]
         record = Record.of(source, planning, options)
         if options.resume and target.exists():
-            before = _other_files(store, target, planning)
+            before = _other_files(store, target, planning, options)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
+            done = done._replace(witnessed=look(witness, target, store, planning, ()))
         else:
             warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
             if warn is not None:
@@ -287,7 +315,7 @@ def run_repack(
                     warn(warning)
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
-            done = _run(store, planning, record, transaction, report, options, pool)
+            done = _run(store, planning, record, transaction, report, options, pool, witness)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -303,6 +331,8 @@ def run_repack(
         done.others,
         done.damaged,
         warnings,
+        planning.taken_in,
+        done.witnessed,
     )
 
 
@@ -339,7 +369,8 @@ def run_preview(
     source, place = place_of(source), place_of(target)
     target = Path(place.name) if isinstance(place, Address) else place
     source_text, place_text = os.fspath(source), os.fspath(place)
-    with open_store(source) as store, reading(source):
+    with options.open(source) as store, reading(source):
+        witness_of([source], store, options)
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)
@@ -347,7 +378,7 @@ def run_preview(
         form.check_copy(store, planning.dropped)
         datasets = describe(planning)
         planning = planning._replace(places=Places().and_file(source_text, place_text))
-        others = _other_files(store, target, planning)
+        others = _other_files(store, target, planning, options)
         notes = [*_notes_of(store, planning, options), *_translated(store, planning), *others.notes]
         if not options.resume:
             notes = [*interrupted(target), *notes]
@@ -361,27 +392,47 @@ def run_preview(
                     datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
                     notes = [*resuming.notes, *notes]
         warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-    return RepackPreview(source_text, place_text, datasets, tuple(notes), tuple(others.files), warnings)
+    found = tuple(notes), tuple(others.files), warnings, planning.taken_in
+    return RepackPreview(source_text, place_text, datasets, *found)
+
+
+def _is_changed(item: TakenIn, places: Places) -> bool:
+    """Return whether another program changed a file, which a run in place may have replaced by equal values."""
+    return not item.is_unchanged() and place(places.target_of(item.file) or "") != place(item.file)
+
+
+def _check_sources(store: Store, planning: Planning) -> None:
+    """Raise FileError if values that are to be taken in are in files that do not exist."""
+    for path, array in planning.datasets.items():
+        if path not in planning.dropped and array.layout in ELSEWHERE and (absent := array.absent_files):
+            more = f" ({len(absent)} such files or datasets in all)" if len(absent) > 1 else ""
+            text = f"{store.path}: {path}: its values are in {absent[0]}, which does not exist{more}"
+            raise FileError(f"{text}: leave it out (drop), or do without self_contained").at(
+                path=store.path, dataset=path
+            )
 
 
 def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Survey = SURVEY_ALONE) -> Planning:
     """Return the planning for the arrays of a store, in the form that the target has."""
     store.check_finished()
     planning = plan_datasets(store, options, survey)._replace(form=form)
+    if options.self_contained:
+        _check_sources(store, planning)
+        planning = planning._replace(taken_in=taken_in(store, planning.dropped))
     planning = planning.keeping(form.kept_as_stored(store))
     return planning if form.copies_objects_of(store) else planning.of_values()
 
 
 def needed_files(source: str, target: str, options: RepackOptions, places: Places) -> tuple[OtherFile, ...]:
     """Return the files that a target would lead to, and that its run, with these places, would not make."""
-    with open_store(source) as store, reading(source):
+    with options.open(source) as store, reading(source):
         planning = _planning(store, options, target_form(Path(target), **options.form))
-        return tuple(_other_files(store, Path(target), planning._replace(places=places)).files)
+        return tuple(_other_files(store, Path(target), planning._replace(places=places), options).files)
 
 
-def _other_files(store: Store, target: Path, planning: Planning) -> OtherFiles:
+def _other_files(store: Store, target: Path, planning: Planning, options: RepackOptions) -> OtherFiles:
     """Return which other files a target leads to, by the plans for its source."""
-    if planning.form is None or not planning.form.copies_objects_of(store):
+    if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
         return OtherFiles([], [])
     rewritten = [path for path, plan in planning.plans.items() if not plan.copied]
     return store.survey_other_files(os.fspath(target), planning.places, rewritten)
@@ -391,10 +442,30 @@ def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[
     assert planning.form is not None
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
-    if options.is_empty:
+    if options.is_empty and not options.self_contained:
         is_other = not planning.form.copies_objects_of(store)
         notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
+    if options.self_contained:
+        notes += _taken_in_notes(store, planning)
     return [*notes, *_oversized_notes(planning)]
+
+
+def _taken_in_notes(store: Store, planning: Planning) -> Iterator[str]:
+    """Yield notes about what a target has of other files, with its size."""
+    arrays, dropped = planning.datasets, planning.dropped
+    for file, paths in store.linked_files().items():
+        nbytes = sum(store.arrays[path].values_nbytes for path in paths if path not in dropped)
+        count = plural(sum(path not in dropped for path in paths), "dataset")
+        yield printable(f"takes in {count} of {file}, to which links lead ({size_text(nbytes)} of values)")
+    elsewhere = [array for path, array in arrays.items() if array.layout in ELSEWHERE and path not in dropped]
+    if elsewhere:
+        nbytes = sum(array.values_nbytes for array in elsewhere)
+        names = ", ".join(array.path for array in elsewhere[:_MOST_NAMED])
+        more = ", …" if len(elsewhere) > _MOST_NAMED else ""
+        yield printable(f"takes in the values of {names}{more} from other files ({size_text(nbytes)} of values)")
+
+
+_MOST_NAMED = 8
 
 
 def _oversized_notes(planning: Planning) -> Iterator[str]:
@@ -422,6 +493,7 @@ class _Done(NamedTuple):
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
     damaged: tuple[Damage, ...] = ()
+    witnessed: Witnessed | None = None
 
 
 def _run(
@@ -432,6 +504,7 @@ def _run(
     report: Progress,
     options: RepackOptions,
     pool: Pool | None,
+    witness: XarrayWitness | None,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = place_of(store.path)
@@ -449,7 +522,7 @@ def _run(
             check_room(*room, reserved=reserved)
             written, unread, others = write_target(*arguments)
         else:
-            with pool.spread(store, planning, transaction, resuming.run) as spread:
+            with pool.spread(store, planning, transaction, resuming.run, options) as spread:
                 check_room(*room, spread.segments_nbytes, reserved=reserved)
                 written, unread, others = write_target(*arguments, spread)
         notes = [*others.notes]
@@ -457,10 +530,12 @@ def _run(
             if options.keep_classic:
                 copy_as_it_is(store, transaction)
                 planning.kept.clear()
+                witnessed = look(witness, transaction.path, store, planning, ())
                 record.write(transaction.path, *transaction.finish_sync(), 0)
                 transaction.commit()
                 resuming.finish()
-                return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
+                kept = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
+                return _Done(notes=(*resuming.notes, kept), witnessed=witnessed)
             notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
         transaction.begin_sync()
         stored = {
@@ -478,13 +553,16 @@ def _run(
             stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:
             refuse_missed(planning.plans, done)
+            if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
+                raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
+            witnessed = look(witness, transaction.path, store, planning, done)
             record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged)
+            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged, witnessed)
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool)
+    again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
     return again._replace(notes=(stale, *again.notes))
 
 
@@ -493,7 +571,7 @@ def save_store(
     target: str | os.PathLike[str],
     options: RepackOptions,
     report: Progress,
-    check: Callable[[Path, tuple[Repacked, ...]], None] = lambda *_: None,
+    check: Callable[[Path, tuple[Repacked, ...], Planning], Witnessed | None] = lambda *_: None,
     elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
 ) -> RepackResult:
@@ -514,7 +592,7 @@ def save_store(
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning, plans, written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
-        check(transaction.path, datasets)
+        witnessed = check(transaction.path, datasets, planning)
         transaction.commit()
     return RepackResult(
         store.path,
@@ -525,4 +603,5 @@ def save_store(
         (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,
         (*others.notes, *transaction.notes),
+        witness=witnessed,
     )

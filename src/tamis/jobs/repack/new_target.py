@@ -49,7 +49,7 @@ from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
 from tamis.stores.first_bytes import is_classic
-from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
+from tamis.stores.protocols import ELSEWHERE, ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -93,9 +93,9 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
     copied = _copied(store.path, transaction.path)
     transaction.begin_sync()
     if transaction.finish_sync() != copied:
-        raise BoundError(
-            f"{transaction.target}: expected the bytes of {store.path}, found different ones: run it again"
-        ).at(path=transaction.target)
+        raise BoundError(f"{transaction.target}: differs from {store.path} when it is read back: run it again").at(
+            path=transaction.target
+        )
 
 
 def check_room(
@@ -157,7 +157,8 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
             refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
     if refused:
         raise DataError(
-            f"expected no missing values, found {'; '.join(refused)}: keep each of them as it is (--missing exact)"
+            f"missing values found, which --missing refuse does not allow: {'; '.join(refused)}: keep each "
+            "of them as it is (--missing exact)"
         )
 
 
@@ -220,7 +221,8 @@ def write_target(
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            if plan.path in planning.exact or is_disk_full(error) or array.has_companion:
+            is_needed = options.self_contained and array.layout in ELSEWHERE
+            if plan.path in planning.exact or is_disk_full(error) or array.has_companion or is_needed:
                 raise
             if plan.codes is not None and isinstance(error, DataError):
                 planning.kept[plan.path] = str(error)
@@ -264,7 +266,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     """Return a preview of each dataset of a file."""
     plans = planning.plans
     dropped = {
-        path: f"it is the companion of {variable}, which is rewritten"
+        path: f"it is the missing-value mask of {variable}, which is rewritten"
         for path, variable in replaced_companions(planning.datasets, plans).items()
     }
     kept = {**planning.kept, **dropped}
@@ -315,9 +317,12 @@ def prove(
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         stores = None if by_objects else store.comparison(out)
-        anew = [path for path in source if path not in plans and path not in planning.dropped] if stores else []
+        anew = [path for path in source if path not in plans and path not in planning.dropped]
+        if by_objects:  # others than those whose values were taken in are copied as stored
+            anew = [path for path in anew if source[path].layout in ELSEWHERE and source[path].dtype is not None]
+            anew = [path for path in anew if out.array(path).layout not in ELSEWHERE]
         # A companion is compared as another array's missing values.
-        anew = [path for path in anew if stores and path not in stores.companions]
+        anew = [path for path in anew if not stores or path not in stores.companions]
         anew = [path for path in anew if not source[path].is_bare_dimension]
         proven = {store.first_path(path): path for path in (*plans, *anew)}
         repeated = dict(stores.repeated()) if stores else {}
@@ -329,7 +334,7 @@ def prove(
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
             if after is None:
-                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+                raise BoundError(f"{path}: is not in the target").at(path=transaction.target)
             if stores:
                 before, after = stores.as_read(path, before, after)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
@@ -345,7 +350,7 @@ def prove(
             step = Step(f"verifying {path}", number, count, together)
             original, after = counterpart(first), counterpart(path)
             if original is None or after is None:
-                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
+                raise BoundError(f"{path}: is not in the target").at(path=transaction.target)
             with located(path=transaction.target), reading(out.path, dataset=path):
                 verify_kept(path, original, after, partial(report, step), threads)
     return tuple(results)
@@ -415,10 +420,11 @@ def _check_written(
     stored = plan.packed(source)
     verified = verify(plan, stored, target, partial(report, step), threads, written, witness=witness)
     if plan.codes is None:
-        error = plan.in_units(verified.largest_error)
+        error, worst = plan.in_units(verified.largest_error), verified.worst
         measures = _measures(plan, source, target, verified, report, threads)
     else:
-        error = max(written.packing_error, cast("PackedArray", stored).largest_error)
+        packed = cast("PackedArray", stored)
+        error, worst = max(written.packing_error, packed.largest_error), packed.worst
         measures = _measures_of_packing(plan, source, target, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)
@@ -438,6 +444,7 @@ def _check_written(
         unrounded_values=written.unrounded,
         missed_chunks=written.missed,
         measures=measures,
+        worst=worst,
     )
 
 
@@ -492,7 +499,7 @@ def _facts(
     }
     if target.companion is None:
         return facts
-    return facts | {"companion": target.companion.path, "companion_nbytes": target.companion.stored_nbytes}
+    return facts | {"missing_mask": target.companion.path, "missing_mask_nbytes": target.companion.stored_nbytes}
 
 
 def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:

@@ -18,6 +18,7 @@ from tamis.arrays.gather import whole
 from tamis.filters import Stage
 from tamis.filters.plugin_client import hdf5plugin_version
 from tamis.formatting import percent_text, plural, printable, shape_text, size_text
+from tamis.old_names import recorded_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
@@ -145,7 +146,7 @@ def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]
         else:
             yield _LEFT_OUT.format(fallback)
     if plan.flags is not None:
-        yield "missing values, if any, go to a companion dataset, and gaps are filled from neighbouring values"
+        yield "missing values, if any, go to a missing-value mask, and neighbouring values fill the gaps"
     if plan.lossy and (limits := range_text(plan)):
         if plan.rounding is not None:
             yield f"values that rounding would move across the limits of the valid range ({limits}) stay as they are"
@@ -258,7 +259,7 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[st
     companion = (
         ""
         if plan.flags
-        else f"; with --missing companion, which only tamis.open understands, all could go through {_first(plan)}"
+        else f"; with --missing mask, which only tamis.open understands, all could go through {_first(plan)}"
     )
     if (better := better_chunks(plan, source)) is None:
         yield f"{text}; chunks smaller than {shape} would not help much{companion}"
@@ -299,7 +300,7 @@ def _other_versions(plans: Iterable[Rewrite]) -> str:
 
 def _option(plan: Rewrite, source: StoredArray) -> str:
     name = plan.path[1:] if plan.path.count("/") == 1 else plan.path
-    text = f" -f '{name}:{_as_asked(plan)}'"
+    text = f" -f '{name}:{recorded_text(str(_as_asked(plan)))}'"
     if plan.required is not None:
         text += f" --require '{name}:{plan.required}'"
     if plan.chunk_shape != source.chunk_shape:

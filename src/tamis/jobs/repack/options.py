@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
 
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
+from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
+from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
     from tamis.pipeline import Pipeline
     from tamis.rounding import PackingRange
+    from tamis.stores.protocols import Store
 
 
 class RepackKeywords(TypedDict, total=False):
@@ -30,6 +34,7 @@ class RepackKeywords(TypedDict, total=False):
     threads: int | None
     resume: bool
     follow: bool
+    self_contained: bool
     min_size: int | None
     larger: bool
     keep_classic: bool
@@ -40,11 +45,24 @@ class RepackKeywords(TypedDict, total=False):
     storage: StorageName
     history: bool
     drop: Iterable[str]
+    witness: WitnessName | None
 
 
 StorageName = Literal["disk", "s3"]
+WitnessName = Literal["xarray"]
 
-_FLAGS = ("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "cloud", "history", "overwrite")
+_FLAGS = (
+    "checksum",
+    "resume",
+    "follow",
+    "self_contained",
+    "larger",
+    "keep_classic",
+    "consolidated",
+    "cloud",
+    "history",
+    "overwrite",
+)
 _KINDS = {
     "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
     "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
@@ -66,6 +84,8 @@ class RepackOptions:
     keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied unchanged
     history: str = ""  # Command named in the line added to the target's history; empty for no line
     overwrite: bool = False  # Whether an existing target is replaced
+    # Whether the target gets all that is in other files
+    self_contained: bool = field(default=False, repr=False)
     resume: bool = False  # Whether interrupted runs are continued
     threads: int = 1
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
@@ -75,6 +95,8 @@ class RepackOptions:
     # Folder where the processes of a run reserve room on the disk; empty for a single file
     room: str = field(default="", repr=False)
     storage: StorageName = "disk"  # Where the target is read from, which chunks without a shape suit
+    # Another program that has to read the target as the source before it gets its name; None for no further one
+    witness: WitnessName | None = field(default=None, repr=False)
     # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
     # datasets that get no filters.
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
@@ -95,6 +117,7 @@ class RepackOptions:
         threads: int | None = None,
         resume: bool = False,
         follow: bool = False,
+        self_contained: bool = False,
         min_size: int | None = None,
         larger: bool = False,
         keep_classic: bool = False,
@@ -105,14 +128,18 @@ class RepackOptions:
         storage: StorageName = "disk",
         history: bool = True,
         drop: Iterable[str] = (),
+        witness: WitnessName | None = None,
     ) -> Self:
         """Return the checked options of a command's call."""
         if storage not in get_args(StorageName):
             raise ParameterError(f"expected storage to be disk or s3, got {storage!r}")
+        if witness not in (None, *get_args(WitnessName)):
+            raise ParameterError(f"expected witness to be xarray or None, got {witness!r}")
         return cls(
             asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
             checksum=checksum,
-            follow=follow,
+            follow=follow or self_contained,
+            self_contained=self_contained,
             min_size=least_nbytes(min_size),
             larger=larger,
             keep_classic=keep_classic,
@@ -127,7 +154,19 @@ class RepackOptions:
                 "cloud": True if cloud else "if HDF5" if storage == "s3" else None,
             },
             storage=storage,
+            witness=witness,
         )
+
+    def open(self, source: str | os.PathLike[str]) -> Store:
+        """Open a source, with what links into other files lead to if the target gets it."""
+        store = open_store(source)
+        if self.self_contained:
+            try:
+                store.take_in()
+            except BaseException:
+                store.close()
+                raise
+        return store
 
     @property
     def missing(self) -> MissingPolicy:
@@ -139,7 +178,8 @@ class RepackOptions:
         """All that determines the bytes of a target, as a text: a target with another one is made anew."""
         # Fields without a representation say nothing about a single target, or are in its record.
         others = replace(self, recipe=Recipe({}), overwrite=False, resume=False, threads=1, optional_names=False)
-        return f"{self.recipe} {others}"
+        text = recorded_text(f"{self.recipe} {others}")
+        return text + (" self-contained" if self.self_contained else "")
 
     @property
     def is_empty(self) -> bool:

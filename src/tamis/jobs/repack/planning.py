@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -17,13 +18,15 @@ from tamis.accuracy.measured import Measured
 from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
 from tamis.advice.chunk_shapes import Chunking, oversized_note, padding_note
 from tamis.arrays.grid import chunks_for_objects, default_chunks, grid_of
-from tamis.errors import DataError, FileError, MissingFilterError, ParameterError
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Fletcher32, Stage, Zfp
 from tamis.filters.plugin_client import hdf5plugin_version
+from tamis.formats.registry import open_store
 from tamis.formatting import shape_text, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
 from tamis.pipeline import Pipeline
+from tamis.remote.address import Address
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.packed_array import keeps_values, pack_array, packing_range_of, unpacked_type
@@ -34,7 +37,7 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
-from tamis.stores.other_files import Places
+from tamis.stores.other_files import Places, TakenIn
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -197,6 +200,7 @@ class Planning(NamedTuple):
     dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
     form: TargetForm | None = None  # Form of the target; None without a target
     places: Places = Places()  # Where the files of the run go
+    taken_in: tuple[TakenIn, ...] = ()  # Files whose objects or values the target has itself
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
 
     def keeping(self, paths: Collection[str]) -> Planning:
@@ -219,15 +223,22 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     shapes: dict[str, Assigned[Chunks]] = {}
     for shape in (*assigned(options.recipe.chunks, names.match_any), *_by_rule(options.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
-    recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
+    recipes: list[Assigned[Any]] = [
         *assigned(options.recipe.filters, names.match_any),
         *_by_rule(options.rule_pipelines, store),
     ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in options.rule_chunks]
+    if options.self_contained:
+        for path, array in store.arrays.items():
+            if array.layout in ELSEWHERE and array.dtype is not None and array.shape:
+                filters, steps = _of_sources(array)
+                if steps is not None:
+                    shapes.setdefault(path, Assigned(path, path, path, steps, False))
+                recipes += [Assigned(path, path, path, value, False) for value in (filters, None)]
     dropped = dropped_datasets(store, names, options.recipe.drop)
     if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
-        raise ParameterError(f"{unwanted[0]}: expected no recipe for a dataset that is left out (drop)")
+        raise ParameterError(f"{unwanted[0]}: has a recipe, and is left out (drop): leave out one of the two")
     recipes = [recipe for recipe in recipes if recipe.path not in dropped]
     labels: dict[str, str] = {}
     for recipe in recipes:
@@ -307,14 +318,44 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     for path, variable in replaced_companions(datasets, plans).items():
         if path in explicit:
             raise ParameterError(
-                f"{path}: expected no recipe for the companion of {variable}, which is rewritten: tamis writes a "
-                f"new companion if it needs one"
+                f"{path}: expected no recipe for the missing-value mask of {variable}, which is rewritten: tamis writes"
+                " a new one if it needs it"
             )
         plans.pop(path, None)
         kept.pop(path, None)
     patterns = {labels[recipe.path]: recipe.name for recipe in reversed(recipes) if not recipe.exact}
     patterns = {path: name for path, name in patterns.items() if path not in explicit}
     return Planning(plans, kept, datasets, explicit, names.unmatched, dropped, patterns=patterns)
+
+
+_MOST_SOURCES = 16
+"""Limit of the sources of a virtual dataset that are looked at for their filters and chunks."""
+
+
+def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | None]:
+    """Return the filters and the chunk shape of the sources of a virtual dataset that its own values can have, too.
+
+    None for what they do not have in common, filters that lose something, and chunks of another number of axes.
+    """
+    found: set[tuple[Pipeline, tuple[int, ...] | None]] = set()
+    for file, path in array.virtual_sources[:_MOST_SOURCES]:
+        if file:
+            with suppress(TamisError, OSError, RuntimeError, KeyError), open_store(file) as store:
+                found.add((_own(source := store.array(path)), source.chunk_shape))
+    filters, shapes = ({item[part] for item in found} for part in (0, 1))
+    pipeline = cast("Pipeline", filters.pop()) if len(filters) == 1 else Pipeline()
+    steps = cast("tuple[int, ...] | None", shapes.pop()) if len(shapes) == 1 else None
+    if steps is not None and (len(steps) != len(array.shape) or any(map(int.__gt__, steps, array.shape))):
+        steps = None
+    return pipeline if pipeline.stages and pipeline.error_bound == 0 else None, steps
+
+
+def taken_in(store: Store, dropped: Collection[str] = ()) -> tuple[TakenIn, ...]:
+    """Return the files that a target without other files takes in."""
+    arrays = (array for path, array in store.arrays.items() if array.layout in ELSEWHERE and path not in dropped)
+    files = dict.fromkeys((*store.linked_files(), *(file for array in arrays for file in array.value_files)))
+    own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
+    return tuple(TakenIn.of(file) for file in files if file != own)
 
 
 def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
@@ -327,7 +368,7 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
             dropped.add(companion.path)
         elif companion.path in dropped:
             raise ParameterError(
-                f"{companion.path}: expected {variable} to be left out as well, because this companion has its "
+                f"{companion.path}: expected {variable} to be left out as well, because this mask has its "
                 f"missing values"
             )
     return frozenset(dropped)
@@ -432,7 +473,8 @@ def _plan_packed(
             f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
             f" bitround or granular"
         )
-    shape = chunks or dataset.chunk_shape or default_chunks(dataset.shape, pack.stored_type(dtype).itemsize, zfp=False)
+    itemsize = pack.stored_type(dtype).itemsize
+    shape = chunks or dataset.chunk_shape or default_chunks(_chunked_shape(dataset), itemsize, zfp=False)
     model = Rewrite(path, Pipeline(), dataset.dtype or dtype, shape, missing=dataset.missing, packing=dataset.packing)
     absolute = None if required is None else _absolute(model, dataset, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
@@ -470,6 +512,20 @@ def _for_objects(
     return replace(new := make(shape), notes=(*new.notes, note))
 
 
+def _chunked_shape(dataset: StoredArray) -> tuple[int, ...]:
+    """Return the shape of a dataset; raise ParameterError if it cannot have chunks, which filters need."""
+    shape: tuple[int, ...] | None = dataset.shape
+    if shape is None:
+        raise ParameterError("expected an array, got a null dataspace, which has no values")
+    if not shape:
+        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    if any(extent == limit == 0 for extent, limit in zip(shape, dataset.maxshape, strict=True)):
+        raise ParameterError(
+            f"expected an array that has values, or may grow, got shape {shape}, which HDF5 cannot divide into chunks"
+        )
+    return shape
+
+
 def _plan_dataset(
     path: str, dataset: StoredArray, requested: Pipeline | None, options: RepackOptions, chunks: tuple[int, ...] | None
 ) -> Rewrite:
@@ -482,10 +538,7 @@ def _plan_dataset(
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
-    if dataset.shape is None:
-        raise ParameterError("expected an array, got a null dataspace, which has no values")
-    if not dataset.shape:
-        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    shape = _chunked_shape(dataset)
     notes = []
     if (layout := dataset.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
@@ -501,11 +554,11 @@ def _plan_dataset(
     pipeline = provisional(pipeline)
     if chunks is None:
         chunks = suitable_chunks(dataset, pipeline, dtype)
-    if len(chunks) != len(dataset.shape):
-        raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
-    for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
+    if len(chunks) != len(shape):
+        raise ParameterError(f"expected chunks with {len(shape)} axes, got {chunks}")
+    for extent, limit, step in zip(shape, dataset.maxshape, chunks, strict=True):
         if limit is not None and step > max(extent, limit):
-            raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
+            raise ParameterError(f"expected chunks within the shape {shape}, got {chunks}")
     chunk = ChunkType(dtype, chunks)
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
@@ -520,14 +573,12 @@ def _plan_dataset(
             " largest ones"
         )
     if dataset.is_companion and guarded.error_bound != 0:
-        raise ParameterError(
-            "expected lossless filters for a companion, which marks the missing values of another dataset"
-        )
+        raise ParameterError("expected lossless filters for the missing-value mask of another dataset")
     # If the companion goes, missing values return to the dataset, so its chunks change.
-    keeps_companion = not dataset.has_companion or options.missing == "companion"
+    keeps_companion = not dataset.has_companion or options.missing == "mask"
     if not keeps_companion:
         notes.append(
-            "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
+            "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
         )
     same, *without_checksum = dict.fromkeys(
         as_stored_already(filters, dataset.pipeline) for filters in (guarded, pipeline)
@@ -561,7 +612,7 @@ def _plan_dataset(
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values already went through {before}: the new error adds to the old one")
     missing, flags = dataset.missing, None
-    if options.missing == "companion" and guarded.error_bound != 0:
+    if options.missing == "mask" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
     return Rewrite(

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
+from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
-from tamis.stores.other_files import OtherFile, needed_text
+from tamis.stores.other_files import OtherFile, TakenIn, needed_text
 
 if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.jobs.witness.look import Witnessed
     from tamis.meaning import Packing
     from tamis.rewrite.coarse_bounds import Warned
     from tamis.rewrite.damage import Damage
 
 
+@has_old_keys
 @dataclass(frozen=True, slots=True)
 class Repacked:
     """The result for one dataset.
@@ -49,10 +53,10 @@ class Repacked:
         Whether chunks were copied as stored because they already had these filters, type and shape.
     read_by_hdf5
         Number of chunks that HDF5 or zarr-python themselves read identically; 0 outside their sample.
-    companion
-        Path of the dataset that records missing values; empty if there is none.
-    companion_nbytes
-        Bytes of the companion in the target.
+    missing_mask
+        Path of the missing-value mask, the dataset that records missing values; empty if there is none.
+    missing_mask_nbytes
+        Bytes of the mask in the target.
     reused_chunks
         Number of chunks reused from an interrupted run.
     lossless_for_range
@@ -82,6 +86,8 @@ class Repacked:
     left_out
         Text of the requested filters that the target does not record, because no chunk went through them; empty if
         there are none.
+    worst
+        Part of the array with the largest error; None if nothing changed, or if it is not known. Not in the JSON.
     """
 
     path: str
@@ -99,8 +105,8 @@ class Repacked:
     lossless_for_missing: int = 0
     copied: bool = False
     read_by_hdf5: int = 0
-    companion: str = ""
-    companion_nbytes: int = 0
+    missing_mask: str = ""
+    missing_mask_nbytes: int = 0
     reused_chunks: int = 0
     lossless_for_range: int = 0
     lossless_for_growth: int = 0
@@ -112,23 +118,26 @@ class Repacked:
     missed_chunks: int = 0
     measures: Mapping[str, float | None] = field(default_factory=dict)
     left_out: str = ""
+    worst: Region | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of the values for each byte in the target and the companion; None if there are no bytes."""
-        return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
+        """Bytes of the values for each byte in the target and the missing-value mask; None if there are no bytes."""
+        return ratio(self.nbytes, self.target_nbytes + self.missing_mask_nbytes)
 
     @property
     def source_ratio(self) -> float | None:
-        """Bytes in the source for each byte in target and companion, below 1 if it grew; None if there are no bytes."""
-        return ratio(self.source_nbytes, self.target_nbytes + self.companion_nbytes)
+        """Bytes in the source for each byte in target and mask, below 1 if it grew; None if there are no bytes."""
+        return ratio(self.source_nbytes, self.target_nbytes + self.missing_mask_nbytes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
-        return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
+        fields = json_fields(self)
+        del fields["worst"]
+        return {**fields, "ratio": self.ratio, "source_ratio": self.source_ratio}
 
     def __str__(self) -> str:
-        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
+        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.missing_mask_nbytes)}"
         text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
         if self.tolerance is not None and self.bound is not None:
             text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
@@ -168,6 +177,11 @@ class RepackResult(DatasetsResult[Repacked]):
         Datasets with chunks that cannot be decoded, whose bytes were copied unchanged, with the reason.
     warnings
         Bounds that are too large for the values, judging by a sample, by path or pattern.
+    taken_in
+        Files whose objects or values the target has itself (``self_contained``), as they were before.
+    witness
+        What xarray read of source and target and found alike, if it was asked for (``witness="xarray"``); None
+        otherwise.
     """
 
     source: str
@@ -184,16 +198,20 @@ class RepackResult(DatasetsResult[Repacked]):
     other_files: tuple[OtherFile, ...] = ()
     damaged: tuple[Damage, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    taken_in: tuple[TakenIn, ...] = ()
+    witness: Witnessed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
         return {
             "schema": SCHEMA,
             **json_fields(self),
+            "witness": self.witness and self.witness.to_dict(),
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
             "other_files": [other._asdict() for other in self.other_files],
             "damaged": [item._asdict() for item in self.damaged],
             "warnings": [item._asdict() for item in self.warnings],
+            "taken_in": [item._asdict() for item in self.taken_in],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -213,6 +231,8 @@ class RepackResult(DatasetsResult[Repacked]):
             yield "problem", printable(f"{path}: {text}")
         for path, reason in self.damaged:
             yield "problem", printable(f"{path}: damaged, and copied as it is: {reason}")
+        if self.witness is not None:
+            yield from self.witness.lines()
         if self.done_already:
             return
         if reused := sum(dataset.reused_chunks for dataset in self.datasets):
@@ -242,7 +262,8 @@ class DatasetPreview(Fields):
         Path in both files.
     action
         ``store``: with other filters or chunks. ``copy``: a recipe matches, and the dataset is already stored that way.
-        ``keep``: unchanged. ``drop``: the companion of a dataset that is stored anew, which gets a new one or none.
+        ``keep``: unchanged. ``drop``: the missing-value mask of a dataset that is stored anew, which gets a new one or
+        none.
     reason
         Why the dataset is kept or dropped; empty otherwise.
     dtype, shape
@@ -303,7 +324,7 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
         Notes about interrupted runs, and about other files that the source refers to.
     other_files
         Files that the target would lead to, and that the run would not make.
-    warnings
+    warnings, taken_in
         As in `RepackResult`.
     """
 
@@ -313,12 +334,14 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     notes: tuple[str, ...] = ()
     other_files: tuple[OtherFile, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    taken_in: tuple[TakenIn, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""
         named = {
             "other_files": [other._asdict() for other in self.other_files],
             "warnings": [item._asdict() for item in self.warnings],
+            "taken_in": [item._asdict() for item in self.taken_in],
         }
         return {"schema": SCHEMA, "dry_run": True, **json_fields(self), **named}
 
@@ -353,7 +376,7 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         printable(dataset.path),
         _filters(dataset.pipeline),
         size_text(dataset.source_nbytes),
-        size_text(dataset.target_nbytes + dataset.companion_nbytes),
+        size_text(dataset.target_nbytes + dataset.missing_mask_nbytes),
         ratio_text(dataset.source_ratio),
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",

@@ -25,6 +25,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
+from tamis.old_names import recorded_text, recorded_value
 from tamis.remote.address import Address
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
@@ -34,7 +35,7 @@ from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
-from tamis.stores.protocols import ELSEWHERE, Store
+from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
@@ -71,12 +72,17 @@ class Record:
     def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
         """Return the record of a planned run."""
         place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
-        choices = [options.missing, str(planning.form or ""), "history" if options.history else ""]
+        choices = [
+            recorded_value("missing", options.missing),
+            str(planning.form or ""),
+            "history" if options.history else "",
+        ]
         choices.append("keep classic" if options.keep_classic else "")
         choices.append(f"ranges {sorted(options.ranges.items())}" if options.ranges else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
+        elsewhere |= bool(planning.taken_in)
         return cls(Identity.of(source, with_ctime=True)._asdict(), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
@@ -108,7 +114,8 @@ def _checksum_of_recipe(plans: Mapping[str, Rewrite], kept: Iterable[str], missi
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
-        filters = plan.requested if plan.pipeline.bound is None else f"{plan.requested} within {plan.pipeline.bound!r}"
+        filters = recorded_text(str(plan.requested))
+        filters += "" if plan.pipeline.bound is None else f" within {plan.pipeline.bound!r}"
         lines.append(f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
         if plan.required is not None:
             lines.append(f"{path} keeps {plan.required}")
@@ -144,7 +151,7 @@ def check_target(
     if not target.exists():
         return None
     if not isinstance(source, Address) and target.samefile(source):
-        raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
+        raise FileError(f"{target}: is the source itself: choose another target").at(path=target)
     earlier = look_at(target, source, record, plans, options) if options.resume else None
     if earlier is not None and earlier.ours:
         transaction.replace = True
@@ -198,7 +205,7 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite],
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
-        with open_store(target) as after, open_store(source) as before:
+        with open_store(target) as after, options.open(source) as before:
             kept = _kept(after, before, plans, options)
             if kept is None:
                 return unknown
@@ -227,12 +234,19 @@ def _needs_proof(plan: Rewrite) -> bool:
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
+def _is_taken_in(source: StoredArray, target: StoredArray) -> bool:
+    """Return whether a target has the values itself that its source has in other files."""
+    return source.layout in ELSEWHERE and target.layout not in ELSEWHERE
+
+
 def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: RepackOptions) -> set[str] | None:
     """Return the datasets kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, options).plans
     kept = set()
     for path, plan in plans.items():
         if path not in stored:
+            if _is_taken_in(before.array(path), after.array(path)):
+                continue
             return None
         if stored[path].copied:
             continue
@@ -298,8 +312,8 @@ class Resuming:
         if resume and leftovers.busy:
             self.close()
             raise FileError(
-                f"{leftovers.busy[0]}: expected an interrupted run, found one that is still writing, or that another"
-                " run is resuming"
+                f"{leftovers.busy[0]}: a run is still writing it, or another one is resuming it: wait until that "
+                "has ended"
             ).at(path=transaction.target)
         if resume:
             try:
@@ -417,15 +431,6 @@ class Resuming:
         """Return the datasets that another run stored in the same way as this one."""
         others = leftover.run.datasets if leftover.run else {}
         return [path for path, entry in self.run.datasets.items() if entry and others.get(path) == entry]
-
-
-def remove_leftovers(transaction: Transaction) -> list[str]:
-    """Remove the leftovers beside a finished target; return notes about files that cannot be removed."""
-    notes = []
-    for leftover in find_leftovers(transaction.target_path).dead:
-        notes += leftover.remove()
-        leftover.close()
-    return notes
 
 
 def interrupted(target: Path | Address, then: str = "--resume continues it") -> list[str]:

@@ -19,7 +19,6 @@ from tamis.access import PRIVATE_FOLDER
 from tamis.arrays.gather import slabs
 from tamis.arrays.index import Parts, as_array
 from tamis.errors import FileError
-from tamis.formats.registry import open_store
 from tamis.formatting import plural
 from tamis.jobs.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Workers
 from tamis.rewrite.new_chunk import NewChunk
@@ -44,6 +43,7 @@ from tamis.safety.transaction import journal_of, segments_of
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.jobs.progress import Progress
+    from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.planning import Planning
     from tamis.rewrite.rewrite import Rewrite
     from tamis.rewrite.transfer import ChunkFiles
@@ -75,11 +75,13 @@ class Pool(NamedTuple):
             return None
         return cls(lambda: LocalWorkers(workers), threads or max(len(os.sched_getaffinity(0)) // workers, 1))
 
-    def spread(self, store: Store, planning: Planning, transaction: Transaction, run: Run) -> Spread:
+    def spread(
+        self, store: Store, planning: Planning, transaction: Transaction, run: Run, options: RepackOptions
+    ) -> Spread:
         """Return the workers of a run."""
         assert planning.form is not None
         by_values = not planning.form.copies_objects_of(store)
-        return Spread(self, store.path, run, transaction.path, planning.form.files, by_values=by_values)
+        return Spread(self, store.path, options, run, transaction.path, planning.form.files, by_values=by_values)
 
 
 class _Slab(NamedTuple):
@@ -87,6 +89,7 @@ class _Slab(NamedTuple):
 
     number: int
     source: str
+    options: RepackOptions
     by_values: bool  # Whether the target gets the array in the form for other formats
     plan: Rewrite
     entry: Run  # Of the source and this array
@@ -104,7 +107,7 @@ class _Slab(NamedTuple):
             if Identity.of(self.source, with_ctime=True)._asdict() != dict(self.entry.source):
                 raise FileError(f"{self.source}: changed while it was read: repack it again").at(path=self.source)
             with (
-                open_store(Path(self.source)) as store,
+                self.options.open(Path(self.source)) as store,
                 reading(self.source, dataset=self.plan.path, only_damage=True),
             ):
                 array = store.array(self.plan.path)
@@ -117,7 +120,8 @@ class _Slab(NamedTuple):
     def _encode(self, source: StoredArray, path: Path, report: Progress) -> Segment:
         if not self.folder.is_dir():
             raise FileError(
-                f"{self.folder}: expected the folder of the target on {socket.gethostname()}, too, found none"
+                f"{self.folder}: {socket.gethostname()} does not have this folder of the target: use one that "
+                "all workers share"
             ).at(path=self.folder)
         journal = Journal(journal_of(path), self.entry)
         notes = ResumedChunks(self.plan, self.parts.grid, journal, (0, 1), None, lambda: None, lambda *_: "")
@@ -144,9 +148,17 @@ class Spread:
     """The workers of a run; a call encodes an array, as `tamis.rewrite.write.EncodeElsewhere` says."""
 
     def __init__(
-        self, pool: Pool, source: str, run: Run, target: Path, files: ChunkFiles | None, *, by_values: bool
+        self,
+        pool: Pool,
+        source: str,
+        options: RepackOptions,
+        run: Run,
+        target: Path,
+        files: ChunkFiles | None,
+        *,
+        by_values: bool,
     ) -> None:
-        self._source, self._run, self._by_values = source, run, by_values
+        self._source, self._options, self._run, self._by_values = source, options, run, by_values
         self._target, self._folder, self._files = target, segments_of(target), files
         self._threads, self._workers = pool.threads, pool.start()
         self._most = _AHEAD * max(self._workers.idle, 1)
@@ -226,7 +238,7 @@ class Spread:
             found = by_file(found, self._files, parts.grid, at_once)
         for slab in found:
             self._count += 1
-            place = self._source, self._by_values, plan, entry, slab, self._folder, self._threads
+            place = self._source, self._options, self._by_values, plan, entry, slab, self._folder, self._threads
             yield _Slab(self._count, *place, self._files, segments.usual, socket.gethostname())
 
     def _take(self, event: Event, waiting: deque[_Slab]) -> None:

@@ -215,9 +215,9 @@ def report_many(target: str | os.PathLike[str], source: str | os.PathLike[str] |
             own = str(moved)
         files.append(FileSummary.of(record, own))
     if not files:
-        raise FileError(f"{os.fsdecode(target)}: expected a record of what was done to files, found none").at(
-            path=target
-        )
+        raise FileError(
+            f"{os.fsdecode(target)}: has no record of what tamis repack did: name the folder of its targets"
+        ).at(path=target)
     files.sort(key=lambda file: (file.outcome != "failed", -(file.share or 0.0), file.path))
     return FolderReport(os.fsdecode(target), tuple(files))
 

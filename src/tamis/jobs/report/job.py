@@ -26,7 +26,7 @@ from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import Comparison
+from tamis.jobs.verify.job import Comparison, take_in_as
 from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
 from tamis.pipeline import as_pipeline
 from tamis.safety.disk import sha256_of
@@ -132,6 +132,7 @@ def report(
     drop = own.drop if own else ()
     names = [variables] if isinstance(variables, str) else [*variables]
     with open_store(source) as before, open_store(target) as after, reading(source, target):
+        take_in_as(before, after)
         required = _required(own, before)
         profilers: dict[str, Profiler] = {}
 

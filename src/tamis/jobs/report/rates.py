@@ -12,8 +12,8 @@ from tamis.errors import TamisError
 from tamis.filters import Sz3
 from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
+from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.plan.wants import Want
 from tamis.jobs.report.result import Chart, Facts, Series
 from tamis.pipeline import Pipeline
 
@@ -46,7 +46,7 @@ def rates(
     if dtype is None or dtype.kind != "f" or source.packing is not None or not file.error:
         return
     shape = target.chunk_shape or source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=True)
-    variable = Variable(source.path, Want(), [store], [source], tuple(shape), "exact")
+    variable = Variable(source.path, PlanRequirement(), [store], [source], tuple(shape), "exact")
     try:
         sample = sample_of([source], variable.chunk_shape, _SAMPLE_NBYTES)
         low, high = _range(sample, source)
@@ -86,7 +86,7 @@ def _alternatives(error: float, low: float, high: float) -> Iterator[tuple[str, 
 def _measured(variable: Variable, sample: Sample, kind: str, text: str) -> Point:
     """Return the point of some filters; raises TamisError where they cannot store the variable."""
     plans = variable.plans(Pipeline.parse(text))
-    tally = loss_of(plans, sample, Want()).tally
+    tally = loss_of(plans, sample, PlanRequirement()).tally
     cost = cost_of(plans, sample.thinned(_MEASURED_NBYTES), lambda _: None)
     shown = f"{text.partition(',range=')[0]})|{_BYTES}" if kind == "packing" else text
     return Point(kind, shown, 8 * variable.itemsize / cost.ratio, tally.rmse or 0.0, float(tally.error))

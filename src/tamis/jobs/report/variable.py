@@ -187,12 +187,12 @@ class VariableReport:
             if limit is not None and value > limit * unit:
                 yield f"expected {word} of at most {limit:g}, found {value / (unit or 1.0):.4g}"
         if required.limits and tally.crossed:
-            yield f"expected values on their side of the limits, {tally.crossed} crossed one"
+            yield f"{plural(tally.crossed, 'value')} crossed a limit of the valid range"
         if required.sign and statistics["sign_changes"]:
-            yield f"expected the same signs, {statistics['sign_changes']} changed"
+            yield f"{plural(statistics['sign_changes'], 'value')} changed sign"
         if required.zeros and (statistics["zeros_lost"] or statistics["zeros_new"]):
             lost, new = statistics["zeros_lost"], statistics["zeros_new"]
-            yield f"expected the same zeros, {lost} became other values, {new} are new"
+            yield f"{plural(lost, 'zero')} became other values, and {plural(new, 'other value')} became zero"
         values = {
             "rmse": tally.rmse,
             "psnr": tally.psnr,

@@ -14,6 +14,7 @@ from tamis import meaning
 from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
+from tamis.formatting import plural
 from tamis.jobs.recipes.names import Names, assigned
 from tamis.rounding import ERROR_BOUND, PACKING_ATTRIBUTES, Pack, recorded_rounding
 
@@ -89,7 +90,7 @@ def assigned_bounds(
         return by_path, named  # a pattern may match nothing if there is nothing
     for name, text in unused.items():
         if text:
-            refusal = f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none"
+            refusal = f"{name}: a bound of {bounds[name]!r} applies only to numbers, got {text}: use 0 or none"
             raise ParameterError(refusal).at(path=names.filename, dataset=name)
         refusal = f"{names.filename}: expected a dataset named {name!r}, found only {', '.join(chosen)}"
         raise FileError(refusal).at(path=names.filename, dataset=name)
@@ -184,7 +185,7 @@ def broken_bounds(
 ) -> Iterator[tuple[str, str]]:
     """Yield code and text of each violation: values beyond the bound, changed bits, missing values or validity."""
     if tally.crossed and tally.first_crossed:
-        text = f"{tally.crossed} values crossed a limit of the valid range: {_change(tally.first_crossed)}"
+        text = f"{plural(tally.crossed, 'value')} crossed a limit of the valid range: {_change(tally.first_crossed)}"
         yield "valid-range", text
     if relative_bound is not None:
         if tally.stored_relative > relative_bound and tally.first_different:
@@ -199,7 +200,7 @@ def broken_bounds(
         text = f"{tally.lost} of {tally.missing} missing values have other bits: {_change(tally.first_lost)}"
         yield "missing-values", text
     if tally.gained and tally.first_gained:
-        yield "missing-values", f"{tally.gained} valid values are missing: {_change(tally.first_gained)}"
+        yield "missing-values", f"{plural(tally.gained, 'valid value')} became missing: {_change(tally.first_gained)}"
 
 
 def _differing(tally: Tally) -> str:

@@ -84,7 +84,7 @@ def verify(
         value or instead of the whole mapping, means the bound that the filters of the target record, or that of a
         rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
-        fill values, must be at the same indices with the same bits; those in a companion are restored first.
+        fill values, must be at the same indices with the same bits; those in a missing-value mask are restored first.
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all datasets, groups,
         links and attributes.
@@ -140,6 +140,7 @@ def run_verify(
     `pairs` are other files that are compared, to which links may lead.
     """
     with open_store(source) as first, open_store(target) as second, reading(source, target):
+        take_in_as(first, second)
         comparison = Comparison.of(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
         )
@@ -148,6 +149,14 @@ def run_verify(
         for _ in comparison.run():
             pass
     return comparison.result(source, target)
+
+
+def take_in_as(first: Store, second: Store) -> None:
+    """Let a store have what its links into other files lead to if another one has that itself."""
+    links = {*first.links_elsewhere()}
+    links -= {*second.links_elsewhere()} if links else set()
+    if any(map(second.has, sorted(links))):
+        first.take_in()
 
 
 Observe = Callable[[Compared, "StoredArray", "StoredArray"], Observer | None]
@@ -221,15 +230,11 @@ class Comparison:
 
     def run(self) -> Iterator[Compared]:
         """Compare all, and yield each dataset when its values have been compared."""
-        for own, path in self.paths.items():
+        for own, path in (*self.paths.items(), *((own, path) for path, own in self.repeated.items())):
             variable = self.stores.companions.get(own)
             if variable is not None and variable in self.paths:
                 self.add(companion_note(own, variable))
                 continue
-            count = len(self.compared)
-            self.dataset(own, path)
-            yield from self.compared[count:]
-        for path, own in self.repeated.items():
             count = len(self.compared)
             self.dataset(own, path)
             yield from self.compared[count:]
@@ -337,8 +342,9 @@ class Comparison:
         if bound != RECORDED:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
-        if target.virtual_sources and len(target.virtual_sources) == len(source.virtual_sources):
-            bounds = {"bound": self._bound_of_sources(source.virtual_sources, target.virtual_sources)}
+        before, after = source.virtual_sources, target.virtual_sources
+        if after and len(after) == len(before):
+            bounds = {"bound": self._bound_of_sources(before, after)}
         return bounds | {"recorded": True}
 
     def _bound_of_sources(self, before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> float | None:
@@ -364,7 +370,7 @@ class Comparison:
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):
-            self._note(path, "companion", f"missing values of the {name} are restored from its companion")
+            self._note(path, "companion", f"missing values of the {name} are restored from its missing-value mask")
             if other := companion.other_shape(dataset.shape):
                 self._note(path, "companion", f"{name}: {other}")
 

@@ -44,14 +44,14 @@ def test_check_recorded_names_the_chunk_that_differs(others: bool, dataset: h5py
 
     put_chunk(dataset, (0,), RAW, 1)
     check({(0,): (32, 1)})
-    with pytest.raises(FileError, match=r"/x: expected .* \(32, 0\) for the chunk at \(0,\), found \(32, 1\)"):
+    with pytest.raises(FileError, match=r"/x: .* the chunk at \(0,\) .* \(32, 0\), found \(32, 1\)"):
         check({(0,): (32, 0)})
-    with pytest.raises(FileError, match=r"\(32, 1\) for the chunk at \(8,\), found None"):
+    with pytest.raises(FileError, match=r"the chunk at \(8,\) .* \(32, 1\), found None"):
         check({(0,): (32, 1), (8,): (32, 1)})
     if others:
         check({})
         return
-    with pytest.raises(FileError, match=r"None for the chunk at \(0,\), found \(32, 1\)"):
+    with pytest.raises(FileError, match=r"the chunk at \(0,\) .* None, found \(32, 1\)"):
         check({})
 
 

@@ -159,7 +159,7 @@ def test_append_step_that_a_required_filter_refuses_is_not_taken(
     bad[1, 1] = value
     with Appender(made) as appender:
         appender.append(good[:3])
-        with pytest.raises(error, match=r"/x: chunk at \(0, 0, 0\): .*expected"):
+        with pytest.raises(error, match=r"/x: chunk at \(0, 0, 0\): .*(expected|cannot keep)"):
             appender.append(bad)
         assert (appender.steps, made.shape[0]) == (3, 0)
         appender.append(good[3:])
@@ -178,7 +178,7 @@ def test_append_error_in_the_block_writes_what_was_appended(steps: Make, empty: 
     with pytest.raises(ZeroDivisionError):
         fail_in(appender, steps(5))
     np.testing.assert_array_equal(made[4], steps(5)[4])
-    with pytest.raises(ParameterError, match="expected an open appender, got one that is closed"):
+    with pytest.raises(ParameterError, match="the appender is closed"):
         appender.append(steps(1))
     appender.close()
 
@@ -207,7 +207,7 @@ def test_append_file_closed_meanwhile_says_so_and_takes_no_more(steps: Make, emp
     appender = Appender(empty(file))
     appender.append(steps(3))
     file.close()
-    with pytest.raises(FileError, match="expected an open file, got one that was closed before the appender"):
+    with pytest.raises(FileError, match="the file was closed before the appender"):
         appender.close()
     with pytest.warns(ResourceWarning, match="3 steps were appended and never written"):
         del appender
@@ -220,9 +220,9 @@ def test_append_shapes_and_types_that_do_not_fit_refused(steps: Make, empty: Mak
                 appender.append(wrong)
         with pytest.raises(DataError, match="step 0: expected values of float32, got complex128"):
             appender.append(np.zeros((9, 10), "c16"))
-        with pytest.raises(DataError, match="step 0: expected values without a mask"):
+        with pytest.raises(DataError, match="step 0: masked values need a fill value"):
             appender.append(np.ma.masked_less(steps(1)[0], 0))
-        with pytest.raises(ParameterError, match="expected at most 8 steps, which the dataset can have, got 9 more"):
+        with pytest.raises(ParameterError, match=r"can have at most 8 steps, and has .*: 9 more do not fit"):
             appender.append(steps(9))
         assert appender.steps == 0
         appender.append(steps(0))
@@ -253,9 +253,9 @@ def test_appender_of_what_cannot_grow_refused(empty: Make, file: h5py.File) -> N
     for axis in (3, -4, 1.0, True):
         with pytest.raises(ParameterError, match="expected an axis of"):
             Appender(made, axis)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="expected room along axis 1"):
+    with pytest.raises(ParameterError, match="the dataset cannot grow along axis 1"):
         Appender(made, 1)
-    with pytest.raises(ParameterError, match="expected a chunked dataset"):
+    with pytest.raises(ParameterError, match="the dataset has no chunks"):
         Appender(file.create_dataset("y", (4,), "f4"))
     flat = create_dataset(file, "z", (0, 0), "f4", maxshape=(None, None), chunks=(4, 4))
     with pytest.raises(ParameterError, match="expected steps with values"):
@@ -268,7 +268,7 @@ def test_append_through_a_required_filter_that_libhdf5_lacks_goes_unless_it_need
 ) -> None:
     made = create_dataset(file, "x", (0,), "f4", filters="zstd(3)!", chunks=(4,), maxshape=(None,), fillvalue=fill)
     if fill is not None:
-        with pytest.raises(MissingFilterError, match=r"zstd\(3\) to be available in HDF5, which extends no dataset"):
+        with pytest.raises(MissingFilterError, match=r"HDF5 lacks zstd\(3\), and extends no dataset"):
             Appender(made)
         return
     with Appender(made) as appender:
@@ -335,7 +335,7 @@ def test_full_disk_said_by_write_and_append(tmp_path: Path) -> None:
     assert re.match(r"write: .*a\.h5: y: chunk at \(\d+, 0, 0\): HDF5 cannot write: .*", said[0])
     assert said[1] == "False"
     assert re.match(r"append: .*a\.h5: /x: HDF5 cannot write: .*", said[2])
-    assert said[3].endswith("got one that failed to write: the last steps in the file may be incomplete")
+    assert said[3].endswith("the appender failed to write: the last steps in the file may be incomplete")
 
 
 def test_append_to_a_file_of_netcdf_read_back_by_it(steps: Make, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_restart_from_partial_chunk_with_loss_required_refused_unless_recode(
         assert appender.partial is not None
         assert not appender.partial.lossless
         appender.append(steps(7)[6:])  # in the same run the values themselves are still there
-    with pytest.raises(ParameterError, match="expected to continue a partial chunk of 3 steps without more error"):
+    with pytest.raises(ParameterError, match="cannot continue a partial chunk of 3 steps without more error"):
         Appender(made)
     with Appender(made, recode=True) as appender:
         appender.append(steps(8)[7])

@@ -128,7 +128,7 @@ def test_write_from_every_kind_of_array(file: h5py.File, tmp_path: Path) -> None
 
 
 def test_write_scalar_refused(file: h5py.File) -> None:
-    with pytest.raises(ParameterError, match="expected an array with axes, which can have chunks, got a scalar"):
+    with pytest.raises(ParameterError, match="expected an array with axes, got a scalar"):
         write(file, "x", 3.0)
 
 
@@ -196,7 +196,7 @@ def test_write_lossless_edge_chunks_padded_with_the_fill_value_as_hdf5_does(file
     ("value", "text", "error", "said"),
     [
         (np.nan, "zfp(accuracy=0.1)!", DataError, r"x: chunk at \(8, 16\): .*expected finite values"),
-        (9e36, "zfp(accuracy=0.1)!", BoundError, r"x: chunk at \(8, 16\): expected zfp\(accuracy=0.1\) to keep"),
+        (9e36, "zfp(accuracy=0.1)!", BoundError, r"x: chunk at \(8, 16\): zfp\(accuracy=0.1\) cannot keep"),
     ],
 )
 def test_write_required_filter_that_fails_leaves_nothing(
@@ -241,7 +241,7 @@ def test_write_into_empty_dataset(file: h5py.File) -> None:
 def test_write_into_dataset_with_values_refused_even_if_hdf5_still_holds_them(file: h5py.File) -> None:
     there = file.create_dataset("x", (13, 21), "f4", chunks=(8, 8), **tamis.Zfp(accuracy=0.1))
     there[12, 20] = 1
-    with pytest.raises(FileError, match=r"/x: expected a dataset without values, found a chunk at \(8, 16\)"):
+    with pytest.raises(FileError, match=r"/x: has values already, in a chunk at \(8, 16\)"):
         write(there, field())
     assert there[12, 20] == 1
 
@@ -251,7 +251,7 @@ def test_create_dataset_any_filters_and_room_to_grow(file: h5py.File) -> None:
     assert (made.name, made.shape, made.maxshape, made.chunks) == ("/g/x", (0, 8), (None, 8), (2048, 8))
     assert str(pipeline_of(made)) == "zfp(accuracy=0.0625)|fletcher32"
     assert made.attrs["a"] == 1
-    with pytest.raises(FileError, match="expected a new name, got 'g/x'"):
+    with pytest.raises(FileError, match="'g/x' already exists"):
         create_dataset(file, "g/x", (8,), "f4")
     with pytest.raises(ParameterError, match="expected axes with values, or that can grow"):
         create_dataset(file, "y", 0, "f4")

@@ -48,13 +48,13 @@ def test_write_source_that_fails_leaves_nothing(file: h5py.File) -> None:
 
 def test_write_taken_name_refused_unless_to_be_replaced(file: h5py.File) -> None:
     first = write(file, "x", field(), chunks=(8, 8))
-    with pytest.raises(FileError, match="expected a new name, got 'x', which already exists"):
+    with pytest.raises(FileError, match="'x' already exists"):
         write(file, "x", field())
     made = write(file, "x", 2 * field(), chunks=(8, 8), overwrite=True)
     np.testing.assert_array_equal(made, 2 * field())
     np.testing.assert_array_equal(first, field())
     file.create_group("g")
-    with pytest.raises(FileError, match="expected a dataset to replace, got 'g'"):
+    with pytest.raises(FileError, match="'g' is not a dataset"):
         write(file, "g", field(), overwrite=True)
 
 
@@ -63,7 +63,7 @@ def test_write_file_open_for_reading_refused(tmp_path: Path) -> None:
         create_dataset(file, "x", (8,), "f4")
     with h5py.File(tmp_path / "a.h5") as file:
         for arguments in ((file, "y", field()), (file["x"], field(shape=(8,)))):
-            with pytest.raises(FileError, match="expected a file open for writing"):
+            with pytest.raises(FileError, match="the file is open for reading only"):
                 write(*arguments)
 
 
@@ -98,7 +98,7 @@ def test_write_arguments_of_neither_form_refused(file: h5py.File) -> None:
         write(file, field())  # type: ignore[call-overload]
     with pytest.raises(ParameterError, match=r"expected write\(dataset, data\), got 2 arguments"):
         write(there, "x", field())  # type: ignore[call-overload]
-    with pytest.raises(ParameterError, match="expected no filters for an existing dataset"):
+    with pytest.raises(ParameterError, match="an existing dataset has its own filters"):
         write(there, field(), filters=SMALL)  # type: ignore[call-overload]
     for name in ("compression", "compression_opts", "shuffle"):
         with pytest.raises(ParameterError, match=rf"write: expected .* got {name} \(did you mean filters\?\)"):
@@ -143,13 +143,13 @@ def test_write_masked_values_become_the_fill_value_or_are_refused(file: h5py.Fil
     made = write(file, "x", values, filters=SMALL, chunks=(8, 8), fillvalue=9e36)
     np.testing.assert_array_equal(made[()] == np.float32(9e36), values.mask)
     assert np.abs(np.where(values.mask, 0, made[()] - values.data)).max() <= 0.1
-    with pytest.raises(DataError, match="expected values without a mask, got masked ones: give a fillvalue"):
+    with pytest.raises(DataError, match="masked values need a fill value: give a fillvalue"):
         write(file, "y", values, filters=SMALL)
     assert write(file, "z", np.ma.masked_greater(field(), 1000)).shape == (13, 21)
 
 
 def test_write_into_dataset_that_cannot_be_written_so_refused(file: h5py.File) -> None:
-    with pytest.raises(ParameterError, match="expected a chunked dataset"):
+    with pytest.raises(ParameterError, match="the dataset has no chunks"):
         write(file.create_dataset("a", (13, 21), "f4"), field())
     with pytest.raises(ParameterError, match=r"expected data of shape \(13, 22\), got \(13, 21\)"):
         write(file.create_dataset("b", (13, 22), "f4", chunks=(8, 8)), field())
@@ -160,7 +160,7 @@ def test_write_into_dataset_that_cannot_be_written_so_refused(file: h5py.File) -
     plist.set_deflate(1)
     assert ctypes.CDLL(h5p.__file__).H5Pset_chunk_opts(ctypes.c_int64(plist.id), 2) >= 0
     raw = h5py.Dataset(h5d.create(file.id, b"d", h5t.NATIVE_FLOAT, h5s.create_simple((13,)), plist))
-    with pytest.raises(ParameterError, match="expected edge chunks that are filtered"):
+    with pytest.raises(ParameterError, match="the dataset stores its edge chunks unfiltered"):
         write(raw, field(shape=(13,)))
 
 

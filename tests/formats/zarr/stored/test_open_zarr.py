@@ -65,7 +65,7 @@ def test_groups_attributes_scalars_and_texts(tmp_path: Path) -> None:
         with pytest.raises(KeyError, match="expected an array or group at 'none', found TS"):
             group["none"]
         array = file["s"]
-    with pytest.raises(FileError, match="expected an open file, got one that was closed"):
+    with pytest.raises(FileError, match="the file is closed: open it again"):
         array[()]
     (tmp_path / "a.zarr" / "zarr.json").write_text("{")
     with pytest.raises(FileError, match="metadata cannot be read"):

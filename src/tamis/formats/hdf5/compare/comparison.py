@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5a, h5l, h5o, h5p, h5s, h5t
+from h5py import h5a, h5l, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _NAMED_TYPE = "named type"
-_SCALE_OF = b"REFERENCE_LIST"
+_SCALE_OF, _AXES = b"REFERENCE_LIST", b"DIMENSION_LIST"
 _GONE = "references to objects that do not exist"
 
 
@@ -75,10 +75,11 @@ class Difference:
 def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
     """Yield differences of the attributes of two objects: names, types except for byte order, shapes and values."""
     names, others = attribute_names(source), attribute_names(target)
+    objects = objects[0].seen_from(source), objects[1].seen_from(target)
     for name in names:
         text = text_of(name)
         if name not in others:
-            if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name), objects[0]), objects[0]):
+            if name not in (_SCALE_OF, _AXES) or _has_target(h5a.open(source, name), objects[0]):
                 yield Difference(text, f"attribute {text!r} is lost")
             continue
         try:
@@ -116,7 +117,7 @@ def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
 
     None for other groups, and for unreadable ones: these are compared in full.
     """
-    if (address := bare_address(group.id)) is None or own.path_at(address) != path:
+    if own.scope.is_linked or (address := bare_address(group.id)) is None or own.path_at(address) != path:
         return None
     if (links := quick_links(group.id)) is None:
         return None
@@ -170,6 +171,8 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if name == _SCALE_OF and all(_is_list_of_references(attribute) for attribute in pair):
         sets = [_belonging(values, own) for values, own in zip((before, after), objects, strict=True)]
         return gone if sets[0] == sets[1] else f"{shortened(', '.join(sets[0]))} became {shortened(', '.join(sets[1]))}"
+    if name == _AXES:
+        before, after = map(_existing, (before, after))
     if alike and not differing(before, after, before.dtype).any():
         return gone
     texts = [array_text(values) for values in (before, after)]
@@ -178,6 +181,23 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if not alike:
         return f"{types[0]} of shape {shapes[0]} became {types[1]} of shape {shapes[1]}"
     return "values differ"
+
+
+def _has_target(attribute: Any, own: Objects) -> bool:
+    """Return whether a list of a dimension scale, or of the scales of axes, has an object that a copy can have."""
+    values = _attribute_values(attribute, own)
+    if _is_list_of_references(attribute):
+        return bool(_belonging(values, own))
+    return values.dtype.kind != "O" or any(_existing(values).tolist())
+
+
+def _existing(values: Array) -> Array:
+    """Return lists of references without those to objects that do not exist."""
+    kept = np.empty(values.shape, object)
+    for index in np.ndindex(values.shape):
+        is_list = isinstance(values[index], list)
+        kept[index] = [item for item in values[index] if item not in (GONE, NOTHING)] if is_list else values[index]
+    return kept
 
 
 def _is_list_of_references(attribute: Any) -> bool:
@@ -225,13 +245,13 @@ class _Link(NamedTuple):
 def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
     """Return the links of a group by name."""
     links: dict[bytes, _Link] = {}
-    own_path = own.path_at(h5o.get_info(group.id).addr).rstrip("/")
-    for link in sorted(links_of(group.id), key=lambda link: link.name):
+    own_path = own.path_at(own.scope.address(group.id)).rstrip("/")
+    for link in sorted(own.scope.links(group.id), key=lambda link: link.name):
         name, kind, address, *_ = link
         if kind == h5l.TYPE_HARD:
             path = own.path_at(address)
             if not path:
-                links[name] = _Link(f"{_NAMED_TYPE} {type_words(h5t.open(group.id, name))}")
+                links[name] = _Link(f"{_NAMED_TYPE} {type_words(own.scope.open(group.id, link))}")
             elif path == f"{own_path}/{name.decode('utf-8', 'surrogateescape')}":
                 links[name] = _Link("object", is_object=True)
             else:

@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
 from tamis.formats.hdf5.lib.references import Place, has_references, sequence_at, values_in_memory
 from tamis.formats.hdf5.library_reader import read_bytes, selected
-from tamis.formats.hdf5.tree.walk import info_at
+from tamis.formats.hdf5.tree.walk import info_at, scope_of
 from tamis.formatting import shortened
 from tamis.safety.library_errors import pass_interrupt, reading
 from tamis.stores.protocols import Unequal
@@ -49,7 +50,8 @@ class Objects:
         self._left_out = left_out
         # References to whole objects → their targets in words.
         self._texts: dict[bytes, TargetText] = {}
-        self.root = h5g.open(file.id, b"/")
+        self._others: dict[int, Objects] = {}  # Those for references in each file that was taken in
+        self.root, self.scope = h5g.open(file.id, b"/"), scope_of(file)
         addresses = {path: address for address, path in contents.places.items()}
         self._paths: dict[int, str] = {}
         if like is not None:
@@ -69,6 +71,15 @@ class Objects:
     def path_at(self, address: int) -> str:
         """Return the path of an object; empty for named types and objects without a path."""
         return self._paths.get(address, "")
+
+    def seen_from(self, item: Any) -> Objects:
+        """Return the objects for references of an object, which may be in a file that was taken in."""
+        if not (number := self.scope.number_of(item)):
+            return self
+        if number not in self._others:
+            other = self._others[number] = copy(self)
+            other.root, other._texts = h5g.open(self.scope.files[number].id, b"/"), {}
+        return self._others[number]
 
     def named(self, path: str, address: int) -> bool:
         """Return whether a path is the name of the object at an address, rather than another link to it."""
@@ -92,10 +103,12 @@ class Objects:
                 return GONE
             if target.item is None:
                 return FOREIGN
-            address = h5o.get_info(target.item).addr
+            address = self.scope.address(target.item)
             if address in self._left_out:
                 return GONE
             name = self.path_at(address)
+            if not name and self.scope.number_of(target.item):
+                return GONE  # in a file that is taken in, where no link leads
             if not name:  # a named type, or an object without links
                 name = (h5i.get_name(target.item) or b"an object without a path").decode("utf-8", "replace")
             if target.region is not None:
@@ -310,7 +323,7 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: 
         memory, space = selected(dataset, part)
         if has_references(array.datatype):
             with located(array.label):
-                return followed_values(dataset.id, array.datatype, memory, space, own)
+                return followed_values(dataset.id, array.datatype, memory, space, own.seen_from(dataset.id))
         if dtype is None:  # its bytes
             return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
         # Elements that are arrays become a field of a record, so that they stay elements.
@@ -347,7 +360,7 @@ def _fill(array: Hdf5Array, own: Objects | None) -> Array:
     content = bytes(array.value_nbytes) if undefined else array.fill_bytes()
     if own is not None and has_references(array.datatype):
         values = np.empty((), object)
-        values[()] = followed_value(content, array.datatype, own)
+        values[()] = followed_value(content, array.datatype, own.seen_from(array.dataset.id))
         return values
     if dtype is None or not dtype.hasobject:
         kind = np.dtype((np.void, len(content))) if dtype is None else np.dtype([("element", dtype)])

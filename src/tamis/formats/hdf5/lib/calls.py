@@ -64,6 +64,10 @@ def has(name: str) -> bool:
     return _function(name) is not None
 
 
+ANY_ADDRESS = (1 << 64) - 1
+"""Largest address in a file; what is above has the number of a file: see `tamis.formats.hdf5.tree.taken_in`."""
+
+
 def place_of(item: Any) -> tuple[int, int]:
     """Return the number of an object's file, and the address of its header.
 
@@ -408,7 +412,7 @@ def _function(name: str) -> Any:
 
 def _required(name: str) -> Any:
     if (function := _function(name)) is None:
-        raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
+        raise FileError(f"the libhdf5 that h5py uses has no {name}: use another build of h5py")
     return function
 
 

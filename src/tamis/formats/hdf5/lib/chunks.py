@@ -166,14 +166,17 @@ def _corrected(dataset: h5d.DatasetID, axis: int, records: list[h5d.StoreInfo]) 
     grid = [range(0, extent, step) for extent, step in zip(dataset.shape, steps, strict=True)]
     count = math.prod(map(len, grid))
     if count > _MOST_LOOKED_UP:
-        raise FileError(f"expected at most {_MOST_LOOKED_UP} chunks where HDF5 reports wrong origins, got {count}")
+        raise FileError(
+            f"HDF5 reports wrong origins of these chunks, and tamis looks up at most {_MOST_LOOKED_UP}, got "
+            f"{count}: repack the file with h5repack first"
+        )
     turned = itertools.product(grid[axis], *grid[:axis], *grid[axis + 1 :])
     origins = ((*others[:axis], start, *others[axis:]) for start, *others in turned)
     stored = [(origin, nbytes) for origin in origins if (nbytes := calls.stored_nbytes(dataset, origin))]
     if [nbytes for _, nbytes in stored] != [record.size for record in records]:
         raise UnsureIndexError(
-            f"damaged chunk index: expected HDF5 to find the {len(records)} chunks that it lists, got {len(stored)}; it"
-            " reads the fill value for the others"
+            f"damaged chunk index: HDF5 lists {len(records)} chunks, but finds {len(stored)}; it reads the "
+            "fill value for the others"
         )
     return [record._replace(chunk_offset=origin) for record, (origin, _) in zip(records, stored, strict=True)]
 
@@ -235,8 +238,8 @@ def check_recorded(dataset: h5py.Dataset, grid: Grid, written: ChunkNotes, *, ot
     )
     number = min(number for number in before.keys() | after if before.get(number) != after.get(number))
     raise FileError(
-        f"{dataset.name}: expected size and filter mask {before.get(number)} for the chunk at"
-        f" {grid.origin_of(number)}, found {after.get(number)}: HDF5's record differs from what was written"
+        f"{dataset.name}: HDF5's record of the chunk at {grid.origin_of(number)} differs from what was "
+        f"written: expected size and filter mask {before.get(number)}, found {after.get(number)}"
     )
 
 

@@ -129,7 +129,7 @@ def _searched() -> tuple[str, ...]:
 def _set_stored(plugin: Plugin, plist: int, datatype: int, space: int) -> None:
     """Replace the parameters of a filter by those that it leaves in a dataset that is being created."""
     if plist < 0:
-        raise StreamError(f"{plugin}: expected a dataset, got links, which have no type and no chunks")
+        raise StreamError(f"{plugin}: cannot filter the links of a group, which have no type and no chunks")
     views = h5p.PropDCID(plist), h5t.TypeID(datatype), h5s.SpaceID(space)
     for view in views:
         view.locked = True  # HDF5 owns the ids

@@ -103,7 +103,7 @@ def _put_in_place(plist: h5p.PropDCID) -> None:
         for entry in filters:
             _append(plist, *entry)
     if filters != (listed := [entry[:3] for entry in calls.filter_list(plist)]):
-        raise FileError(f"expected libhdf5 to take the filters {filters}, got {listed}")
+        raise FileError(f"libhdf5 made {listed} of the filters {filters}")
 
 
 def _append(plist: h5p.PropDCID, code: int, flags: int, values: tuple[int, ...]) -> None:

@@ -73,7 +73,7 @@ def _complete(library: ctypes.CDLL, code: int, plist: int, datatype: int, _: int
     """Replace the parameters of a filter that tamis knows by those that the file records."""
     if plist < 0:
         if not is_group_safe(code):
-            raise StreamError(f"filter {code}: expected a dataset, got links, which have no type and no chunks")
+            raise StreamError(f"filter {code}: cannot filter the links of a group, which have no type and no chunks")
         return
     shape = (ctypes.c_uint64 * _MOST_AXES)()
     rank = library.H5Pget_chunk(ctypes.c_int64(plist), _MOST_AXES, shape)

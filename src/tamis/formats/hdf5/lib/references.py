@@ -315,11 +315,14 @@ def copy_values(source: Any, target: Any) -> None:
     """Fill a dataset with the values of another of equal type and creation properties, byte by byte.
 
     Chunks are copied as stored, with their filter masks, unless the type has variable-length parts, which are stored
-    outside the chunks. Unfiltered ones get all their bytes: see `has_short_chunks`.
+    outside the chunks. Unfiltered ones get all their bytes: see `has_short_chunks`. Values in other files are copied
+    unless the target has them there, too.
     """
     file_type = source.get_type()
     plist = source.get_create_plist()
-    if plist.get_external_count():
+    if is_elsewhere(plist):
+        if not is_elsewhere(target.get_create_plist()):
+            _copy_blocks(source, target, _blocks(source))
         return
     if plist.get_layout() == h5d.CHUNKED and not has_varying(file_type):
         least_nbytes = 0 if plist.get_nfilters() else math.prod(plist.get_chunk()) * file_type.get_size()
@@ -328,7 +331,20 @@ def copy_values(source: Any, target: Any) -> None:
             payload = payload[: stored.size].ljust(least_nbytes, b"\0")  # h5py returns memory after the end
             target.write_direct_chunk(stored.chunk_offset, payload, mask)
         return
-    for start, count in _stored_blocks(source):
+    _copy_blocks(source, target, _stored_blocks(source))
+
+
+def is_elsewhere(plist: Any) -> bool:
+    """Return whether creation properties are those of a dataset whose values are in other files."""
+    return bool(plist.get_external_count() or plist.get_layout() == h5d.VIRTUAL)
+
+
+_Blocks = Iterator[tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def _copy_blocks(source: Any, target: Any, blocks: _Blocks) -> None:
+    file_type = source.get_type()
+    for start, count in blocks:
         values = _bytes_buffer(count, file_type)
         memory_space, file_space = _select(source, start, count)
         source.read(memory_space, file_space, values, file_type)
@@ -345,7 +361,7 @@ def _bytes_buffer(shape: tuple[int, ...], file_type: Any) -> Array:
     return np.zeros(shape, dtype=np.dtype((np.void, file_type.get_size())))
 
 
-def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _stored_blocks(dataset: Any) -> _Blocks:
     """Yield start and count of blocks that cover the stored values of a dataset: its chunks, or bounded boxes."""
     plist = dataset.get_create_plist()
     layout = plist.get_layout()
@@ -358,9 +374,16 @@ def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, .
             start = stored.chunk_offset
             yield start, tuple(min(c, n - s) for c, n, s in zip(chunk, dataset.shape, start, strict=True))
     elif dataset.get_space_status() != h5d.SPACE_STATUS_NOT_ALLOCATED:
-        step = several_chunks(dataset.shape, (1,) * len(dataset.shape), BLOCK_ELEMENTS)
-        for part in cut(whole(dataset.shape), step):
-            yield origin_of(part), tuple(span.stop - span.start for span in part)
+        yield from _blocks(dataset)
+
+
+def _blocks(dataset: Any) -> _Blocks:
+    """Yield start and count of bounded boxes that cover a dataset."""
+    if dataset.get_space().get_simple_extent_type() == h5s.NULL or 0 in dataset.shape:
+        return
+    step = several_chunks(dataset.shape, (1,) * len(dataset.shape), BLOCK_ELEMENTS)
+    for part in cut(whole(dataset.shape), step):
+        yield origin_of(part), tuple(span.stop - span.start for span in part)
 
 
 def _select(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ from tamis.formats.hdf5.model.attributes import (
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
 from tamis.formats.hdf5.tree.other_files import check_links, end_of
-from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, links_of
+from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, scope_of
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, Translation
@@ -47,7 +47,7 @@ Enum = tuple[np.dtype[Any], Mapping[str, int]]
 Place = tuple[int, int]
 """What identifies an object in open files: HDF5's number of its file, and its address there."""
 
-_NOWHERE = "expected an object, got a link that leads nowhere"
+_NOWHERE = "the link leads nowhere"
 
 
 class LinkedFiles:
@@ -133,10 +133,11 @@ def scan_group(
     left_out: dict[str, str] = {}
     lost: dict[str, tuple[str, str]] = {}
     filename, is_own = filename_of(files.file), files.file_of(group.id) is files.file
+    scope = scope_of(files.file)
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
-    listed, place = in_order(links_of(group.id)), place_of(group.id)
-    hard = [link for link in listed if link.kind == h5l.TYPE_HARD]
-    files.places.update((place[0], link.address) for link in hard)
+    listed, place = in_order(scope.links(group.id)), place_of(group.id)
+    hard = [link for link in listed if link.kind == h5l.TYPE_HARD and link.place is None]
+    files.places.update((place[0], scope.home(link.address)[1]) for link in hard)
     looked = _looked(files.file, path, group, hard, datasets) if is_own else {}
     for link in listed:
         name = link.name.decode("utf-8", "surrogateescape")
@@ -153,11 +154,15 @@ def scan_group(
                 arrays[name], known[name] = found
                 continue
             try:
-                if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
+                if (
+                    link.kind == h5l.TYPE_SOFT
+                    and not (follow or scope.is_linked)
+                    and end_of(files.file, item_path) is not files.file
+                ):
                     continue  # it leads to another file, or nowhere
-                if link.kind != h5l.TYPE_HARD:
+                if follow and link.kind != h5l.TYPE_HARD:
                     check_links(files.file, item_path)
-                item = h5o.open(group.id, link.name)
+                item = scope.open(group.id, link)
             except (KeyError, OSError, RuntimeError) as error:
                 if isinstance(error, FileError):
                     left_out[name] = str(error)
@@ -434,7 +439,7 @@ _MOST_LEVELS = 500
 _MOST_REPEATED = 10_000
 """Limit of paths to groups that have another path: with links upon links their number grows without measure."""
 
-_TOO_MANY = f"expected at most {_MOST_REPEATED:,} paths to groups that have other paths, got more"
+_TOO_MANY = f"hard links give groups more than {_MOST_REPEATED:,} further paths"
 
 
 class GroupPaths:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import h5py
+import numpy as np
 from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 
 from tamis.errors import FileError, ParameterError
@@ -34,11 +35,13 @@ from tamis.formats.hdf5.lib.references import (
     has_more,
     has_references,
     has_short_chunks,
+    is_elsewhere,
     rewire_fill,
     rewrite_references,
 )
 from tamis.formats.hdf5.tree.create import (
     STAGING,
+    contiguous_list,
     copy_empty_group,
     copy_plist,
     create_copy,
@@ -47,7 +50,7 @@ from tamis.formats.hdf5.tree.create import (
     staging_name,
 )
 from tamis.formats.hdf5.tree.other_files import Relocation
-from tamis.formats.hdf5.tree.walk import Link, OpenGroups, in_order, link_plist, links_of
+from tamis.formats.hdf5.tree.walk import Link, OpenGroups, Scope, in_order, link_plist, links_of, scope_of
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import pass_interrupt
@@ -76,18 +79,19 @@ def placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
         raise _PlacedError(f"cannot copy {subject_of(path, attribute)}: {error}").at(dataset=text_of(path)) from error
 
 
-_SCALE_OF = "REFERENCE_LIST"
+_SCALE_OF, _AXES = "REFERENCE_LIST", "DIMENSION_LIST"
 
 
 def addresses_of(file: h5py.File, paths: Iterable[str]) -> frozenset[int]:
     """Return the addresses of the datasets at some paths."""
-    return frozenset(h5o.get_info(file.id, path.encode("utf-8", "surrogateescape")).addr for path in paths)
+    scope = scope_of(file)
+    return frozenset(scope.address_at(file.id, path.encode("utf-8", "surrogateescape")) for path in paths)
 
 
-def leads_to(group: Any, name: bytes, addresses: frozenset[int]) -> bool:
+def leads_to(scope: Scope, group: Any, name: bytes, addresses: frozenset[int]) -> bool:
     """Return whether a soft link leads to one of some objects."""
     with suppress(KeyError, OSError, RuntimeError):
-        return bool(addresses) and h5o.get_info(group, name).addr in addresses
+        return bool(addresses) and scope.address_at(group, name) in addresses
     return False
 
 
@@ -99,24 +103,25 @@ def check_scales(file: h5py.File, paths: Iterable[str]) -> None:
         users = [name for name, address in _users(file, stored_path(file, path)) if address not in addresses]
         if users:
             raise FileError(
-                f"{file.filename}: {path}: expected to leave out a dataset that is not a dimension of others, got the "
-                f"dimension of {', '.join(users)}: leave these out as well"
+                f"{file.filename}: {path}: cannot be left out alone, because it is a dimension of "
+                f"{', '.join(users)}: leave these out as well"
             ).at(path=file.filename, dataset=path)
 
 
 def _users(file: h5py.File, path: str) -> list[tuple[str, int]]:
     """Return the datasets that have a dimension scale, with their addresses."""
-    users = []
+    users, scope = [], scope_of(file)
     with suppress(Exception):  # of damaged lists, h5py raises many kinds
-        for reference, _ in file[path].attrs.get(_SCALE_OF, ()):
+        scale = file[path]
+        for reference, _ in scale.attrs.get(_SCALE_OF, ()):
             if reference:
-                user = file[reference]
-                users.append((str(user.name), int(h5o.get_info(user.id).addr)))
+                user = scale.file[reference]
+                users.append((str(user.name), scope.address(user.id)))
     return users
 
 
 def shorten_list(target: h5d.DatasetID) -> None:
-    """Remove null references, to datasets that are left out, from the list of those that have a dimension."""
+    """Remove null references, to datasets that the copy lacks, from the list of those that have a dimension."""
     attributes = h5py.Dataset(target).attrs
     entries = attributes[_SCALE_OF]
     kept = entries[[bool(reference) for reference, _ in entries]]
@@ -124,6 +129,18 @@ def shorten_list(target: h5d.DatasetID) -> None:
     del attributes[_SCALE_OF]
     if len(kept):
         attributes.create(_SCALE_OF, kept, dtype=datatype)
+
+
+def shorten_axes(target: h5d.DatasetID) -> None:
+    """Remove null references, to dimension scales that the copy lacks, from the axes of a dataset."""
+    attributes = h5py.Dataset(target).attrs
+    axes = [[reference for reference in axis if reference] for axis in attributes[_AXES]]
+    del attributes[_AXES]
+    if any(axes):
+        values = np.empty(len(axes), object)
+        for number, axis in enumerate(axes):
+            values[number] = np.array(axis, h5py.ref_dtype)
+        attributes.create(_AXES, values, dtype=h5py.vlen_dtype(h5py.ref_dtype))
 
 
 class Copied(NamedTuple):
@@ -150,9 +167,9 @@ class TreeCopy(NamedTuple):
     # about names that lead nowhere (see `tamis.formats.hdf5.tree.other_files`); and about what a copy cannot have,
     # such as references to objects that no longer exist
     notes: list[str]
-    # Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
+    # Objects that may record times: file, address there and in the target. The library sets those of the copies to now:
     # `tamis.formats.hdf5.tree.times.keep_times` restores the times of the source.
-    headers: list[tuple[int, int]]
+    headers: list[tuple[h5py.File, int, int]]
     # The other files that the copy leads to.
     others: OtherFiles
 
@@ -183,7 +200,7 @@ def copy_tree(
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
-        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
+        raise ParameterError(f"the source's root has {STAGING.decode()!r}, a name that tamis reserves: rename it")
     if other_files is None:
         other_files = Relocation(source.filename, target.filename, Places())
     copy = _Copy(source, target, recreate, addresses_of(source, left_out), other_files)
@@ -216,14 +233,15 @@ class _Copy:
         other_files: Relocation,
     ) -> None:
         self.file, self.left_out = source, left_out
+        self.scope = scope_of(source)
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
-        self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
+        self.target_number = h5o.get_info(self.target).fileno
         self.recreate = self._by_address(source, recreate)
         self.shares_messages = shares_messages(source)
         self.other_files = other_files
         self.is_written = source.id.get_access_plist().get_cache()[2] > 0 and bool(writers_of(source.id))
-        self.root = h5o.get_info(self.source).addr
+        self.root = self.scope.address(self.source)
         # Address in the source → place, the same in both files; places of one group are consecutive.
         self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
         # Groups of the source, and their copies, by the address in the source.
@@ -239,8 +257,8 @@ class _Copy:
         self.staging: Any = None
         # Addresses of datasets whose fill values are being copied.
         self.underway: set[int] = set()
-        # References to whole objects in the source → in the target.
-        self.known: dict[bytes, bytes] = {}
+        # References to whole objects, each with the number of its file → in the target.
+        self.known: dict[tuple[int, bytes], bytes] = {}
         self.history = ""
 
     def run(self, history: Callable[[], str]) -> None:
@@ -266,12 +284,12 @@ class _Copy:
             self.staging = None
             self.target.unlink(STAGING)
 
-    def headers(self) -> list[tuple[int, int]]:
-        """Return the addresses of objects that may record times, in source and target."""
+    def headers(self) -> list[tuple[h5py.File, int, int]]:
+        """Return file and address of objects that may record times, and their addresses in the target."""
         headers = []
         for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
             copies = {link.name: link.address for link in links_of(self.copies.opened(group))}
-            headers += [(address, copies[self.places[address].name]) for address in addresses]
+            headers += [(*self.scope.home(address), copies[self.places[address].name]) for address in addresses]
         return headers
 
     def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
@@ -279,14 +297,17 @@ class _Copy:
         functions: dict[int, Recreate] = {}
         for path, function in recreate.items():
             try:
-                info = h5o.get_info(self.source, path.encode("utf-8", "surrogateescape"))
+                raw = path.encode("utf-8", "surrogateescape")
+                info = h5o.get_info(self.source, raw)
+                address = self.scope.address_at(self.source, raw)
             except (KeyError, RuntimeError, ValueError) as error:
                 raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
-            if info.type != h5o.TYPE_DATASET or info.fileno != self.source_number:
+            is_own = self.scope.is_linked or info.fileno == h5o.get_info(self.source).fileno
+            if info.type != h5o.TYPE_DATASET or not is_own:
                 raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
-            if info.addr in functions:
-                raise ParameterError(f"expected one path for each dataset, got {path!r} and another for the same one")
-            functions[info.addr] = function
+            if address in functions:
+                raise ParameterError(f"name each dataset once: {path!r} and another path lead to the same one")
+            functions[address] = function
         return functions
 
     def _copy_group(self, address: int) -> list[int]:
@@ -294,13 +315,13 @@ class _Copy:
         source, target = self.groups.opened(address), self.copies.opened(address)
         path = self.places[address].path
         with placed(path):
-            links = in_order(links_of(source))
+            links = in_order(self.scope.links(source))
         groups = []
         for link in links:
             link_path = path.rstrip(b"/") + b"/" + link.name
             link_place = _Place(link_path, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
-            if link.address in self.left_out if hard else leads_to(source, link.name, self.left_out):
+            if link.address in self.left_out if hard else leads_to(self.scope, source, link.name, self.left_out):
                 continue
             new = link.address not in self.places and link.address not in self.staged
             if hard and new and link.address in self.recreate:
@@ -325,7 +346,7 @@ class _Copy:
         lcpl = link_plist(link.charset)
         if link.address not in self.staged and copy_empty_group(source, target, link.name, lcpl):
             return False
-        item = h5o.open(source, link.name)
+        item = self.scope.open(source, link)
         if link.address not in self.recreate and has_more(item):
             self.unfinished.append(link.address)
         if isinstance(item, h5t.TypeID):
@@ -353,18 +374,20 @@ class _Copy:
         isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
         if self.is_written and plist.get_nfilters():  # see `open_source`
             raise FileError(
-                f"{self.file.filename}: expected a file that this process does not write: close it first, or write it"
-                " with libver='earliest': HDF5 opens files of newer formats only once while they are written"
+                f"{self.file.filename}: this process has it open for writing: close it first, or write it with "
+                "libver='earliest', because HDF5 opens files of newer formats only once while they are written"
             )
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = has_varying(datatype)
-        moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
-        anew = moved
+        if self.scope.is_linked and is_elsewhere(plist):
+            anew = plist = contiguous_list(h5py.Dataset(item))
+        else:
+            anew = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
         if has_short_chunks(item, datatype):
-            anew = moved or plist
+            anew = anew or plist
         if has_fill and has_references(datatype):
-            anew = moved or plist
-            self._rewire_fill(h5o.get_info(item).addr, anew, datatype, path)
+            anew = anew or plist
+            self._rewire_fill(item, anew, datatype, path)
         # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types of
         # variable length in the target. For other named types it walks over the whole target each time, which only
         # pays if there are filters: they may be missing here, or refuse their stored parameters.
@@ -386,10 +409,10 @@ class _Copy:
             if plist.get_nfilters():
                 write_labels(h5d.open(target, name), plist)
 
-    def _rewire_fill(self, address: int, plist: Any, datatype: Any, path: bytes) -> None:
+    def _rewire_fill(self, item: Any, plist: Any, datatype: Any, path: bytes) -> None:
         """Point the references in a fill value to copies in the staging group, which exist before the dataset."""
-        self.underway.add(address)
-        rewire_fill(plist, datatype, partial(self._rewire, f"{text_of(path)} (HDF5's fill value)"))
+        self.underway.add(address := self.scope.address(item))
+        rewire_fill(plist, datatype, self._rewire_from(item, f"{text_of(path)} (HDF5's fill value)"))
         self.underway.remove(address)
 
     def _copy_link(self, source: Any, target: Any, link: Link, link_path: bytes) -> None:
@@ -442,7 +465,9 @@ class _Copy:
         """Open a dataset of the source, and copy its type if that has a name."""
         with placed(path):
             # Opened by its path, because HDF5 would otherwise search the whole file for its name.
-            dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
+            file, own_path = self.scope.stored(path.decode("utf-8", "surrogateescape"))
+            handle = h5d.open(file.id, own_path.encode("utf-8", "surrogateescape"))
+            dataset = h5py.Dataset(handle, readonly=True)  # lets h5py cache the shape
             self._target_type(dataset.id.get_type())
             return dataset
 
@@ -455,7 +480,7 @@ class _Copy:
 
         A type may be needed before its own link is created, and links must be created in their order.
         """
-        address = h5o.get_info(datatype).addr
+        address = self.scope.address(datatype)
         if address not in self.staged:
             name = staging_name(address)
             # H5Ocopy aborts the process for some damaged types.
@@ -489,11 +514,11 @@ class _Copy:
     def _finish(self, path: bytes, source: Any, target: Any) -> None:
         """Copy the rest of an object: attributes, and references in its values."""
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
-            if source.get_create_plist().get_external_count():
+            if target.get_create_plist().get_external_count():
                 loss = text_of(path), "raw file", "with references that lead into the source, and is shared"
                 self.losses[loss] += 1
             else:
-                rewrite_references(source, target, partial(self._rewire, text_of(path)))
+                rewrite_references(source, target, self._rewire_from(source, text_of(path)))
         own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
         names = attribute_names(source)
         for name in (*names, *(name for name in own if name not in names)):
@@ -501,11 +526,13 @@ class _Copy:
                 if name in own:
                     set_text_like(source, target, name, own[name])
                     continue
-                is_list = bool(self.left_out) and name == b"REFERENCE_LIST"
-                rewire = partial(self._rewire, None if is_list else subject_of(path, name))
+                is_list = name == b"REFERENCE_LIST" and bool(self.left_out or self._is_taken_in(source))
+                rewire = self._rewire_from(source, None if is_list else subject_of(path, name))
                 copy_attribute(source, target, name, rewire, self._target_type)
                 if is_list:
                     shorten_list(target)
+                elif name == _AXES.encode() and self._is_taken_in(source):
+                    shorten_axes(target)
 
     def _finish_staged(self) -> None:
         """Copy the attributes of objects without a link, which may refer to further ones, and keep these objects."""
@@ -521,12 +548,16 @@ class _Copy:
                         calls.call("H5Oincr_refcount", target.id)  # it stays without its link
             finished |= pending
 
-    def _rewire(self, subject: str | None, place: Place) -> None:
-        """Point a reference of the source, in memory, to the copy of its target."""
-        if (known := self.known.get(place.content)) is not None:
+    def _rewire_from(self, owner: Any, subject: str | None) -> Callable[[Place], None]:
+        """Return what points a reference of an object to the copy of its target."""
+        return partial(self._rewire, self.scope.number_of(owner), subject)
+
+    def _rewire(self, number: int, subject: str | None, place: Place) -> None:
+        """Point a reference in memory, of the file with this number, to the copy of its target."""
+        if (known := self.known.get((number, place.content))) is not None:
             place.put(known)
             return
-        content, target = place.content, place.follow(self.source)
+        content, target = place.content, place.follow(self._root_of(number))
         elsewhere = target is not None and target.item is None
         home = None if target is None or elsewhere else self._home(target.item)
         if target is None or home is None:
@@ -536,7 +567,7 @@ class _Copy:
             return
         place.lead_to(*home, target)
         if place.is_address:
-            self.known[content] = place.content
+            self.known[number, content] = place.content
 
     def _where(self, target: Any) -> str:
         """Return in words where a reference that becomes null leads."""
@@ -544,13 +575,27 @@ class _Copy:
             return "to no object"
         if target.item is None:
             return "into another file"
-        return "to a dataset that is left out" if h5o.get_info(target.item).addr in self.left_out else "in a circle"
+        if self._is_taken_in(target.item):
+            name = text_of(h5i.get_name(target.item) or b"an object")
+            file = self.scope.files[self.scope.number_of(target.item)]
+            return f"to {name} of {file.filename}, where no link leads,"
+        return "to a dataset that is left out" if self.scope.address(target.item) in self.left_out else "in a circle"
+
+    def _root_of(self, number: int) -> h5g.GroupID:
+        """Return the root of a file."""
+        return h5g.open(self.scope.files[number].id, b"/") if number else self.source
+
+    def _is_taken_in(self, item: Any) -> bool:
+        """Return whether an object is in another file, to which links of the source lead."""
+        return self.scope.number_of(item) > 0
 
     def _home(self, item: Any) -> tuple[Any, bytes] | None:
         """Return the group and name of the copy of an object; None if the object is being copied."""
-        address = h5o.get_info(item).addr
+        address = self.scope.address(item)
         if address in self.underway or address in self.left_out:
             return None
+        if address not in self.places and self._is_taken_in(item):
+            return None  # otherwise all that the other file has would be copied, without a link
         if address not in self.places and address not in self.staged:
             self._stage(item, address)
         if address in self.places:

@@ -215,7 +215,7 @@ def _check_filters(pipeline: Pipeline) -> None:
             )
         if is_available(link_filter.id):
             continue
-        missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
+        missing = f"h5py's libhdf5 has no {link_filter} (HDF5 filter {link_filter.id})"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {INSTALL}")
         warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=4)
@@ -232,7 +232,7 @@ def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
                 group[f"link {i}"] = h5py.SoftLink("/")
             file.flush()
     except (ValueError, OSError, RuntimeError) as error:
-        raise ParameterError(f"expected filters that work on groups, got {pipeline}, tried: {error}") from error
+        raise ParameterError(f"{pipeline} does not work on links of groups: {error}") from error
 
 
 def _set_filters(plist: h5p.PropOCID, filters: Iterable[tuple[int, int, tuple[int, ...]]]) -> None:
@@ -388,6 +388,13 @@ def without_raw_files(source: h5py.Dataset) -> Any:
     return new
 
 
+def contiguous_list(source: h5py.Dataset) -> Any:
+    """Return the creation properties for a copy of a virtual or external dataset that has the values itself."""
+    plist = without_raw_files(source)
+    plist.set_layout(h5d.CONTIGUOUS)
+    return plist
+
+
 def copy_empty_group(source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID | None) -> bool:
     """Copy a group by its name if it is empty and in the format before HDF5 1.8; return whether it was copied."""
     return quick_facts.copy_empty_group(source, target, name, lcpl, _group_plist(OLD))
@@ -412,7 +419,14 @@ def _staged_type(datatype: Any, location: Any) -> Any:
     root = h5g.open(location, b"/")
     if not root.links.exists(STAGING):
         return None
-    return h5t.open(h5g.open(root, STAGING), staging_name(h5o.get_info(datatype).addr))
+    staging, own = h5g.open(root, STAGING), staging_name(h5o.get_info(datatype).addr)
+    if staging.links.exists(own) and (found := h5t.open(staging, own)).equal(datatype):
+        return found
+    names: list[bytes] = []
+    staging.links.iterate(names.append)
+    # Before the address is the number of the file: see `LinkedScope`.
+    items = (h5o.open(staging, name) for name in names if name.endswith(own))
+    return next(item for item in items if isinstance(item, h5t.TypeID) and item.equal(datatype))
 
 
 def same_object(first: Any, second: Any) -> bool:

@@ -75,6 +75,16 @@ def find_raw(name: str, file: str) -> NamedFile | None:
     return None
 
 
+def misplaced_raw_file(dataset: h5py.Dataset, file: str) -> str:
+    """Return the first raw file of a dataset that is in the folder of `file`, where HDF5 does not look; else empty."""
+    plist = dataset.id.get_create_plist()
+    if os.environ.get("HDF5_EXTFILE_PREFIX"):
+        return ""
+    names = [os.fsdecode(plist.get_external(index)[0]) for index in range(plist.get_external_count())]
+    absent = [name for name in names if not os.path.exists(name)]
+    return next((path for name in absent if os.path.exists(path := os.path.join(os.path.dirname(file), name))), "")
+
+
 def linked_file(name: bytes, file: str) -> str | None:
     """Return the path of the file that an external link of `file` leads to; None if it does not exist."""
     linked = find_linked(os.fsdecode(name), os.path.abspath(file))
@@ -147,6 +157,12 @@ def found_sources(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, s
         elif (found := find_virtual(file, filename)) is not None:
             for each in found.files:
                 yield os.path.realpath(each), path
+
+
+def value_files(dataset: h5py.Dataset, filename: str) -> list[str]:
+    """Return the files that have the values of a virtual or external dataset, except its own."""
+    found = [_found(file, inner, filename) for file, inner in _names(dataset) if file != SAME_FILE]
+    return list(dict.fromkeys(os.path.realpath(path) for named in found if named for path in named.files))
 
 
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:

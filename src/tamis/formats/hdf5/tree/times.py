@@ -14,9 +14,11 @@ one may have four times in its prefix, and has a checksum at the end of its firs
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import h5py
@@ -32,19 +34,31 @@ _PREFIX_1, _MESSAGE = struct.Struct("<BBHIII"), struct.Struct("<HHBxxx")
 _MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
 
 
-def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[int, int]]) -> None:
-    """Set the times of objects in a copy, which must be closed, to those of the source, if both have times."""
+def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[h5py.File, int, int]]) -> None:
+    """Set the times of objects in a copy, which must be closed, to those of the source, if both have times.
+
+    `headers` are file and address of each object, and its address in the copy.
+    """
     base = source.userblock_size  # also of the copy
     try:
         # The copy is made durable later, which reports the errors that close() would report.
-        before, after = source_of(source), FileSource(Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC)))
-        for old, new in headers:
-            header = _Header.read(before, old, base)
-            copied = _Header.read(after, new, base) if header else None
-            if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
-                copied.write(after.descriptor.number, header.times)
+        after = FileSource(Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC)))
+        for file, group in itertools.groupby(headers, key=itemgetter(0)):
+            before, own_base = source_of(file), file.userblock_size
+            _keep_times(before, own_base, after, base, group)
     except OSError as error:
         raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
+
+
+def _keep_times(
+    before: ByteSource, own_base: int, after: FileSource, base: int, headers: Iterable[tuple[h5py.File, int, int]]
+) -> None:
+    """Set the times of objects of one file."""
+    for _, old, new in headers:
+        header = _Header.read(before, old, own_base)
+        copied = _Header.read(after, new, base) if header else None
+        if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
+            copied.write(after.descriptor.number, header.times)
 
 
 class _Header:

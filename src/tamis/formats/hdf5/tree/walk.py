@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import h5py
-from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
+from h5py import h5, h5a, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.formats.hdf5.lib import calls
@@ -58,11 +58,18 @@ class OpenGroups(Mapping[K, h5py.Group]):
         self._room = _MOST_NBYTES
         self._known: dict[K, h5g.GroupID | h5r.Reference] = {key: root}
         self._last: tuple[K | None, h5g.GroupID] = (None, root)
+        self._number = h5o.get_info(root).fileno
+        self._homes: dict[K, h5f.FileID] = {}  # Files of groups in other files
 
     def add(self, key: K, group: h5g.GroupID, path: str | bytes) -> None:
         """Add a group, which was opened by its path."""
         self._room -= _GROUP_NBYTES + _PATH_COPIES * len(path)
-        self._known[key] = group if self._room > 0 else h5r.create(group, b".", h5r.OBJECT)
+        if self._room > 0:
+            self._known[key] = group
+            return
+        self._known[key] = h5r.create(group, b".", h5r.OBJECT)
+        if h5o.get_info(group).fileno != self._number:
+            self._homes[key] = h5i.get_file_id(group)
 
     def opened(self, key: K) -> h5g.GroupID:
         """Return the identifier of a group."""
@@ -70,7 +77,7 @@ class OpenGroups(Mapping[K, h5py.Group]):
         if isinstance(known, h5g.GroupID):
             return known
         if self._last[0] != key:
-            self._last = key, h5r.dereference(known, self._root)
+            self._last = key, h5r.dereference(known, self._homes.get(key, self._root))
         return self._last[1]
 
     def __getitem__(self, key: K) -> h5py.Group:
@@ -98,6 +105,8 @@ class Link(NamedTuple):
     charset: int
     order: int | None
     """Number in creation order; None if the group does not track it."""
+    place: tuple[h5py.File, str] | None = None
+    """File of the object, and its path there, if the link counts as a hard one; see `Scope`."""
 
     @property
     def text(self) -> str:
@@ -112,7 +121,7 @@ def links_of(group: h5g.GroupID) -> list[Link]:
     memory of the process.
     """
     if (listed := quick_links(group)) is not None:
-        return [Link._make(fields) for fields in listed]
+        return [Link(*fields) for fields in listed]
     links: list[Link] = []
 
     def note(name: bytes, info: Any) -> None:
@@ -123,6 +132,61 @@ def links_of(group: h5g.GroupID) -> list[Link]:
     except (ValueError, OSError, RuntimeError) as error:
         raise _listing_error(h5py.Group(group), error) from error
     return links
+
+
+class Scope:
+    """The objects that count as those of a file: here its own.
+
+    `tamis.formats.hdf5.tree.taken_in.LinkedScope` also counts those that external links lead to.
+    """
+
+    is_linked = False
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file = file
+        self.files = [file]
+
+    def links(self, group: h5g.GroupID) -> list[Link]:
+        """List a group's links; the addresses of hard ones are those of `address`."""
+        return links_of(group)
+
+    def address(self, item: Any) -> int:
+        """Return the number that no other object has."""
+        return int(h5o.get_info(item).addr)
+
+    def address_at(self, group: Any, name: bytes) -> int:
+        """Return the address of the object that a path leads to."""
+        return int(h5o.get_info(group, name).addr)
+
+    def number_of(self, item: Any) -> int:
+        """Return the number of the file of an object among `files`."""
+        return 0
+
+    def open(self, group: h5g.GroupID, link: Link) -> Any:
+        """Open what a hard link leads to."""
+        return h5o.open(group, link.name)
+
+    def home(self, address: int) -> tuple[h5py.File, int]:
+        """Return the file of an object, and its address there."""
+        return self.file, address
+
+    def stored(self, path: str) -> tuple[h5py.File, str]:
+        """Return the file of an object, and its path there, by a path."""
+        return self.file, path
+
+
+_SCOPE = "_tamis_scope"
+"""Attribute of h5py's file objects with their scope."""
+
+
+def scope_of(file: h5py.File) -> Scope:
+    """Return the objects that count as those of a file."""
+    return vars(file).get(_SCOPE) or Scope(file)
+
+
+def set_scope(scope: Scope) -> None:
+    """Let a file have the objects of a scope."""
+    vars(scope.file)[_SCOPE] = scope
 
 
 def link_words(group: h5py.Group, link: Link) -> str:
@@ -178,12 +242,13 @@ _Open = tuple[str, list[Link]]  # path of a group, links still to visit
 
 
 class _Listed(NamedTuple):
-    """A dataset as it is listed: HDF5's path, whether it names a companion, and its facts if they are known."""
+    """A dataset as it is listed."""
 
-    stored_path: str
+    file: h5py.File
+    stored_path: str  # HDF5's path in its file
     address: int
-    marked: bool
-    facts: QuickFacts | None
+    marked: bool  # Whether it names a companion
+    facts: QuickFacts | None  # None if they are not known
 
 
 class Datasets(Arrays[Hdf5Array]):
@@ -193,9 +258,20 @@ class Datasets(Arrays[Hdf5Array]):
         self.entries: dict[str, _Listed] = {}
         self.file, self._arrays = file, dict[str, Hdf5Array]()
 
-    def add(self, path: str, address: int, *, marked: bool, facts: QuickFacts | None = None) -> None:
-        """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
-        self.entries[path] = _Listed(path, address, marked, facts)
+    def add(
+        self,
+        path: str,
+        address: int,
+        *,
+        marked: bool,
+        facts: QuickFacts | None = None,
+        place: tuple[h5py.File, str] | None = None,
+    ) -> None:
+        """Add path and address of a dataset, whether it names a companion, and its facts if they are known.
+
+        `place` has its file and its path there, if these are others.
+        """
+        self.entries[path] = _Listed(*(place or (self.file, path)), address, marked, facts)
 
     def facts_at(self, path: str, address: int) -> QuickFacts | None:
         """Return the facts of the dataset at a path of HDF5, if they were read with all attributes."""
@@ -212,7 +288,21 @@ class Datasets(Arrays[Hdf5Array]):
         for path in self.marked():
             with suppress(FileError), reading(path):
                 if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
+                    if self.entries[path].file is not self.file:  # it has another path here
+                        companion.path = self.addresses()[companion.address]
                     yield companion, path
+
+    def check_companions(self) -> None:
+        """Raise FileError if a dataset that is taken in has its missing values where no link leads."""
+        taken_in = [path for path in self.marked() if self.entries[path].file is not self.file]
+        known = self.addresses() if taken_in else {}
+        for path in taken_in:
+            companion = self[path].companion
+            if companion is not None and companion.address not in known:
+                raise FileError(
+                    f"{path}: its missing values are in {companion.path} of {companion.filename}, to which no link"
+                    " leads: link to the group of both"
+                ).at(dataset=path)
 
     def addresses(self) -> dict[int, str]:
         """Return the paths by address, without opening a dataset."""
@@ -232,7 +322,7 @@ class Datasets(Arrays[Hdf5Array]):
         listed = self.entries[path]
         if (array := self._arrays.get(path)) is None:
             array = self._arrays[path] = Hdf5Array(
-                self.file, path, stored_path=listed.stored_path, address=listed.address
+                listed.file, path, stored_path=listed.stored_path, address=listed.address
             )
             if listed.facts is not None:
                 array.take(listed.facts)
@@ -251,6 +341,8 @@ class Contents:
     # Additional hard links: path of the group, name, first path of the target
     links: list[tuple[str, str, str]] = field(default_factory=list)
     room: int = 0  # Bytes of memory for values of small datasets that are still to be found
+    # File of each group, and its path there, where these are others
+    elsewhere: dict[str, tuple[h5py.File, str]] = field(default_factory=dict)
 
     def paths(self) -> dict[str, str]:
         """Return the first path of each dataset by all its paths through hard links that enter no group twice."""
@@ -289,10 +381,10 @@ def walk(file: h5py.File, *, ahead_nbytes: int = 0) -> Contents:
     filename = file.filename
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
-        root = h5g.open(file.id, b"/")
+        root, scope = h5g.open(file.id, b"/"), scope_of(file)
         contents = Contents(Datasets(file), OpenGroups(root, "/"), room=ahead_nbytes)
-        contents.places[h5o.get_info(root).addr] = "/"
-        open_groups = [_enter(contents, "/", root)]
+        contents.places[scope.address(root)] = "/"
+        open_groups = [_enter(contents, scope, "/", root)]
         while open_groups:
             path, links = open_groups[-1]
             if not links:
@@ -302,7 +394,7 @@ def walk(file: h5py.File, *, ahead_nbytes: int = 0) -> Contents:
             # A name may not be valid UTF-8; h5py accepts it in this form.
             object_path = f"{path.rstrip('/')}/{link.name.decode('utf-8', 'surrogateescape')}"
             try:
-                if inner := _visit(contents, path, link, object_path):
+                if inner := _visit(contents, scope, path, link, object_path):
                     open_groups.append(inner)
             except Exception:
                 with reading(filename, dataset=object_path):
@@ -320,19 +412,20 @@ def address_of(item: h5py.Group | Hdf5Array) -> int:
     return item.address if isinstance(item, Hdf5Array) else int(h5o.get_info(item.id).addr)
 
 
-def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:
+def _enter(contents: Contents, scope: Scope, path: str, group: h5g.GroupID) -> _Open:
     """Record a group, and return its hard links to visit, the last one first."""
     contents.groups.add(path, group, path)
     links: list[Link] = []
     try:
-        links = links_of(group)
+        links = scope.links(group)
     except MissingFilterError as error:
         contents.closed[path] = str(error)
     hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
-    return path, sorted(hard_links, key=lambda link: link.name, reverse=True)
+    # Links that only count as hard ones come last, so that an object has the name of its own link.
+    return path, sorted(hard_links, key=lambda link: (link.place is not None, link.name), reverse=True)
 
 
-def _visit(contents: Contents, path: str, link: Link, object_path: str) -> _Open | None:
+def _visit(contents: Contents, scope: Scope, path: str, link: Link, object_path: str) -> _Open | None:
     """Record the target of a hard link; return its links to visit if it is a new group."""
     if link.address in contents.places:
         contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
@@ -340,30 +433,38 @@ def _visit(contents: Contents, path: str, link: Link, object_path: str) -> _Open
     contents.places[link.address] = object_path
     if (remote := remote_of(contents.datasets.file)) is not None:
         remote.prefetch_index(link.address)  # which is looked at below
-    group = contents.groups.opened(path)
+    group, place = contents.groups.opened(path), link.place
+    if place is None and path in contents.elsewhere:
+        file, own_path = contents.elsewhere[path]
+        place = file, f"{own_path.rstrip('/')}/{link.text}"
     depth = Depth.values if contents.room > 0 else Depth.facts
-    item = quick_look(contents.datasets.file, group, link.name, depth) or _opened(group, link.name)
+    # A link that counts as a hard one leads into another file than that of its group.
+    file = contents.datasets.file if place is None else place[0]
+    look = None if link.place is not None else quick_look(file, group, link.name, depth)
+    item = look or _opened(scope, group, link)
     if isinstance(item, QuickFacts):
         contents.room -= item.nbytes
         marked = any(name == MARK.encode() for name, _ in item.attributes)
-        contents.datasets.add(object_path, link.address, marked=marked, facts=item)
+        contents.datasets.add(object_path, link.address, marked=marked, facts=item, place=place)
         return None
     if isinstance(item, h5d.DatasetID):
-        contents.datasets.add(object_path, link.address, marked=_is_marked(item))
+        contents.datasets.add(object_path, link.address, marked=_is_marked(item), place=place)
     elif isinstance(item, h5g.GroupID):
-        return _enter(contents, object_path, item)
+        if place is not None:
+            contents.elsewhere[object_path] = place
+        return _enter(contents, scope, object_path, item)
     return None
 
 
-def _opened(group: h5g.GroupID, name: bytes) -> Any:
+def _opened(scope: Scope, group: h5g.GroupID, link: Link) -> Any:
     """Return an object; None for a named type, or an unknown kind of object, that cannot be opened."""
     try:
-        item = h5o.open(group, name)
+        item = scope.open(group, link)
         if isinstance(item, h5d.DatasetID):
             h5o.get_info(item)  # to check its chunk index, too
         return item
     except Exception:
-        if h5o.get_info(group, name).type in (h5o.TYPE_DATASET, h5o.TYPE_GROUP):
+        if h5o.get_info(group, link.name).type in (h5o.TYPE_DATASET, h5o.TYPE_GROUP):
             raise
         return None
 
@@ -386,9 +487,13 @@ def info_at(file: h5py.File, path: str) -> Any:
 
 def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
     """Find the dataset of this file that a path in netCDF leads to, through any links; None if there is none."""
-    stored = stored_path(file, path)
+    stored, scope = stored_path(file, path), scope_of(file)
     dataset = _object_at(file, stored, h5py.Dataset)
-    return None if dataset is None else Hdf5Array(file, path, dataset, stored_path=stored)
+    if dataset is None:
+        return None
+    own_file, own_path = scope.stored(stored)
+    address = scope.address(dataset.id) if scope.is_linked else None
+    return Hdf5Array(own_file, path, dataset, stored_path=own_path, address=address)
 
 
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:
@@ -399,10 +504,14 @@ def group_at(file: h5py.File, path: str) -> h5py.Group | None:
 def _object_at(file: h5py.File, path: str, kind: type) -> Any:
     end_of = imported("tamis.formats.hdf5.tree.other_files").end_of  # late: that module imports this one
     try:
+        if (scope := scope_of(file)).is_linked:
+            own_file, own_path = scope.stored(path)
+            item = own_file.get(own_path.encode("utf-8", "surrogateescape"))
+            return item if isinstance(item, kind) else None
         if end_of(file, path) is not file:
             return None  # in another file, which is not opened
         item = file.get(path.encode("utf-8", "surrogateescape"))
-    except (OSError, RuntimeError, ValueError):
+    except (FileError, OSError, RuntimeError, ValueError):
         return None
     return item if isinstance(item, kind) and item.file == file else None  # type: ignore[attr-defined]
 

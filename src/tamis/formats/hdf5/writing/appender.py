@@ -287,21 +287,21 @@ class Appender:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ParameterError(f"{self._target.label}: expected an open appender, got one that {self._ended}")
+            raise ParameterError(f"{self._target.label}: the appender {self._ended}")
 
     def _check_room(self, count: int) -> None:
         most = self._target.dataset.maxshape[self._axis]
         if most is not None and self.steps + count > most:
             raise ParameterError(
-                f"{self._target.label}: expected at most {most} steps, which the dataset can have, got {count} more"
-                f" than {self.steps}"
+                f"{self._target.label}: the dataset can have at most {most} steps, and has {self.steps}: {count} "
+                "more do not fit"
             )
 
     def _write(self) -> None:
         """Write all chunks of the steps in the buffer; write nothing if one of them cannot be encoded."""
         dataset, axis = self._target.dataset, self._axis
         if not dataset:
-            raise FileError(f"{self._target.label}: expected an open file, got one that was closed before the appender")
+            raise FileError(f"{self._target.label}: the file was closed before the appender")
         shape = list(dataset.shape)
         if shape[axis] != self._start + self._written or any(
             extent != expected
@@ -393,7 +393,7 @@ class Appender:
                     self._frozen.add(origin)
         if self._frozen and not can_skip_loss(target.pipeline):
             raise ParameterError(
-                f"{target.label}: expected to continue a partial chunk of {self._count} steps without more error, but"
-                f" its filters are required, {target.pipeline}: pass recode=True to accept an error of the bound once"
-                f" more, or append in multiples of {self._full} steps"
+                f"{target.label}: cannot continue a partial chunk of {self._count} steps without more error, "
+                f"because its filters are required, {target.pipeline}: pass recode=True to accept an error of "
+                f"the bound once more, or append in multiples of {self._full} steps"
             )

@@ -167,15 +167,13 @@ def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
         # HDF5 would end the name at the zero byte.
         raise ParameterError(f"{place}: expected a name, text without zero bytes, got {name!r}")
     if parent.file.mode == "r":
-        raise FileError(f"{place}: expected a file open for writing, got one open for reading")
+        raise FileError(f"{place}: the file is open for reading only")
     if parent.get(name, getlink=True) is None:
         return
     if not overwrite:
-        raise FileError(
-            f"{place}: expected a new name, got {name!r}, which already exists: pass overwrite=True to replace it"
-        )
+        raise FileError(f"{place}: {name!r} already exists: pass overwrite=True to replace it")
     if not isinstance(parent.get(name), h5py.Dataset):
-        raise FileError(f"{place}: expected a dataset to replace, got {name!r}, which is something else")
+        raise FileError(f"{place}: {name!r} is not a dataset, and cannot be replaced by one: choose another name")
 
 
 def named(dataset: h5py.Dataset, parent: h5py.Group, name: str, rounding: Rounding | None = None) -> h5py.Dataset:
@@ -234,7 +232,7 @@ def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
 
 def _check_shapes(shape: tuple[int, ...], chunk_shape: tuple[int, ...], most: tuple[int | None, ...]) -> None:
     if not shape:
-        raise ParameterError("expected an array with axes, which can have chunks, got a scalar")
+        raise ParameterError("expected an array with axes, got a scalar, which cannot have chunks")
     if len(chunk_shape) != len(shape) or any(step < 1 for step in chunk_shape):
         raise ParameterError(f"expected a chunk shape of {len(shape)} axes of 1 or more, got chunks={chunk_shape}")
     ends = [end for end in most if end is not None]
@@ -292,22 +290,19 @@ class Target:
     @classmethod
     def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, label: str) -> Target:
         if dataset.file.mode == "r":
-            raise FileError(f"{label}: expected a file open for writing, got one open for reading")
+            raise FileError(f"{label}: the file is open for reading only")
         if dataset.chunks is None:
-            raise ParameterError(f"{label}: expected a chunked dataset, got one without chunks: create it with chunks")
+            raise ParameterError(f"{label}: the dataset has no chunks: create it with chunks")
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
-                f"{label}: expected a dataset without a companion, got {_role_text(dataset)}: writing to one"
+                f"{label}: expected a dataset without a missing-value mask, got {_role_text(dataset)}: writing to one"
                 " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
             )
         dtype = dataset.dtype
         if dtype.hasobject or not h5t.py_create(dtype, logical=True).equal(dataset.id.get_type()):
             raise ParameterError(f"{label}: expected values of fixed size that NumPy has, got {dtype}: write with h5py")
         if not calls.filters_partial_chunks(dataset.id.get_create_plist()):
-            raise ParameterError(
-                f"{label}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
-                " with h5py"
-            )
+            raise ParameterError(f"{label}: the dataset stores its edge chunks unfiltered: write it with h5py")
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
         noted = recorded_rounding(array.attributes, array.number_type)
@@ -341,7 +336,7 @@ class Target:
         if not (isinstance(bound, (int, float)) and 0 < bound < math.inf):
             raise ParameterError(f"{self.label}: expected a finite bound above 0, got bound={bound!r}")
         if not is_lossy(self.pipeline):
-            raise ParameterError(f"{self.label}: expected lossy filters for a bound, got {self.pipeline}")
+            raise ParameterError(f"{self.label}: a bound needs lossy filters, got {self.pipeline}")
         return replace(self, pipeline=self.pipeline.within(bound))
 
     def missing_in(self, values: NDArray[Any]) -> Missing:
@@ -372,8 +367,8 @@ class Target:
 
 def _role_text(dataset: h5py.Dataset) -> str:
     if is_companion(dataset):
-        return "a companion, which marks the missing values of another"
-    return f"one whose missing values are in the companion {text_attribute(dataset, MARK)!r}"
+        return "the missing-value mask of another"
+    return f"one whose missing values are in the mask {text_attribute(dataset, MARK)!r}"
 
 
 def array_like(data: Any) -> Any:
@@ -391,9 +386,9 @@ def check_growth(target: Target) -> None:
         return
     if missing := [entry for entry in required if not is_available(entry.id)]:
         raise MissingFilterError(
-            f"{target.label}: expected {missing[0]} to be available in HDF5, which extends no dataset that has a fill"
-            " value and a required filter that HDF5 lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, or import"
-            " hdf5plugin first in Python"
+            f"{target.label}: HDF5 lacks {missing[0]}, and extends no dataset that has a fill value and a "
+            "required filter that it lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, or import "
+            "hdf5plugin first in Python"
         )
 
 
@@ -409,8 +404,8 @@ def growing_axis(target: Target, axis: int) -> int:
     axis %= len(shape)
     if most[axis] is not None and most[axis] <= shape[axis]:
         raise ParameterError(
-            f"{target.label}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
-            " maxshape None there"
+            f"{target.label}: the dataset cannot grow along axis {axis}, got shape {shape} and maxshape "
+            f"{most}: create it with maxshape None there"
         )
     if math.prod(extent for other, extent in enumerate(shape) if other != axis) == 0:
         raise ParameterError(f"{target.label}: expected steps with values, got shape {shape} and axis {axis}")

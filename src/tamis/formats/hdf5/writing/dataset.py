@@ -253,7 +253,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
     if isinstance(target, h5py.Dataset):
         (data,) = _exactly(arguments, "write(dataset, data)", 1)
         if options:
-            raise ParameterError(f"expected no {', '.join(options)} for an existing dataset, which has its own")
+            raise ParameterError(f"an existing dataset has its own {', '.join(options)}: leave them out")
         with located(path=target.file.filename, dataset=target.name):
             return _fill(target, array_like(data), threads)
     if not isinstance(target, h5py.Group):
@@ -312,7 +312,7 @@ def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mod
             f" got {chunk_origin}"
         )
     if calls.stored_nbytes(dataset.id, chunk_origin):
-        raise FileError(f"{target.label}: expected no chunk at {chunk_origin} yet, found one: write into a new dataset")
+        raise FileError(f"{target.label}: has a chunk at {chunk_origin} already: write into a new dataset")
     encoded = Encoded(*target.pipeline.encode_rest(stream_bytes, target.chunk))
     target.pipeline.decode(*encoded, target.chunk)
     grid = Grid(dataset.shape, target.chunk.shape)
@@ -379,8 +379,8 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
         stored = first_stored(dataset)
     if stored is not None:
         raise FileError(
-            f"{target.label}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
-            " the old filter mask of a chunk that is overwritten with the same size"
+            f"{target.label}: has values already, in a chunk at {stored}: write a new dataset, because HDF5 "
+            "keeps the old filter mask of a chunk that is overwritten with the same size"
         ).at(chunk=stored)
     _store(target, data, threads, shared=True)
     return dataset

@@ -84,7 +84,7 @@ class ZarrReader:
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part; raises FileError if zarr-python cannot."""
         if self._array is None:
-            raise FileError(f"{self._label}: expected an open array, got one that was closed")
+            raise FileError(f"{self._label}: the array is closed: open it again")
         try:
             with waiting():
                 values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
@@ -113,12 +113,11 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
     companion = arrays.get(own_path) or arrays.get(other_path)
     if companion is None or companion.has_companion:
         raise FileError(
-            f"{variable.label}: its missing values are in the companion {path!r}, which does not exist: restore or"
-            " rename it"
+            f"{variable.label}: its missing values are in the mask {path!r}, which does not exist: restore or rename it"
         ).at(dataset=variable.path)
     if companion.number_type != np.uint8 or len(companion.shape) != len(variable.shape):
         raise FileError(
-            f"{companion.label}: damaged, or not a companion of {variable.path}: expected uint8 with"
+            f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected uint8 with"
             f" {len(variable.shape)} axes, found {companion.type_text} of shape {companion.shape}"
         ).at(dataset=companion.path)
     return companion
@@ -127,7 +126,7 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
 def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
     """Return the flags of a companion, with their meaning."""
     dtype = variable.number_type
-    refusal = f"{companion.label}: damaged, or not a companion of {variable.path}: expected"
+    refusal = f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected"
     if dtype is None or not can_flag(dtype):
         raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type_text}")
     try:
@@ -641,7 +640,7 @@ class ZarrArray(PartByPart, DescribedArray):
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`."""
         if self.filters is None:
-            raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
+            raise FileError(f"{self.label}: HDF5 has no filters for its codecs, {self.codec_text}")
         chunk = self.chunk
         fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
         arguments = str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill, self._source

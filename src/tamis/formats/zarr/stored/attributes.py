@@ -316,12 +316,12 @@ def _value(value: Any) -> Any:
         return np.float64(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value  # an empty list of unknown type has texts
-    if isinstance(value, list) and all(type(item) in (int, float) for item in value):
-        array = np.array(value)
-        if array.dtype.kind in "iuf" and array.tolist() == value:
-            return array
-        if any(isinstance(item, float) for item in value) and all(_is_float(item) for item in value):
-            return np.array(value, "f8")
+    if isinstance(value, list) and all(type(item) is int for item in value):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(value) and max(value) <= np.iinfo(dtype).max:
+                return np.array(value, dtype)
+    elif isinstance(value, list) and all(type(item) in (int, float) and _is_float(item) for item in value):
+        return np.array(value, np.float64)
     return json.dumps(value)
 
 

@@ -16,6 +16,7 @@ from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisE
 from tamis.filters import ChunkType, Data, Filter, Fletcher32, Shuffle, Stage, StoredZfp
 from tamis.formats.zarr.stored.readers import shuffle_size
 from tamis.notation.zarr import parse_text, zfp_of
+from tamis.old_names import recorded_text
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.zfp import Header
 
@@ -51,7 +52,7 @@ class MaskedPipeline:
 
     def to_config(self) -> dict[str, Any]:
         """Return the codec's metadata."""
-        return {"filters": str(self.pipeline), **({"mask": self.mask} if self.mask else {})}
+        return {"filters": recorded_text(str(self.pipeline)), **({"mask": self.mask} if self.mask else {})}
 
     def encode(self, values: NDArray[Any], chunk: ChunkType) -> bytes:
         """Encode the values of a chunk with all filters that can; raises the errors of `Pipeline.encode`."""

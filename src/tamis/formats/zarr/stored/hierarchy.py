@@ -182,8 +182,8 @@ def hierarchy_of(files: Files, *, prefer_consolidated: bool) -> Hierarchy:
     contents = dict(zip(names, files.read(names), strict=True))
     if b'"record_size"' in (contents[_CONSOLIDATED] or b""):
         raise ValueError(
-            "expected a hierarchy, found references in Parquet, whose chunks tamis does not find: write them out as"
-            " JSON with fsspec's ReferenceFileSystem(path).references"
+            "these are references in Parquet, whose chunks tamis does not find: write them out as JSON with "
+            "fsspec's ReferenceFileSystem(path).references"
         )
     root = _document("", contents)
     listed = _consolidated(root, contents[_CONSOLIDATED])
@@ -390,7 +390,7 @@ def _metadata_3(content: Json, *, stock: bool) -> Any:
     from tamis.formats.zarr.value_codecs import with_own_codecs  # late: it imports zarr
 
     if transformers := content.get("storage_transformers"):
-        raise FileError(f"expected no storage transformers, which nobody here knows, found {transformers!r:.200}")
+        raise FileError(f"it has storage transformers, which tamis does not know: {transformers!r:.200}")
     if not stock:
         content = {**content, "codecs": with_own_codecs(content.get("codecs"), content.get("data_type"))}
     grid = content.get("chunk_grid")

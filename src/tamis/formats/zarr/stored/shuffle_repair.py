@@ -128,9 +128,9 @@ def check_correction(correction: Correction, array: ZarrArray) -> None:
         for config in reversed(configs):
             data = numcodecs.get_codec(config).decode(data)
         if bytes(np.ascontiguousarray(data).view(np.uint8)) != values.tobytes():
-            raise FileError(f"{array.label}: chunk at {origin}: expected the same values by numcodecs and by tamis").at(
-                path=correction.path, dataset=array.path, chunk=origin
-            )
+            raise FileError(
+                f"{array.label}: chunk at {origin}: numcodecs and tamis read different values, so nothing is repaired"
+            ).at(path=correction.path, dataset=array.path, chunk=origin)
 
 
 def replace_together(corrections: list[Correction]) -> None:

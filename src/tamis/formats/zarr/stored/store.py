@@ -52,7 +52,7 @@ def check_installed(label: object, *others: str) -> None:
         except ImportError as error:
             extra = name if name in others else "zarr"
             raise MissingFilterError(
-                f"{label}: expected the package {name}, found no {error.name}: pip install 'tamis[{extra}]'"
+                f"{label}: needs the package {name}, but {error.name} is not installed: pip install 'tamis[{extra}]'"
             ) from error
 
 

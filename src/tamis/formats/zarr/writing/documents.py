@@ -88,7 +88,8 @@ class Source:
         if zarr_format == 2:
             return new
         without = {name: value for name, value in new.items() if name != "dimension_names"}
-        return without | ({"dimension_names": self.dimensions} if any(self.dimensions) else {})
+        names = self.dimensions  # none of a scalar, which xarray wants to be said
+        return without | ({"dimension_names": names} if any(names) or not names else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
         except OSError as error:
             raise FileError(f"{place}: cannot be copied from {file}: {disk_text(error)}").at(path=file) from error
         if not same:
-            raise FileError(f"{place}: expected the bytes of {file}, read different ones back").at(path=place)
+            raise FileError(f"{place}: differs from {file} when it is read back").at(path=place)
 
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
@@ -184,7 +184,7 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
         return
     if array.dtype is None:
         raise FileError(f"expected numbers, characters or text, got {array.type_text}")
-    raise FileError(f"expected a type that tamis writes to Zarr {form.zarr_format}, got {array.type_words}")
+    raise FileError(f"tamis does not write the type {array.type_words} to Zarr {form.zarr_format}")
 
 
 def kept_as_stored(form: ZarrForm, source: Store) -> frozenset[str]:
@@ -251,7 +251,7 @@ class NewArray:
         if form.zarr_format == 2:
             if not about.keeps_document(2):
                 names = [*self.dimensions] if source is None else source.dimensions
-                attributes |= {DIMENSIONS: names} if source is None or any(names) else {}
+                attributes |= {DIMENSIONS: names} if source is None or any(names) or not names else {}
             attributes = with_types(attributes, about.types_of_others(2))
             metadata = metadata_2(array, grid.chunk_count - self.writer.count)
         else:
@@ -639,7 +639,7 @@ def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
     if plan.dtype.kind != "V":
         return plan.dtype
     if array.value_type is None or array.value_type.itemsize != plan.dtype.itemsize:
-        raise FileError(f"{array.label}: expected a type that Zarr has, found {array.type_text}").at(dataset=array.path)
+        raise FileError(f"{array.label}: Zarr has no type for {array.type_text}").at(dataset=array.path)
     return array.value_type
 
 

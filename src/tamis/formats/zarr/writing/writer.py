@@ -60,7 +60,7 @@ class ZarrForm:
         if not isinstance(self.shards, int) or isinstance(self.shards, bool) or self.shards < 1:
             raise ParameterError(f"expected 1 or more chunks per shard, got {self.shards!r}")
         if self.zarr_format == 2:
-            raise ParameterError("expected no shards in Zarr 2, which lacks them: leave out zarr_format=2, or shards")
+            raise ParameterError("Zarr 2 has no shards: leave out zarr_format=2, or shards")
 
     def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> FolderTransaction:
         """Return the transaction of a folder."""

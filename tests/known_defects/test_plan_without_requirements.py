@@ -1,4 +1,4 @@
-"""U112: plan says what is there now, where to begin without a want, and where a bound is too large for values."""
+"""U112: plan says what is there now, where to begin without a requirement, and which bounds are too large."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_u112_row_of_what_stays_as_it_is_is_the_chosen_one(tmp_path: Path) -> No
 def test_u112_ladder_finds_the_noise_level_of_a_variable(noise: float, tmp_path: Path) -> None:
     planned = tamis.plan(make(tmp_path / "a.nc", tas=temperature(noise)))["tas"]
     assert planned.noise == pytest.approx(noise, rel=0.15)
-    bounds = [float(rung.want.partition("=")[2]) for rung in planned.ladder if rung.want.startswith("abs=")]
+    bounds = [
+        float(rung.requirement.partition("=")[2]) for rung in planned.ladder if rung.requirement.startswith("abs=")
+    ]
     assert bounds == sorted(bounds)
     assert 0.04 <= bounds[0] / noise <= 0.115
     assert 0.4 <= bounds[-1] / noise <= 1.15
@@ -95,8 +97,8 @@ def test_u112_ladder_of_packed_integers_is_in_units_of_the_variable(tmp_path: Pa
         dataset.attrs["scale_factor"], dataset.attrs["add_offset"] = 0.01, 280.0
     planned = tamis.plan(tmp_path / "a.h5")["v"]
     assert planned.noise == pytest.approx(NOISE, rel=0.15)
-    wants = [rung.want for rung in planned.ladder]
-    assert wants in (["abs=0.01", "abs=0.05", "abs=0.1"], ["abs=0.02", "abs=0.05", "abs=0.2"])
+    requirements = [rung.requirement for rung in planned.ladder]
+    assert requirements in (["abs=0.01", "abs=0.05", "abs=0.1"], ["abs=0.02", "abs=0.05", "abs=0.2"])
 
 
 def test_u112_rungs_say_what_repack_then_does(tmp_path: Path) -> None:
@@ -124,9 +126,18 @@ def test_u112_ladder_is_only_for_data_without_any_want(tmp_path: Path) -> None:
     assert not plan["count"].ladder
     assert plan.filters == tamis.plan(path, {"*": "lossless"}).filters
     assert not any(each.ladder for each in tamis.plan(path, {"*": "lossless"}).datasets)
-    assert "Bounds from the noise of each variable" in str(plan)
+    assert "Error bounds from the noise of each variable" in str(plan)
     ladders = {each["path"]: each["ladder"] for each in json.loads(plan.to_json())["datasets"]}
-    assert ladders["/tas"][0].keys() >= {"want", "about", "mean", "low", "high", "gradient", "warnings", "options"}
+    assert ladders["/tas"][0].keys() >= {
+        "requirement",
+        "about",
+        "mean",
+        "low",
+        "high",
+        "gradient",
+        "warnings",
+        "options",
+    }
     assert not ladders["/count"]
 
 
@@ -162,9 +173,9 @@ def test_u112_relative_bounds_of_many_magnitudes_are_not_marked(tmp_path: Path) 
 
 def test_u112_ladder_of_precipitation_marks_bounds_and_offers_digits(tmp_path: Path) -> None:
     ladder = tamis.plan(make(tmp_path / "a.nc", pr=rain()))["pr"].ladder
-    absolute = [rung for rung in ladder if rung.want.startswith("abs=")]
+    absolute = [rung for rung in ladder if rung.requirement.startswith("abs=")]
     assert any("become zero" in text for text in absolute[-1].warnings)
-    digits = next(rung for rung in ladder if rung.want == "digits=3")
+    digits = next(rung for rung in ladder if rung.requirement == "digits=3")
     assert not digits.warnings
     assert "bitround" in digits.filters
 

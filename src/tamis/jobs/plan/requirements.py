@@ -1,4 +1,4 @@
-"""Wants for a variable under lossy compression, as people write them: ``abs=0.1,psnr=80``."""
+"""Requirements for a variable under lossy compression, as people write them: ``abs=0.1,psnr=80``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ KINDS: Mapping[str, Parameter] = {
 }
 """What can be asked for, with its meaning and allowed values."""
 
-_VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS, "recommended"))
+_VOCABULARY = Vocabulary(KINDS, FLAGS, alone=(LOSSLESS, "recommended"))
 
 ABSOLUTE = ("abs", "range", "std")
-"""Wants that come to a largest absolute error."""
+"""Requirements that come to a largest absolute error."""
 
 RELATIVE = ("rel", "digits", "bits", "information")
-"""Wants about each value relative to itself, which rounding bounds and zfp does not."""
+"""Requirements about each value relative to itself, which rounding bounds and zfp does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class PlanRequirement:
     """Limits that must all hold; if there are none, the bits stay unchanged."""
 
     # Values by name: see `KINDS`; True for words without a number
@@ -50,7 +50,7 @@ class Want:
         return relative_of(self.limits)
 
     def required(self, absolute: float | None = None, *, measures: bool = False) -> Requirement | None:
-        """Return what repack must prove for each value; None if the want has no such limit."""
+        """Return what repack must prove for each value; None if the requirement has no such limit."""
         known = (*EACH_VALUE, *FLAGS, *(WHOLE if measures else ()))
         words = {name: value for name, value in self.limits.items() if name in known}
         if absolute is not None:
@@ -61,31 +61,31 @@ class Want:
         return text_of(self.limits) or LOSSLESS
 
 
-RECOMMENDED = Want({"recommended": True})
+RECOMMENDED = PlanRequirement({"recommended": True})
 """Whatever is recommended for a variable of its name: see `tamis.jobs.plan.recommended`."""
 
 
-FROM_NOISE = Want({"noise": True})
+FROM_NOISE = PlanRequirement({"noise": True})
 """A bound from the noise of the variable itself, which its values tell."""
 
 
-def as_want(value: object) -> Want:
-    """Return a want from its text, such as ``abs=0.1,psnr=80`` or ``lossless``, or from values by name."""
-    if isinstance(value, Want):
+def as_plan_requirement(value: object) -> PlanRequirement:
+    """Return a requirement from its text, such as ``abs=0.1,psnr=80`` or ``lossless``, or from values by name."""
+    if isinstance(value, PlanRequirement):
         return value
     if isinstance(value, str):
         if value.strip() == str(RECOMMENDED):
             return RECOMMENDED
-        return Want() if value.strip() == LOSSLESS else Want(_VOCABULARY.parsed(value))
+        return PlanRequirement() if value.strip() == LOSSLESS else PlanRequirement(_VOCABULARY.parsed(value))
     if isinstance(value, Mapping):
-        return Want(_VOCABULARY.checked(value))
-    raise ParameterError(f"expected a want such as 'abs=0.1' or {{'abs': 0.1}}, got {value!r}")
+        return PlanRequirement(_VOCABULARY.checked(value))
+    raise ParameterError(f"expected a requirement such as 'abs=0.1' or {{'abs': 0.1}}, got {value!r}")
 
 
-def parse_wants(texts: Iterable[str]) -> list[tuple[str, Want]]:
-    """Return name and want of texts such as ``T*:abs=0.1``."""
-    pairs = [split_recipe(text, "NAME:WANT", "TS:abs=0.1") for text in texts]
-    return [(name, as_want(want)) for name, want in pairs]
+def parse_requirements(texts: Iterable[str]) -> list[tuple[str, PlanRequirement]]:
+    """Return name and requirement of texts such as ``T*:abs=0.1``."""
+    pairs = [split_recipe(text, "NAME:REQUIREMENT", "TS:abs=0.1") for text in texts]
+    return [(name, as_plan_requirement(requirement)) for name, requirement in pairs]
 
 
 def parse_size(text: str) -> int:

@@ -1,0 +1,133 @@
+"""What the witness of a repack is told: what changed, what other readers need, and what only one side has."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tamis.filters.plugin_folders import netcdf4_folder
+from tamis.formats.registry import open_store
+from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
+from tamis.jobs.repack.planning import Planning, replaced_companions
+from tamis.jobs.witness.look import Expected, Need, Sources, Witnessed, XarrayWitness, needs_codecs
+from tamis.jobs.witness.process import check_installed
+from tamis.rounding import CONTAINER
+from tamis.stores.readers import OF_HDF5
+
+if TYPE_CHECKING:
+    from tamis.filters import Filter
+    from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack.result import Repacked
+    from tamis.stores.protocols import Store
+
+_COMPANION_ATTRIBUTE = "ancillary_variables"
+
+
+def witness_of(
+    sources: Sequence[str | os.PathLike[str]],
+    store: Store,
+    options: RepackOptions,
+    dimension: str = "",
+    ends: Sequence[int] = (),
+) -> XarrayWitness | None:
+    """Return the witness that is asked for, which has opened the source; None if none is.
+
+    Several sources are joined along a dimension, where they have these ends.
+    """
+    if not options.witness:
+        return None
+    check_installed()
+    return XarrayWitness(Sources(sources, needs_codecs(needs_of(store)), dimension, ends))
+
+
+def look(
+    witness: XarrayWitness | None,
+    target: Path,
+    store: Store,
+    planning: Planning,
+    datasets: Iterable[Repacked],
+) -> Witnessed | None:
+    """Let a witness, if there is one, compare a target with its source; raise BoundError if it reads them otherwise.
+
+    Without results in `datasets`, such as of a target that an earlier run made, the plans say what is allowed.
+    """
+    if witness is None:
+        return None
+    assert planning.form is not None
+    is_same_format = planning.form.copies_objects_of(store)
+    expected = {item.path: _expected(item, planning) for item in datasets if not item.copied}
+    if not expected:
+        expected = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
+    left_out = {path for path, first in store.paths().items() if first in planning.dropped}
+    left_out |= replaced_companions(planning.datasets, planning.plans).keys()
+    translated = () if is_same_format else {item.path for item in planning.form.translations(store)}
+    with open_store(target) as out:
+        added = {companion.path for companion, _ in out.arrays.companions()}
+        added |= {
+            posixpath.join(posixpath.dirname(path), str(array.attributes[CONTAINER]))
+            for path, array in out.arrays.items()
+            if CONTAINER in array.attributes
+        }
+        needs = needs_of(out)
+    return witness.look(
+        target,
+        expected,
+        needs,
+        left_out=left_out,
+        added=added,
+        translated=translated,
+        is_same_format=is_same_format,
+    )
+
+
+def _expected(item: Repacked, planning: Planning) -> Expected:
+    """Return what is known of a dataset that was written."""
+    is_absolute = item.bound is not None and item.relative_bound is None
+    allowed = item.bound if is_absolute and item.bound is not None else item.largest_error
+    is_filled = bool(item.missing_mask)
+    return Expected(allowed, item.worst, is_filled, _changed_attributes(item.path, planning, is_filled=is_filled))
+
+
+def _planned(path: str, planning: Planning) -> Expected:
+    """Return what a plan allows."""
+    plan = planning.plans[path]
+    bound = plan.unpacked_bound if plan.relative_bound is None else None
+    is_filled = plan.flags is not None
+    changed = _changed_attributes(path, planning, is_filled=is_filled)
+    return Expected(sys.float_info.max if bound is None else bound, None, is_filled, changed)
+
+
+def _changed_attributes(path: str, planning: Planning, *, is_filled: bool) -> Collection[str]:
+    source = planning.datasets[path]
+    names = {*planning.plans[path].new_attributes(source), CONTAINER}
+    return names | {_COMPANION_ATTRIBUTE} if is_filled or source.has_companion else names
+
+
+def needs_of(target: Store) -> dict[str, Need]:
+    """Return what readers other than tamis need for the arrays of a target, by path."""
+    needs: dict[str, Need] = {}
+    for path, array in target.arrays.items():
+        if package := array.reader_package:
+            needs[path] = Need(package, _is_installed(package))
+        elif array.pipeline.stages and Path(target.path).is_file():
+            others = [item for item in array.pipeline.filters if item.name not in OF_HDF5]
+            if others:
+                needs[path] = Need(read_by(others), _has_plugins(others))
+    return needs
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether zarr-python has a package for a codec here; tamis has all of its own."""
+    return "tamis" in package.split() or (package.isidentifier() and find_spec(package) is not None)
+
+
+def _has_plugins(filters: Iterable[Filter]) -> bool:
+    """Return whether packages that are installed have plugins of HDF5 for all filters."""
+    names = {"zfp"} | (NETCDF_PLUGINS if netcdf4_folder() is not None else frozenset())
+    names |= OF_HDF5PLUGIN if find_spec("hdf5plugin") is not None else frozenset()
+    return all(item.name in names for item in filters)
