@@ -195,6 +195,13 @@ TO_HDF5: dict[str, Row] = {
         "an array of the root group; also from Zarr to Zarr",
         "listed",
     ),
+    "other files": Row(
+        "groups",
+        "files that are not of Zarr, such as a README and `OME/METADATA.ome.xml`",
+        "left out; from Zarr to Zarr the same, except links and netCDF-C 4.8's `.nczarr` …, which are left out",
+        "",
+        "listed",
+    ),
     "lengths": Row(
         "dimensions",
         "arrays of a group with several lengths along a name",
@@ -221,16 +228,16 @@ def translations(source: Store, *, to_zarr: bool) -> Iterator[Translation]:
         name = next(iter(model.group("/").variables))
         text = "the store is this array, without a group: in the target it is an array of the root group"
         yield Translation(f"/{name}", "one array", text, is_lost=False)
-    if model.is_loose == to_zarr:
-        return
-    for path in model.group_paths():
+    changes_format = model.is_loose != to_zarr
+    for path in model.group_paths() if changes_format else ():
         group = model.group(path)
         if model.is_loose:
             yield from _other_lengths(model, group)
         else:
             yield from group_translations(group)
             yield from _repeated(source, group)
-    yield from model.extras()
+    if changes_format:
+        yield from model.extras()
 
 
 def group_translations(group: NamedGroup) -> Iterator[Translation]:

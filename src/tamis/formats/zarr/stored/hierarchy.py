@@ -239,6 +239,28 @@ def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:
                 groups.append(path)
 
 
+def other_files(root: Path) -> Iterator[str]:
+    """Yield the files in a local hierarchy that are not of Zarr, by path from its root, such as those of old NCZarr.
+
+    Beside the chunks of an array these are only hidden ones: chunks have names of many kinds.
+    """
+    known = {*NAMES[2], *NAMES[3], _CONSOLIDATED}
+    for folder, folders, files in os.walk(root):
+        path, is_array = Path(folder), _is_array(Path(folder), files)
+        if is_array:
+            folders.clear()
+        folders.sort()
+        names = sorted(name for name in files if name not in known and (name.startswith(".") or not is_array))
+        yield from (str((path / name).relative_to(root)) for name in names)
+
+
+def _is_array(folder: Path, files: Sequence[str]) -> bool:
+    if "zarr.json" not in files:
+        return ".zarray" in files
+    content = _parsed((folder / "zarr.json").read_bytes())
+    return isinstance(content, dict) and content.get("node_type") == "array"
+
+
 def _implicit_group(path: str, zarr_format: int, attributes: Any = None) -> Document:
     """Return the metadata of a group without any, except perhaps attributes."""
     content = {"zarr_format": zarr_format} | ({"node_type": "group"} if zarr_format == 3 else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from tamis.formats.zarr.stored.hierarchy import (
     has_own_codecs,
     hierarchy_of,
     opened,
+    other_files,
     quietly,
     store_path,
 )
@@ -40,7 +41,7 @@ from tamis.remote.address import Address
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.arrays import ListedStore
-from tamis.stores.data_model import Dimension, NamedArray, NamedGroup, shown
+from tamis.stores.data_model import Dimension, NamedArray, NamedGroup, Translation, shown
 from tamis.stores.header import Header, header_of
 
 
@@ -240,6 +241,12 @@ class ZarrStore(ListedStore[Stored]):
             for array in self._arrays_by_group.get(path, {}).values()
             if isinstance(array, ZarrArray) and array.dimensions == (array.path.rpartition("/")[2],)
         }
+
+    def extras(self) -> Iterator[Translation]:
+        """Yield the files in a local folder that are not of Zarr."""
+        if os.path.isdir(self.path):
+            for name in other_files(Path(self.path)):
+                yield Translation(f"/{name}", "other files", "a file that is not of Zarr")
 
     @lazy_property
     def _arrays_by_group(self) -> Mapping[str, Mapping[str, Stored]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
+import shutil
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -85,7 +87,9 @@ class ZarrForm:
 
     def translations(self, source: Store) -> Iterable[Translation]:
         """See `TargetForm.translations`."""
-        return translations(source, to_zarr=True)
+        yield from translations(source, to_zarr=True)
+        if source.model.is_loose:
+            yield from (item for item in source.model.extras() if not _is_carried(source, item))
 
     def copies_objects_of(self, source: Store) -> bool:
         """Return False: all arrays are written again."""
@@ -97,6 +101,11 @@ class ZarrForm:
 
         hierarchy = ZarrTarget(target.path, self, threads, target.mode)
         transfer(source, hierarchy, changes)
+        for item in source.model.extras() if source.model.is_loose else ():
+            if _is_carried(source, item):
+                place = target.path / item.path[1:]
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(f"{source.path}{item.path}", place)
         return OtherFiles(hierarchy.notes, [])
 
     def is_store(self, path: Path) -> bool:
@@ -153,6 +162,16 @@ class ZarrForm:
         index[np.ravel_multi_index(within, sizes)] = np.stack(own, axis=1)
         data: bytes = index.tobytes()
         return data + int(google_crc32c.value(data)).to_bytes(4, "little")
+
+
+def _is_carried(source: Store, item: Translation) -> bool:
+    """Return whether a file of a store of Zarr that is not of Zarr itself is copied to another one.
+
+    Links are not, which may lead to any file of this machine, nor what netCDF-C 4.8 says about dimensions and arrays.
+    """
+    place = f"{source.path}{item.path}"
+    is_nczarr = posixpath.basename(item.path).startswith(".ncz")
+    return not is_nczarr and os.path.isfile(place) and not os.path.islink(place)
 
 
 _ABSENT = (1 << 64) - 1
