@@ -70,5 +70,5 @@ def test_filter_of_another_package_unusable_left_out_with_a_warning(
     )
     assert done.stdout == "deflate(4)\n"
     (name, value), *_ = entries.items()
-    assert f"UserWarning: filter {name} = {value} left out: " in done.stderr
+    assert f"UserWarning: filter {name} = {value} is left out: " in done.stderr
     assert message in done.stderr

@@ -146,5 +146,5 @@ def test_assigned_two_names_of_one_dataset_refused_unless_alike() -> None:
         ("*S", "/TS", "/TS", "b", False),
         ("*S", "/PS", "/PS", "b", False),
     ]
-    with pytest.raises(ParameterError, match=r"/TS: expected the same .* got 4x4 for 'TS' and 2x8 for '/TS': leave"):
+    with pytest.raises(ParameterError, match="/TS: 'TS' and '/TS' name the same dataset, with 4x4 and 2x8: leave"):
         assigned({"TS": (4, 4), "/TS": (2, 8)}, meant)

@@ -251,7 +251,7 @@ def needs_codecs(needs: Mapping[str, Need]) -> bool:
 
 def unopened(target: Path, error: UnopenedError) -> BoundError:
     """Return the error about a target that xarray does not open."""
-    return BoundError(f"{target}: expected a target that xarray opens, found {error}").at(path=target)
+    return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
 
 
 def key_of(path: str) -> Key:
