@@ -84,6 +84,7 @@ def main() -> None:
     """End jobs for some time, and print what was seen."""
     if "FAULT_LIBRARY" not in os.environ:
         sys.exit(start(__file__, sys.argv[1:]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore it
     words = sys.argv[1:]
     seconds, seed = (int(word) for word in (*words, "60", "0")[:2])
     jobs = jobs_of(words[2:])
