@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import h5py
@@ -145,8 +145,8 @@ def _decoded_content(name: str, content: Content) -> tuple[Any, AttributeForm | 
 
 
 @lru_cache(maxsize=1024)  # many attributes have the same
-def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], h5t.TypeID, int] | None:
-    """Return NumPy's type, None for texts of varying length, extents, HDF5's type, and the end of texts.
+def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...], _Kind, int] | None:
+    """Return NumPy's type, None for texts of varying length, extents, what HDF5's type is, and the end of texts.
 
     None if h5py converts it.
     """
@@ -162,7 +162,7 @@ def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...]
                 dtype = kind.dtype
         if dtype is None:
             return None
-    return dtype, shape, kind, end
+    return dtype, shape, _Kind.of(kind), end
 
 
 _VARYING = re.compile(rb"\x00|\x01[^\x00]*\x00")
@@ -223,13 +223,33 @@ _ENDS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACE
 def _form_of(owner: h5py.HLObject, name: str, value: Any) -> AttributeForm | None:
     """Return the form of an attribute with a value, if it is unusual."""
     attribute = h5a.open(owner.id, _raw(name))
-    return _unusual_form(attribute.get_type(), attribute.shape, value)
+    return _unusual_form(_Kind.of(attribute.get_type()), attribute.shape, value)
 
 
-def _unusual_form(kind: h5t.TypeID, shape: tuple[int, ...] | None, value: Any) -> AttributeForm | None:
+class _Kind(NamedTuple):
+    """What matters of the type of an attribute, without HDF5's identifier, so that it can be kept."""
+
+    name: str  # Empty if the type is unknown
+    nbytes: int
+    is_text: bool
+    is_fixed_text: bool  # Text of a fixed length that ends with a zero
+    is_utf8: bool
+    is_number: bool  # A number that netCDF-4 has, little-endian
+
+    @classmethod
+    def of(cls, kind: h5t.TypeID) -> _Kind:
+        """Describe a type of HDF5."""
+        if isinstance(kind, h5t.TypeStringID):
+            is_fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
+            is_utf8 = kind.get_cset() == h5t.CSET_UTF8
+            return cls(_type_name(kind), kind.get_size(), True, is_fixed, is_utf8, is_number=False)
+        is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
+        return cls(_type_name(kind), kind.get_size(), False, False, False, is_number)
+
+
+def _unusual_form(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> AttributeForm | None:
     """Return a form that netCDF-4 would not write for a value; None if it would or if the type is unknown."""
-    text = _type_name(kind)
-    return AttributeForm(text, shape) if text and not _is_usual(kind, shape, value) else None
+    return AttributeForm(kind.name, shape) if kind.name and not _is_usual(kind, shape, value) else None
 
 
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:
@@ -345,19 +365,17 @@ def _from_json(item: Any, dtype: np.dtype[Any], charset: tuple[str, str]) -> Any
     return item.encode(*charset) if isinstance(item, str) else item
 
 
-def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None, value: Any) -> bool:
+def _is_usual(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> bool:
     """Return whether netCDF-4 writes such attributes: numbers along an axis, and one text of its own length.
 
     Text that is not ASCII is UTF-8, as `set_text` and h5netcdf say, or nothing, as netCDF-C says.
     """
-    if isinstance(kind, h5t.TypeStringID):
-        fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
-        if shape != () or not fixed or not isinstance(value, (str, bytes)):
-            return shape == () and fixed
+    if kind.is_text:
+        if shape != () or not kind.is_fixed_text or not isinstance(value, (str, bytes)):
+            return shape == () and kind.is_fixed_text
         raw = _raw(value) if isinstance(value, str) else value
-        return kind.get_size() == max(len(raw), 1) and not (raw.isascii() and kind.get_cset() == h5t.CSET_UTF8)
-    is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
-    return is_number and shape is not None and len(shape) == 1 and shape[0] > 0
+        return kind.nbytes == max(len(raw), 1) and not (raw.isascii() and kind.is_utf8)
+    return kind.is_number and shape is not None and len(shape) == 1 and shape[0] > 0
 
 
 def _type_name(kind: h5t.TypeID) -> str:
