@@ -52,7 +52,7 @@ class Room:
         while True:
             with self._locked():
                 others = self._others(place.stat().st_dev)
-                if shutil.disk_usage(place).free + removable_nbytes - others >= nbytes:
+                if shutil.disk_usage(place).free + removable_nbytes - sum(others) >= nbytes:
                     self._write(place, written, nbytes)
                     return True
             if not (others and waits):
@@ -87,9 +87,12 @@ class Room:
             os.write(handle, json.dumps(entry).encode())
         self._handle, self._path = handle, path
 
-    def _others(self, device: int) -> int:
-        """Return the bytes that other processes will still write; remove what ended processes left."""
-        total = 0
+    def _others(self, device: int) -> list[int]:
+        """Return the bytes that each other process will still write; remove what ended processes left.
+
+        One that has written all of them is still at work, and may free room at its end.
+        """
+        found = []
         for path in self._folder.glob(f"*{_ENDING}"):
             with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
                 if lock_at_once(stream.fileno()):  # its process has ended
@@ -97,8 +100,8 @@ class Room:
                     continue
                 entry = json.loads(stream.read())
                 if entry["device"] == device:
-                    total += max(int(entry["nbytes"]) - _written(entry["written"]), 0)
-        return total
+                    found.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
+        return found
 
 
 def _written(path: str) -> int:
