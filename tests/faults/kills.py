@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
-from sweep import OLD_IN_STORE, ZARR, Fault, Job, Outcome, Sweeper, import_all, is_complete, jobs_of, leftovers, start
+from sweep import OLD_IN_STORE, ZARR, Fault, Job, Outcome, Sweeper, begin, is_complete, leftovers, own_folder
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+SECONDS = 60
+"""How long jobs are ended unless the command says otherwise."""
 SOON = 10.0
 """Seconds in which a signal ends a job, on a machine that does much else."""
 
@@ -82,26 +81,20 @@ class Killer(Sweeper):
 
 def main() -> None:
     """End jobs for some time, and print what was seen."""
-    if "FAULT_LIBRARY" not in os.environ:
-        sys.exit(start(__file__, sys.argv[1:]))
+    seconds, seed, jobs = begin(__file__)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore it
-    words = sys.argv[1:]
-    seconds, seed = (int(word) for word in (*words, "60", "0")[:2])
-    jobs = jobs_of(words[2:])
-    import_all()
-    parent, chosen = os.getpid(), random.Random(seed)
-    folder = Path(tempfile.mkdtemp())
+    chosen = random.Random(seed)
     seen: Counter[str] = Counter()
     codes: Counter[int] = Counter()
     wrong = 0
-    try:
+    with own_folder() as folder:
         killer = Killer(os.environ["FAULT_LIBRARY"], folder)
         durations = {}
         for job in jobs:
             began = time.monotonic()
             killer.count(job)
             durations[job] = time.monotonic() - began
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (seconds or SECONDS)
         while time.monotonic() < end:
             job, number = chosen.choice(jobs), chosen.choice(SIGNALS)
             moment = chosen.uniform(0, 1.1 * durations[job])
@@ -115,10 +108,7 @@ def main() -> None:
         print(", ".join(f"{name} {count}" for name, count in sorted(seen.items())))
         print("exit codes: " + ", ".join(f"{code}: {count}" for code, count in sorted(codes.items())))
         print(f"{seen.total()} signals, {wrong} not as promised")
-        sys.exit(bool(wrong))
-    finally:
-        if os.getpid() == parent:
-            shutil.rmtree(folder)
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -442,6 +443,27 @@ def start(script: str, arguments: list[str]) -> int:
         return subprocess.run([sys.executable, script, *arguments], env=environment, check=False).returncode
 
 
+def begin(script: str) -> tuple[int, int, list[Job]]:
+    """Run a script in a process that has the library and has imported all; return its numbers and jobs."""
+    words = sys.argv[1:]
+    if "FAULT_LIBRARY" not in os.environ:
+        sys.exit(start(script, words))
+    import_all()
+    first, seed = (int(word) for word in (*words, "0", "0")[:2])
+    return first, seed, jobs_of(words[2:])
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Yield a folder that this process, but none that is forked from it, removes at the end."""
+    owner, folder = os.getpid(), Path(tempfile.mkdtemp())
+    try:
+        yield folder
+    finally:
+        if os.getpid() == owner:
+            shutil.rmtree(folder)
+
+
 def jobs_of(names: Sequence[str]) -> list[Job]:
     """Return the jobs of some names, or all."""
     jobs = [job for job in JOBS if job.name in names or not names]
@@ -461,18 +483,12 @@ def import_all() -> None:
 
 def main() -> None:
     """Sweep, and print what was seen."""
-    if "FAULT_LIBRARY" not in os.environ:
-        sys.exit(start(__file__, sys.argv[1:]))
-    words = sys.argv[1:]
-    most, seed = (int(word) for word in (*words, "0", "0")[:2])
-    jobs = jobs_of(words[2:])
-    import_all()
-    parent, began = os.getpid(), time.monotonic()
-    folder = Path(tempfile.mkdtemp())
+    most, seed, jobs = begin(__file__)
+    began = time.monotonic()
     seen: Counter[tuple[str, str]] = Counter()
     codes: Counter[int] = Counter()
     wrong = 0
-    try:
+    with own_folder() as folder:
         sweeper = Sweeper(os.environ["FAULT_LIBRARY"], folder)
         for job, fault, outcome, text in sweeper.sweep(jobs, most, random.Random(seed)):
             seen[job.name, fault.kind] += 1
@@ -485,10 +501,7 @@ def main() -> None:
             print(f"{job.name:<20}{kinds}")
         print(f"exit code 0: {codes[0]}, 1: {codes[1]}")
         print(f"{seen.total()} failing calls, {wrong} not as promised, {time.monotonic() - began:.0f} s")
-        sys.exit(bool(wrong))
-    finally:
-        if os.getpid() == parent:
-            shutil.rmtree(folder)
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

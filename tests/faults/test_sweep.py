@@ -13,12 +13,14 @@ import pytest
 
 SWEEP = Path(__file__).with_name("sweep.py")
 KILLS = Path(__file__).with_name("kills.py")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.check,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"),
+    needs.needs("cc"),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.check
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
-@needs.needs("cc")
 def test_u105_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
     run_script: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -32,10 +34,6 @@ def test_u105_failing_system_calls_end_in_a_message_and_a_complete_target_or_non
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.slow
-@pytest.mark.check
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
-@needs.needs("cc")
 def test_jobs_ended_by_signals_leave_the_old_target_or_a_complete_one(
     run_script: Callable[..., str], tmp_path: Path
 ) -> None:

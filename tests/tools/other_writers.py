@@ -45,6 +45,12 @@ def field(*shape: int, dtype: str = "f4") -> Any:
 
 # Zarr: zarr-python itself, with every option
 
+KINDS = (
+    *("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"),
+    *("S5", "U3", "M8[s]", "m8[D]", "V4"),
+)
+"""Types of values that both versions of the format have."""
+
 
 @family
 def zarr_python_2(folder: Path) -> Iterator[str]:
@@ -52,29 +58,7 @@ def zarr_python_2(folder: Path) -> Iterator[str]:
     import numcodecs
     import zarr
 
-    kinds = [
-        "b1",
-        "i1",
-        "i2",
-        "i4",
-        "i8",
-        "u1",
-        "u2",
-        "u4",
-        "u8",
-        "f2",
-        "f4",
-        "f8",
-        "c8",
-        "c16",
-        "S1",
-        "S5",
-        "U3",
-        "M8[s]",
-        "M8[ns]",
-        "m8[D]",
-        "V4",
-    ]
+    kinds = [*KINDS, "S1", "M8[ns]"]
     for order in "CF":
         root = zarr.open_group(folder / f"types_{order}.zarr", mode="w", zarr_format=2)
         for kind in kinds:
@@ -167,28 +151,7 @@ def zarr_python_3(folder: Path) -> Iterator[str]:
     from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, TransposeCodec, ZstdCodec
 
     root = zarr.open_group(folder / "types.zarr", mode="w", zarr_format=3)
-    kinds = [
-        "b1",
-        "i1",
-        "i2",
-        "i4",
-        "i8",
-        "u1",
-        "u2",
-        "u4",
-        "u8",
-        "f2",
-        "f4",
-        "f8",
-        "c8",
-        "c16",
-        "S5",
-        "U3",
-        "M8[s]",
-        "m8[D]",
-        "V4",
-    ]
-    for kind in kinds:
+    for kind in KINDS:
         try:
             array = root.create_array(kind.replace("[", "_").strip("]"), shape=(5, 7), chunks=(2, 3), dtype=kind)
             values = np.arange(35) % 2
