@@ -223,7 +223,7 @@ def repack_many(
     check_order(run.listing.files.values(), run.options)
     preview = None if confirm is None else _preview(run)
     if warn is not None:
-        for warning in _warnings(run, _actions(run)) if preview is None else preview.warnings:
+        for warning in _warnings(run) if preview is None else preview.warnings:
             warn(warning)
     if confirm is not None and preview is not None:
         confirm(preview)
@@ -287,19 +287,21 @@ def preview_repack_many(
 def _preview(run: _Prepared) -> FolderPreview:
     """Return what a run would make."""
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
-    actions, places = _actions(run), Places.of_files(run.targets())
+    places = Places.of_files(run.targets())
+    actions = _actions(run, places)
     rows = [_preview_of(file, *actions[file.target], run.options, places) for file in run.files]
     return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)), _warnings(run, actions))
 
 
-def _warnings(run: _Prepared, actions: Mapping[str, tuple[FileAction, str]]) -> tuple[Warned, ...]:
+def _warnings(run: _Prepared, actions: Mapping[str, tuple[FileAction, str]] | None = None) -> tuple[Warned, ...]:
     """Return the warnings about the bounds of a recipe for the files that a run repacks."""
+    actions = _actions(run, Places.of_files(run.targets())) if actions is None else actions
     return warnings_of([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
 
 
-def _actions(run: _Prepared) -> dict[str, tuple[FileAction, str]]:
+def _actions(run: _Prepared, places: Places) -> dict[str, tuple[FileAction, str]]:
     """Return by target what a run does with each file, and why, without reading it."""
-    state, places = State(run.options.folder), Places.of_files(run.targets())
+    state = State(run.options.folder)
     state.refresh()
     return {file.target: _action_of(file, state, run.options, places) for file in run.files}
 
