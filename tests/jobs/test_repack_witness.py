@@ -287,3 +287,14 @@ def test_process_that_was_ended_is_started_again() -> None:
     os.kill(idle._process.pid, signal.SIGKILL)
     idle._process.wait()
     assert process.read(SAMPLE).variables
+
+
+def test_combined_files_with_a_variable_without_values(tmp_path: Path) -> None:
+    paths = []
+    for number in range(2):
+        own = dataset(10, 10 * number).assign(e=("nothing", np.zeros(0, "f4")))
+        paths.append(tmp_path / f"{number}.nc")
+        own.to_netcdf(paths[-1], engine="h5netcdf", unlimited_dims=["time"])
+    result = tamis.combine(paths, tmp_path / "all.nc", {"t": "deflate(1)"}, "time", witness="xarray")
+    assert result.witness.chunks["/t"] >= 1
+    assert "/e" not in result.witness.chunks

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from tamis.errors import BoundError
 from tamis.formats.registry import open_store
 from tamis.jobs.repack.witnessing import needs_of
-from tamis.jobs.witness.look import Unread, Witnessed, key_of, needs_codecs, reader_of, unopened
+from tamis.jobs.witness.look import Unread, Witnessed, key_of, needs_codecs, reader_of, refuse_unread, unopened
 from tamis.jobs.witness.loss import Loss, loss_between
 from tamis.jobs.witness.process import UnopenedError, read
+from tamis.meaning import FILL_ATTRIBUTES
+from tamis.rounding import PACKING_ATTRIBUTES
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked
     from tamis.xarray.dataset_store import EncodedGroup
 
 
-_DECODED_BY = {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
+_UNDECODED = {*PACKING_ATTRIBUTES, *FILL_ATTRIBUTES, "_Unsigned"}
 """Attributes of variables that were not decoded when the dataset was opened."""
 
 
@@ -55,8 +57,7 @@ def check_saved(
             if (item := opened.variables.get((group, name)) or opened.variables.get((group, str(None)))) is None:
                 raise BoundError(f"{place}: is not in what xarray opens").at(path=path)
             if item.reason:
-                if place not in needs or needs[place].is_here:
-                    raise BoundError(f"{place}: expected values that xarray reads, found {item.reason}").at(path=path)
+                refuse_unread(path, place, item.reason, needs)
                 unread.append(Unread(place, item.reason))
                 continue
             result = results.get(place)
@@ -67,7 +68,7 @@ def check_saved(
                 raise BoundError(f"{place}: expected the shape {given.shape}, xarray reads {item.shape}").at(path=path)
             # Numbers with units of times, which xarray decodes only when it reads them.
             is_decoded = given.dtype.kind in "biuf" and item.kind not in "biuf"
-            if is_decoded or hasattr(given._data, "dask") or set(given.attrs) & _DECODED_BY:
+            if is_decoded or hasattr(given._data, "dask") or set(given.attrs) & _UNDECODED:
                 continue
             loss = losses[place].largest if place in losses else 0.0
             allowed = loss if result is None else result.largest_error

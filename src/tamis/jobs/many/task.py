@@ -233,8 +233,7 @@ def _repacked(task: FileTask, source: Path | Address, target: Path, report: Prog
     datasets = tuple({name: json_value(getattr(item, name)) for name in _KEPT_FIELDS} for item in result.datasets)
     damaged = tuple(item._asdict() for item in result.damaged)
     warnings = tuple(item._asdict() for item in result.warnings)
-    witness = None if result.witness is None else result.witness.to_dict()
-    record = replace(record, witness=witness, damaged=damaged, warnings=warnings)
+    record = replace(record, witness=json_value(result.witness), damaged=damaged, warnings=warnings)
     return replace(record, datasets=datasets, notes=_notes_of(result))
 
 

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tamis.accuracy.requirement import EACH_VALUE, FLAGS, WHOLE, Requirement, Vocabulary, relative_of, share, text_of
+from tamis.accuracy.requirement import (
+    EACH_VALUE,
+    FLAGS,
+    RELATIVE_WORDS,
+    WHOLE,
+    Requirement,
+    Vocabulary,
+    relative_of,
+    share,
+    text_of,
+)
 from tamis.errors import ParameterError
 from tamis.jobs.recipes.names import split_recipe
 
@@ -28,7 +38,7 @@ _VOCABULARY = Vocabulary(KINDS, FLAGS, alone=(LOSSLESS, "recommended"))
 ABSOLUTE = ("abs", "range", "std")
 """Requirements that come to a largest absolute error."""
 
-RELATIVE = ("rel", "digits", "bits", "information")
+RELATIVE = (*RELATIVE_WORDS, "information")
 """Requirements about each value relative to itself, which rounding bounds and zfp does not."""
 
 

@@ -206,7 +206,6 @@ class RepackResult(DatasetsResult[Repacked]):
         return {
             "schema": SCHEMA,
             **json_fields(self),
-            "witness": self.witness and self.witness.to_dict(),
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
             "other_files": [other._asdict() for other in self.other_files],
             "damaged": [item._asdict() for item in self.damaged],

@@ -15,7 +15,6 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.witness.look import Expected, Need, Sources, Witnessed, XarrayWitness, needs_codecs
-from tamis.jobs.witness.process import check_installed
 from tamis.rounding import CONTAINER
 from tamis.stores.readers import OF_HDF5
 
@@ -41,7 +40,6 @@ def witness_of(
     """
     if not options.witness:
         return None
-    check_installed()
     return XarrayWitness(Sources(sources, needs_codecs(needs_of(store)), dimension, ends))
 
 
@@ -54,7 +52,7 @@ def look(
 ) -> Witnessed | None:
     """Let a witness, if there is one, compare a target with its source; raise BoundError if it reads them otherwise.
 
-    Without results in `datasets`, such as of a target that an earlier run made, the plans say what is allowed.
+    If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed.
     """
     if witness is None:
         return None
@@ -87,8 +85,8 @@ def look(
 
 def _expected(item: Repacked, planning: Planning) -> Expected:
     """Return what is known of a dataset that was written."""
-    is_absolute = item.bound is not None and item.relative_bound is None
-    allowed = item.bound if is_absolute and item.bound is not None else item.largest_error
+    bound = item.bound if item.relative_bound is None else None
+    allowed = item.largest_error if bound is None else bound
     is_filled = bool(item.missing_mask)
     return Expected(allowed, item.worst, is_filled, _changed_attributes(item.path, planning, is_filled=is_filled))
 

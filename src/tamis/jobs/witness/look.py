@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import BoundError, FileError
 from tamis.formatting import plural, printable
-from tamis.jobs.witness.loss import loss_between
+from tamis.jobs.witness.loss import first_index, loss_between
 from tamis.jobs.witness.process import Key, Opened, Read, Region, UnopenedError, check_installed, read
 from tamis.remote.address import Address
 
@@ -195,16 +195,15 @@ class XarrayWitness:
         first = self._sources.paths[0]
         if len(self._sources.paths) == 1:
             return self._read(first, regions)
-        spans = [*pairwise((0, *self._sources.ends))]
         pieces: dict[Key, list[list[Any]]] = {key: [[] for _ in own] for key, own in regions.items()}
-        result: dict[Key, Read] = {}
-        for path, (begin, end) in zip(self._sources.paths, spans, strict=True):
+        result = {key: self._before.variables[key] for key in regions}  # of some, no values are read
+        for path, (begin, end) in zip(self._sources.paths, pairwise((0, *self._sources.ends)), strict=True):
             own: dict[Key, list[Region]] = {}
             places: dict[Key, list[int]] = {}
             for key, parts in regions.items():
                 axis = self._axis(key)
                 for number, part in enumerate(parts):
-                    if axis is None and begin:
+                    if axis is None and pieces[key][number]:
                         continue
                     inside = part if axis is None else _within(part, axis, begin, end)
                     if inside is not None:
@@ -212,11 +211,11 @@ class XarrayWitness:
                         places.setdefault(key, []).append(number)
             if not own:
                 continue
-            for key, item in self._read(path, own).items():
-                if key in own:
-                    result[key] = result[key] if key in result and result[key].reason else item
-                    for number, (_, values) in zip(places[key], item.samples, strict=False):
-                        pieces[key][number].append(values)
+            found = self._read(path, own)
+            for key in own:
+                result[key] = result[key] if result[key].reason else found[key]
+                for number, (_, values) in zip(places[key], found[key].samples, strict=False):
+                    pieces[key][number].append(values)
         for key, item in result.items():
             axis = self._axis(key) or 0
             joined = [np.concatenate(parts, axis) if len(parts) > 1 else parts[0] for parts in pieces[key] if parts]
@@ -252,6 +251,12 @@ def needs_codecs(needs: Mapping[str, Need]) -> bool:
 def unopened(target: Path, error: UnopenedError) -> BoundError:
     """Return the error about a target that xarray does not open."""
     return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
+
+
+def refuse_unread(target: Path, path: str, reason: str, needs: Mapping[str, Need]) -> None:
+    """Raise BoundError if xarray cannot read the values of a variable although it has all that they need."""
+    if path not in needs or needs[path].is_here:
+        raise BoundError(f"{path}: expected values that xarray reads, found {reason}").at(path=target, dataset=path)
 
 
 def key_of(path: str) -> Key:
@@ -369,10 +374,8 @@ class _Look:
         """Compare the values of the sample."""
         for key in regions:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
-            if found.reason and not own.reason and (path not in self._needs or self._needs[path].is_here):
-                raise BoundError(f"{path}: expected values that xarray reads, found {found.reason}").at(
-                    path=self._target, dataset=path
-                )
+            if found.reason and not own.reason:
+                refuse_unread(self._target, path, found.reason, self._needs)
             if found.reason or own.reason:
                 side = "target" if found.reason else "source"
                 self.unread.append(Unread(path, f"in the {side}: {found.reason or own.reason}"))
@@ -435,11 +438,11 @@ def _first_beyond(
             ],
             bool,
         ).reshape(given.shape)
-        return _first(~same)
+        return first_index(~same)
     if "c" in kinds:
         same = (given == values) | (np.isnan(given) & np.isnan(values))
         with np.errstate(all="ignore"):
-            return _first(~(same | (np.abs(given - values) <= allowed)))
+            return first_index(~(same | (np.abs(given - values) <= allowed)))
     loss = loss_between(given, values, allowed + _noise(own, found, given, values), (0,) * given.ndim)
     return None if loss.beyond is None else loss.beyond.index
 
@@ -459,9 +462,9 @@ def _noise(own: Read, found: Read, given: NDArray[Any], values: NDArray[Any]) ->
     return 8 * largest * max((float(np.finfo(dtype).eps) for dtype in floats), default=0.0)
 
 
-_SECONDS = {"day": 86400.0, "hour": 3600.0, "h": 3600.0, "minute": 60.0, "min": 60.0, "second": 1.0, "s": 1.0} | {
-    "millisecond": 1e-3,
-    "microsecond": 1e-6,
+_SECONDS = {
+    **{"day": 86400.0, "hour": 3600.0, "h": 3600.0, "minute": 60.0, "min": 60.0},
+    **{"second": 1.0, "s": 1.0, "millisecond": 1e-3, "microsecond": 1e-6},
 }
 """Units of times, without the plural."""
 
@@ -477,7 +480,7 @@ def _first_time_beyond(own: Read, given: NDArray[Any], values: NDArray[Any], all
         return loss.first.index
     pairs = zip(given.reshape(-1), values.reshape(-1), strict=True)
     wrong = np.array([not _distance(one, other) <= seconds * (1 + 1e-9) + 1e-5 for one, other in pairs], bool)
-    return _first(wrong.reshape(given.shape))
+    return first_index(wrong.reshape(given.shape))
 
 
 def _distance(one: Any, other: Any) -> float:
@@ -487,9 +490,3 @@ def _distance(one: Any, other: Any) -> float:
     difference = other - one
     is_cftime = hasattr(difference, "total_seconds")
     return abs(float(difference.total_seconds() if is_cftime else difference / np.timedelta64(1, "s")))
-
-
-def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    if not wrong.any():
-        return None
-    return tuple(int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape))

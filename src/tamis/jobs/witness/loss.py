@@ -86,11 +86,15 @@ def _same_time(one: Any, other: Any) -> bool:
     return getattr(one, "calendar", "") == getattr(other, "calendar", "") and bool(one == other)
 
 
+def first_index(wrong: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """Return the index of the first value that is true; None if none is."""
+    return tuple(map(int, np.unravel_index(int(np.argmax(wrong)), wrong.shape))) if wrong.any() else None
+
+
 def _first(
     wrong: NDArray[np.bool_], expected: NDArray[Any], found: NDArray[Any], origin: tuple[int, ...]
 ) -> Misfit | None:
-    if not wrong.any():
+    if (inside := first_index(wrong)) is None:
         return None
-    inside = tuple(int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
     index = tuple(start + step for start, step in zip(origin, inside, strict=True))
     return Misfit(index, expected[inside], found[inside])

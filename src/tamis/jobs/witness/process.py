@@ -92,10 +92,9 @@ def read(
     UnopenedError
         If no engine opens it, or the process ends.
     """
-    check_installed()
     request = os.fspath(path), only, also, decode_times, engine
     process = _idle_process(with_codecs)
-    if (answer := process.answer(request)) is None:  # it had no work for too long
+    if (answer := process.answer(request)) is None:  # it ended, because it had no work for a minute
         process = _Process(with_codecs)
         answer = process.answer(request)
     if answer is None:
@@ -184,7 +183,10 @@ def _ending(code: int) -> str:
 def _environment() -> dict[str, str]:
     """Return variables by which the process finds the packages of this one, and HDF5 the plugins of all packages."""
     folders = [str(plugin_path())]
-    folders += [str(folder) for folder in (netcdf4_folder(), _hdf5plugin()) if folder is not None]
+    if (folder := netcdf4_folder()) is not None:
+        folders.append(str(folder))
+    with suppress(MissingFilterError):
+        folders.append(str(hdf5plugin_folder()))
     folders += filter(None, [os.environ.get(VARIABLE, "")])
     return {
         **os.environ,
@@ -192,10 +194,3 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "OPENBLAS_NUM_THREADS": "1",
     }
-
-
-def _hdf5plugin() -> Path | None:
-    try:
-        return hdf5plugin_folder()
-    except MissingFilterError:
-        return None
