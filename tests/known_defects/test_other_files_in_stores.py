@@ -51,3 +51,13 @@ def test_other_files_are_listed_where_the_target_is_one_file(store: Path, tmp_pa
     listed = {note.partition(":")[0] for note in notes if "a file that is not of Zarr: left out" in note}
     assert listed == {"/README", "/OME/METADATA.ome.xml", "/inner/.hidden", "/x/.nczarray", "/link"}
     assert tamis.verify(store, tmp_path / "b.nc").ok
+
+
+def test_chunks_of_a_damaged_array_are_no_other_files(tmp_path: Path) -> None:
+    array = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3).create_array("x", shape=(4,), dtype="f4")
+    array[:] = 1
+    zarr.open_group(tmp_path / "a.zarr", mode="a").create_array("y", shape=(4,), dtype="f4")
+    (tmp_path / "a.zarr" / "x" / "zarr.json").write_text("{")
+    notes = tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, drop=["x"]).notes
+    assert not any("not of Zarr" in note for note in notes)
+    assert not (tmp_path / "b.zarr" / "x").exists()

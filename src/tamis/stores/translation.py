@@ -228,16 +228,16 @@ def translations(source: Store, *, to_zarr: bool) -> Iterator[Translation]:
         name = next(iter(model.group("/").variables))
         text = "the store is this array, without a group: in the target it is an array of the root group"
         yield Translation(f"/{name}", "one array", text, is_lost=False)
-    changes_format = model.is_loose != to_zarr
-    for path in model.group_paths() if changes_format else ():
+    if model.is_loose == to_zarr:
+        return
+    for path in model.group_paths():
         group = model.group(path)
         if model.is_loose:
             yield from _other_lengths(model, group)
         else:
             yield from group_translations(group)
             yield from _repeated(source, group)
-    if changes_format:
-        yield from model.extras()
+    yield from model.extras()
 
 
 def group_translations(group: NamedGroup) -> Iterator[Translation]:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -239,26 +239,20 @@ def _below(files: Files, zarr_format: int) -> Iterator[tuple[str, Document]]:
                 groups.append(path)
 
 
-def other_files(root: Path) -> Iterator[str]:
+def extra_files(root: Path, arrays: Collection[str]) -> Iterator[str]:
     """Yield the files in a local hierarchy that are not of Zarr, by path from its root, such as those of old NCZarr.
 
-    Beside the chunks of an array these are only hidden ones: chunks have names of many kinds.
+    Beside the chunks of an array, whose folder is among `arrays`, these are only hidden ones: chunks have names of many
+    kinds.
     """
     known = {*NAMES[2], *NAMES[3], _CONSOLIDATED}
     for folder, folders, files in os.walk(root):
-        path, is_array = Path(folder), _is_array(Path(folder), files)
-        if is_array:
+        path = os.path.relpath(folder, root)
+        if is_array := path in arrays:
             folders.clear()
         folders.sort()
         names = sorted(name for name in files if name not in known and (name.startswith(".") or not is_array))
-        yield from (str((path / name).relative_to(root)) for name in names)
-
-
-def _is_array(folder: Path, files: Sequence[str]) -> bool:
-    if "zarr.json" not in files:
-        return ".zarray" in files
-    content = _parsed((folder / "zarr.json").read_bytes())
-    return isinstance(content, dict) and content.get("node_type") == "array"
+        yield from (os.path.normpath(os.path.join(path, name)) for name in names)
 
 
 def _implicit_group(path: str, zarr_format: int, attributes: Any = None) -> Document:

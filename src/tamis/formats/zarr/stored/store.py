@@ -26,11 +26,11 @@ from tamis.formats.zarr.stored.attributes import (
 )
 from tamis.formats.zarr.stored.hierarchy import (
     Document,
+    extra_files,
     files_of,
     has_own_codecs,
     hierarchy_of,
     opened,
-    other_files,
     quietly,
     store_path,
 )
@@ -86,6 +86,7 @@ class ZarrStore(ListedStore[Stored]):
             f"/{path or Path(self.path).stem}": document for path, document in documents.items() if document.is_array
         }
         self._arrays = self._opened(arrays)
+        self._array_folders = {document.path or "." for document in documents.values() if document.is_array}
         # By path of a group: its dimensions, and those of the groups around it.
         self._dimensions: dict[str, dict[str, Dimension]] = {}
         self._around: dict[str, ChainMap[str, Dimension]] = {}
@@ -244,9 +245,13 @@ class ZarrStore(ListedStore[Stored]):
 
     def extras(self) -> Iterator[Translation]:
         """Yield the files in a local folder that are not of Zarr."""
-        if os.path.isdir(self.path):
-            for name in other_files(Path(self.path)):
-                yield Translation(f"/{name}", "other files", "a file that is not of Zarr")
+        for name in self._extra_files:
+            yield Translation(f"/{name}", "other files", "a file that is not of Zarr")
+
+    @lazy_property
+    def _extra_files(self) -> list[str]:
+        """The paths of the files that are not of Zarr, from the folder; none of a store that is elsewhere."""
+        return [*extra_files(Path(self.path), self._array_folders)] if os.path.isdir(self.path) else []
 
     @lazy_property
     def _arrays_by_group(self) -> Mapping[str, Mapping[str, Stored]]:

@@ -88,7 +88,7 @@ class Source:
         if zarr_format == 2:
             return new
         without = {name: value for name, value in new.items() if name != "dimension_names"}
-        names = self.dimensions  # none of a scalar, which xarray wants to be said
+        names = self.dimensions  # A scalar has none, and xarray needs the empty list
         return without | ({"dimension_names": names} if any(names) or not names else {})
 
 
