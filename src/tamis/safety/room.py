@@ -80,8 +80,7 @@ class Room:
     def _write(self, place: Path, written: Path, nbytes: int) -> None:
         path = self._folder / f"{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE)
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_at_once(handle)
         entry = {"device": place.stat().st_dev, "written": os.fspath(written), "nbytes": nbytes}
         with suppress(OSError):  # a disk that is full to the last byte
             os.write(handle, json.dumps(entry).encode())

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import h5py
-from h5py import h5l, h5r
+from h5py import h5r
 
 from tamis import meaning
 from tamis.errors import FileError
@@ -24,7 +24,6 @@ from tamis.formats.hdf5.tree.walk import (
     array_at,
     group_at,
     group_filters,
-    links_of,
     scope_of,
     walk,
 )
@@ -125,19 +124,16 @@ class Hdf5Store:
 
     def linked_files(self) -> dict[str, list[str]]:
         """Return the files that are taken in, with the paths of the datasets that each has."""
-        arrays = self.arrays  # listing them opens the files
+        entries = self.arrays.entries  # listing them opens the files
         files = {str(file.filename): list[str]() for file in scope_of(self.file).files[1:]}
-        for path in arrays if files else ():
-            if (name := arrays[path].filename) in files:
+        for path, listed in entries.items() if files else ():
+            if (name := str(listed.file.filename)) in files:
                 files[name].append(path)
         return files
 
-    def links_elsewhere(self) -> Iterator[str]:
-        """Yield the paths of external links."""
-        for path, group in self.contents.groups.items():
-            for link in links_of(group.id):
-                if link.kind == h5l.TYPE_EXTERNAL:
-                    yield f"{path.rstrip('/')}/{link.text}"
+    def links_elsewhere(self) -> list[str]:
+        """Return the paths of external links; none if they are taken in."""
+        return self.contents.external
 
     def has(self, path: str) -> bool:
         """Return whether there is a dataset or a group at a path."""

@@ -204,7 +204,7 @@ class Hdf5Array(DatasetFacts):
         if not self.has_companion:
             return None
         flags = find_companion(self.dataset, self.label)
-        address = calls.address_of(flags.id) | self.address & ~calls.ANY_ADDRESS  # in the same file
+        address = calls.address_of(flags.id) | self.address & ~calls.LARGEST_ADDRESS  # in the same file
         return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name), address=address)
 
     @lazy_property

@@ -78,11 +78,14 @@ class VirtualReader:
         covered = sum(int(np.prod(high - low)) for _, low, high in pieces)
         if covered < values.size:
             values[...] = self.array.fill_as(self.dtype)
+        is_checked = False
         for source, low, high in pieces:
             inside = tuple(slice(*pair) for pair in zip((low - begin).tolist(), (high - begin).tolist(), strict=True))
             if not self._read_from(source, low, high, values[inside]):
                 place = tuple(slice(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True))
-                self.array.check_files()
+                if not is_checked:
+                    self.array.check_files()
+                    is_checked = True
                 values[inside] = LibraryReader(self.array).read(place)
         return values
 

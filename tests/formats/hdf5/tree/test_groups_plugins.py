@@ -79,7 +79,9 @@ def test_create_group_filters_of_plugins_work_and_are_copied_where_they_are(tmp_
     assert said.startswith(f"cannot copy /g: links of /g cannot be read without HDF5 filter {code} (")
 
 
-def test_links_of_group_that_only_a_missing_filter_reads_inspect_says_and_repack_refuses(tmp_path: Path) -> None:
+def test_links_of_group_that_only_a_missing_filter_reads_are_said_and_not_repacked(
+    tmp_path: Path,
+) -> None:
     python(WRITE_200, tmp_path / "a.h5", "32015")
     code = """
 (group,) = tamis.inspect(sys.argv[1]).groups
@@ -88,8 +90,12 @@ try:
     tamis.repack(sys.argv[1], sys.argv[1] + "2", {"*": "deflate"})
 except tamis.FileError as error:
     print(error)
+import shutil
+shutil.copy(sys.argv[1], sys.argv[1] + "3")
+print(*(problem.text for problem in tamis.verify(sys.argv[1], sys.argv[1] + "3").problems))
 """
-    shown, refused = python(code, tmp_path / "a.h5", plugins=False).splitlines()
+    shown, refused, compared = python(code, tmp_path / "a.h5", plugins=False).splitlines()
+    assert "links of /g cannot be read without HDF5 filter 32015 (" in compared
     assert shown.startswith("/g links of /g cannot be read without HDF5 filter 32015 (")
     assert "a.h5: links of /g cannot be read without HDF5 filter 32015 (" in refused
     assert "damaged" not in shown + refused

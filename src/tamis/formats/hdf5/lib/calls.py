@@ -64,8 +64,8 @@ def has(name: str) -> bool:
     return _function(name) is not None
 
 
-ANY_ADDRESS = (1 << 64) - 1
-"""Largest address in a file; what is above has the number of a file: see `tamis.formats.hdf5.tree.taken_in`."""
+LARGEST_ADDRESS = (1 << 64) - 1
+"""Largest address in a file. In a `LinkedScope` the bits above it are the number of the file."""
 
 
 def place_of(item: Any) -> tuple[int, int]:

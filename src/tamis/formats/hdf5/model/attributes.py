@@ -231,10 +231,10 @@ class _Kind(NamedTuple):
 
     name: str  # Empty if the type is unknown
     nbytes: int
-    is_text: bool
-    is_fixed_text: bool  # Text of a fixed length that ends with a zero
-    is_utf8: bool
-    is_number: bool  # A number that netCDF-4 has, little-endian
+    is_text: bool = False
+    is_fixed_text: bool = False  # Text of a fixed length that ends with a zero
+    is_utf8: bool = False
+    is_number: bool = False  # A number that netCDF-4 has, little-endian
 
     @classmethod
     def of(cls, kind: h5t.TypeID) -> _Kind:
@@ -242,9 +242,9 @@ class _Kind(NamedTuple):
         if isinstance(kind, h5t.TypeStringID):
             is_fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
             is_utf8 = kind.get_cset() == h5t.CSET_UTF8
-            return cls(_type_name(kind), kind.get_size(), True, is_fixed, is_utf8, is_number=False)
+            return cls(_type_name(kind), kind.get_size(), is_text=True, is_fixed_text=is_fixed, is_utf8=is_utf8)
         is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
-        return cls(_type_name(kind), kind.get_size(), False, False, False, is_number)
+        return cls(_type_name(kind), kind.get_size(), is_number=is_number)
 
 
 def _unusual_form(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> AttributeForm | None:
@@ -371,8 +371,10 @@ def _is_usual(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> bool:
     Text that is not ASCII is UTF-8, as `set_text` and h5netcdf say, or nothing, as netCDF-C says.
     """
     if kind.is_text:
-        if shape != () or not kind.is_fixed_text or not isinstance(value, (str, bytes)):
-            return shape == () and kind.is_fixed_text
+        if shape != () or not kind.is_fixed_text:
+            return False
+        if not isinstance(value, (str, bytes)):
+            return True
         raw = _raw(value) if isinstance(value, str) else value
         return kind.nbytes == max(len(raw), 1) and not (raw.isascii() and kind.is_utf8)
     return kind.is_number and shape is not None and len(shape) == 1 and shape[0] > 0

@@ -295,14 +295,15 @@ class _Copy:
     def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
         """Return the functions by address, because a caller may use any of several paths of a dataset."""
         functions: dict[int, Recreate] = {}
+        own_number = h5o.get_info(self.source).fileno
         for path, function in recreate.items():
             try:
                 raw = path.encode("utf-8", "surrogateescape")
                 info = h5o.get_info(self.source, raw)
-                address = self.scope.address_at(self.source, raw)
+                address = self.scope.address_at(self.source, raw) if self.scope.is_linked else int(info.addr)
             except (KeyError, RuntimeError, ValueError) as error:
                 raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
-            is_own = self.scope.is_linked or info.fileno == h5o.get_info(self.source).fileno
+            is_own = self.scope.is_linked or info.fileno == own_number
             if info.type != h5o.TYPE_DATASET or not is_own:
                 raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
             if address in functions:
@@ -549,7 +550,7 @@ class _Copy:
             finished |= pending
 
     def _rewire_from(self, owner: Any, subject: str | None) -> Callable[[Place], None]:
-        """Return what points a reference of an object to the copy of its target."""
+        """Return the function that points a reference in an object to the copy of its target."""
         return partial(self._rewire, self.scope.number_of(owner), subject)
 
     def _rewire(self, number: int, subject: str | None, place: Place) -> None:

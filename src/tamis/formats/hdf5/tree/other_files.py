@@ -77,12 +77,10 @@ def find_raw(name: str, file: str) -> NamedFile | None:
 
 def misplaced_raw_file(dataset: h5py.Dataset, file: str) -> str:
     """Return the first raw file of a dataset that is in the folder of `file`, where HDF5 does not look; else empty."""
-    plist = dataset.id.get_create_plist()
     if os.environ.get("HDF5_EXTFILE_PREFIX"):
         return ""
-    names = [os.fsdecode(plist.get_external(index)[0]) for index in range(plist.get_external_count())]
-    absent = [name for name in names if not os.path.exists(name)]
-    return next((path for name in absent if os.path.exists(path := os.path.join(os.path.dirname(file), name))), "")
+    absent = (name for name, _ in _names(dataset) if not os.path.exists(name))
+    return next((found.path for name in absent if (found := find_raw(name, file)) is not None), "")
 
 
 def linked_file(name: bytes, file: str) -> str | None:

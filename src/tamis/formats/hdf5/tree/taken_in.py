@@ -14,7 +14,7 @@ from tamis.errors import FileError, TamisError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.datatypes import text_of
 from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
-from tamis.formats.hdf5.tree.other_files import find_linked
+from tamis.formats.hdf5.tree.other_files import linked_file
 from tamis.formats.hdf5.tree.walk import Link, Scope, links_of, set_scope
 from tamis.formatting import kind_of_mode
 
@@ -75,7 +75,7 @@ class LinkedScope(Scope):
 
     def home(self, address: int) -> tuple[h5py.File, int]:
         """See `Scope.home`."""
-        return self.files[address // (calls.ANY_ADDRESS + 1)], address & calls.ANY_ADDRESS
+        return self.files[address // (calls.LARGEST_ADDRESS + 1)], address & calls.LARGEST_ADDRESS
 
     def stored(self, path: str) -> tuple[h5py.File, str]:
         """See `Scope.stored`."""
@@ -95,23 +95,21 @@ class LinkedScope(Scope):
         """Return a soft or external link as a hard one; a soft link that leads nowhere as it is."""
         key = self.address(group), link.name
         if key not in self._places:
-            file, own_path = (
-                self.files[self.number_of(group)],
-                (h5i.get_name(group) or b"/").rstrip(b"/") + b"/" + link.name,
-            )
-            label = f"{file.filename}: {text_of(own_path)}"
-            try:
-                place = self._end(file, own_path.decode("utf-8", "surrogateescape"))
-                address = self.address_at(place[0].id, _raw(place[1]))
-            except _NowhereError as error:
-                if link.kind == h5l.TYPE_SOFT and not error.has_left:
-                    self._places[key] = link
-                    return link
-                raise FileError(f"{label}: {error}").at(path=file.filename, dataset=text_of(own_path)) from error
-            except TamisError as error:
-                raise FileError(f"{label}: {error}").at(path=file.filename, dataset=text_of(own_path)) from error
-            self._places[key] = Link(link.name, h5l.TYPE_HARD, address, link.charset, link.order, place)
+            self._places[key] = self._followed(group, link)
         return self._places[key]._replace(order=link.order)
+
+    def _followed(self, group: h5g.GroupID, link: Link) -> Link:
+        file = self.files[self.number_of(group)]
+        own_path = (h5i.get_name(group) or b"/").rstrip(b"/") + b"/" + link.name
+        try:
+            place = self._end(file, own_path.decode("utf-8", "surrogateescape"))
+            address = self.address_at(place[0].id, _raw(place[1]))
+        except TamisError as error:
+            if link.kind == h5l.TYPE_SOFT and isinstance(error, _NowhereError) and not error.has_left:
+                return link
+            text = text_of(own_path)
+            raise FileError(f"{file.filename}: {text}: {error}").at(path=file.filename, dataset=text) from error
+        return Link(link.name, h5l.TYPE_HARD, address, link.charset, link.order, place)
 
     def _end(self, file: h5py.File, path: str) -> tuple[h5py.File, str]:
         """Return the file and path, without links, of the object at a path; open the files on the way to it."""
@@ -149,18 +147,17 @@ class LinkedScope(Scope):
         """Return the file that a link of a file names."""
         if remote_of(file) is not None:
             raise FileError(f"leads to the file {text_of(name)}: only links of files here are followed")
-        found = find_linked(os.fsdecode(name), os.path.abspath(file.filename))
-        if found is None:
+        if (path := linked_file(name, file.filename)) is None:
             raise FileError(f"leads to the file {text_of(name)}: No such file or directory")
-        path = os.path.realpath(found.path)
         if path not in self._paths:
             if not stat.S_ISREG(mode := os.stat(path).st_mode):  # HDF5 may wait for a pipe
                 raise FileError(f"leads to {path}: expected a file, found {kind_of_mode(mode)}")
             opened = open_source(Path(path), keeps_chunks=False)
+            if is_being_written(opened):
+                opened.close()
+                raise FileError(f"{path}: another program is writing it: wait until it is closed there")
             self.files.append(opened)
             self._paths[path] = self._numbers[h5o.get_info(opened.id).fileno] = len(self.files) - 1
-            if is_being_written(opened):
-                raise FileError(f"{path}: another program is writing it: wait until it is closed there")
         return self.files[self._paths[path]]
 
 
@@ -180,7 +177,7 @@ def take_in(file: h5py.File) -> LinkedScope:
 
 
 def _global(number: int, address: int) -> int:
-    return number * (calls.ANY_ADDRESS + 1) + int(address)
+    return number * (calls.LARGEST_ADDRESS + 1) + int(address)
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -285,11 +285,13 @@ class Datasets(Arrays[Hdf5Array]):
 
     def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
         """Yield each companion and the path of its variable; damaged ones are left out."""
+        known: dict[int, str] = {}
         for path in self.marked():
             with suppress(FileError), reading(path):
                 if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
                     if self.entries[path].file is not self.file:  # it has another path here
-                        companion.path = self.addresses()[companion.address]
+                        known = known or self.addresses()
+                        companion.path = known[companion.address]
                     yield companion, path
 
     def check_companions(self) -> None:
@@ -340,6 +342,7 @@ class Contents:
     places: dict[int, str] = field(default_factory=dict)  # First path of each object by its address
     # Additional hard links: path of the group, name, first path of the target
     links: list[tuple[str, str, str]] = field(default_factory=list)
+    external: list[str] = field(default_factory=list)  # Paths of external links
     room: int = 0  # Bytes of memory for values of small datasets that are still to be found
     # File of each group, and its path there, where these are others
     elsewhere: dict[str, tuple[h5py.File, str]] = field(default_factory=dict)
@@ -420,6 +423,7 @@ def _enter(contents: Contents, scope: Scope, path: str, group: h5g.GroupID) -> _
         links = scope.links(group)
     except MissingFilterError as error:
         contents.closed[path] = str(error)
+    contents.external += [f"{path.rstrip('/')}/{link.text}" for link in links if link.kind == h5l.TYPE_EXTERNAL]
     hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
     # Links that only count as hard ones come last, so that an object has the name of its own link.
     return path, sorted(hard_links, key=lambda link: (link.place is not None, link.name), reverse=True)
