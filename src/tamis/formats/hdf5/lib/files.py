@@ -242,8 +242,9 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
         fapl = access_list(keeps_chunks=keeps_chunks)
         file = _open_to_read(place, fapl)
         if not keeps_chunks and file.get_access_plist().get_cache()[2]:
-            for other in writers_of(file):
-                h5f.flush(other)
+            with calls.lock:  # a writer that another thread closes has no identifier any more
+                for other in writers_of(file):
+                    h5f.flush(other)
             calls.use_log_driver(fapl)
             fapl.set_file_locking(False, False)
             with suppress(OSError):
@@ -352,7 +353,8 @@ def _open_remote(address: Address) -> h5py.File:
 def writers_of(file: h5f.FileID) -> list[h5f.FileID]:
     """Return the identifiers with which this process writes a file that HDF5 shares with them."""
     # Of this file alone: a file whose last close failed keeps an identifier, and asking for its intent crashes HDF5.
-    return [other for other in h5f.get_obj_ids(file, h5f.OBJ_FILE) if other.get_intent() != h5f.ACC_RDONLY]
+    with calls.lock:  # another thread that closes the file closes these identifiers, too
+        return [other for other in h5f.get_obj_ids(file, h5f.OBJ_FILE) if other.get_intent() != h5f.ACC_RDONLY]
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:

@@ -243,8 +243,8 @@ class _Kind(NamedTuple):
             is_fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
             is_utf8 = kind.get_cset() == h5t.CSET_UTF8
             return cls(_type_name(kind), kind.get_size(), is_text=True, is_fixed_text=is_fixed, is_utf8=is_utf8)
-        is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
-        return cls(_type_name(kind), kind.get_size(), is_number=is_number)
+        name = _type_name(kind)
+        return cls(name, kind.get_size(), is_number=name.lstrip("<|") in NUMBERS)
 
 
 def _unusual_form(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> AttributeForm | None:
