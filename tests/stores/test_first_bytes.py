@@ -108,6 +108,15 @@ def test_kind_of_folder_names_the_store_in_it(tmp_path: Path) -> None:
     )
 
 
+def test_kind_of_folder_names_icechunk_and_n5(tmp_path: Path) -> None:
+    (tmp_path / "ice" / "snapshots").mkdir(parents=True)
+    (tmp_path / "ice" / "refs").mkdir()
+    assert kind_of(tmp_path / "ice").startswith("an Icechunk repository: ")
+    (tmp_path / "a.n5").mkdir()
+    (tmp_path / "a.n5" / "attributes.json").write_text('{"n5": "2.0.0"}')
+    assert kind_of(tmp_path / "a.n5").startswith("an N5 container: ")
+
+
 def test_is_zarr_by_metadata(tmp_path: Path) -> None:
     assert not is_zarr(tmp_path)
     (tmp_path / "zarr.json").write_text("{}")

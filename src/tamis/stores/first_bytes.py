@@ -258,6 +258,10 @@ def _first_line(head: bytes) -> str | None:
 
 def _folder_kind(place: Path) -> str:
     """Describe a folder without Zarr metadata, with any Zarr stores in it."""
+    if (place / "snapshots").is_dir() and any((place / name).exists() for name in ("refs", "repo")):
+        return "an Icechunk repository: open it with icechunk and xarray.open_zarr, and save the dataset as another store"
+    if (place / "attributes.json").is_file():
+        return "an N5 container: convert it first, with zarr 2's zarr.copy_all or z5py"
     words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
     try:
         stores = sorted(item.name for item in place.iterdir() if is_zarr(item))

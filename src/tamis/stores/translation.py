@@ -72,7 +72,7 @@ TO_ZARR: dict[str, Row] = {
         "attributes",
         "attributes of any type and shape: numbers, booleans, complex numbers, enumerations, records, opaque values,"
         " text of any form, lists, without a value",
-        "JSON, and their types in `_nczarr_attr`",
+        "JSON, whose numbers readers take as int64 and float64, and their types in `_nczarr_attr`",
         _SAME,
     ),
     "latin-1": Row(
