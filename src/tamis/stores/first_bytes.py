@@ -259,7 +259,7 @@ def _first_line(head: bytes) -> str | None:
 def _folder_kind(place: Path) -> str:
     """Describe a folder without Zarr metadata, with any Zarr stores in it."""
     if (place / "snapshots").is_dir() and any((place / name).exists() for name in ("refs", "repo")):
-        return "an Icechunk repository: open it with icechunk and xarray.open_zarr, and save the dataset as another store"
+        return "an Icechunk repository: open it with icechunk and xarray.open_zarr, and save the dataset elsewhere"
     if (place / "attributes.json").is_file():
         return "an N5 container: convert it first, with zarr 2's zarr.copy_all or z5py"
     words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
