@@ -55,7 +55,7 @@ TO_ZARR: dict[str, Row] = {
         "types",
         "compounds of numbers without axes",
         "records without gaps in Zarr 2; Zarr 3: refused",
-        "a named compound type, `NAME_t`",
+        "a named compound type, `NAME_t`, of little-endian numbers",
         "refused",
     ),
     "others": Row(
@@ -163,7 +163,15 @@ TO_HDF5: dict[str, Row] = {
         "as in HDF5",
         "listed",
     ),
-    "zarr arrays": Row("types", "numbers, booleans, complex numbers, text", _SAME, _SAME),
+    "zarr arrays": Row(
+        "types", "numbers, booleans, complex numbers, text", "the same, numbers little-endian", "the same"
+    ),
+    "zarr records": Row(
+        "types",
+        "records of numbers",
+        "a compound type, of little-endian numbers",
+        "in Zarr 2, the same; Zarr 3: refused",
+    ),
     "bytes": Row("types", "bytes of varying length, times, records of anything but numbers", "refused", "", "refused"),
     "json attributes": Row(
         "attributes",
