@@ -202,11 +202,11 @@ def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
 def is_folder(path: str) -> bool:
     """Return whether a path leads to a folder that is no Zarr store; an address that ends with a slash does."""
     from tamis.remote.address import is_address
-    from tamis.stores.first_bytes import is_zarr
+    from tamis.stores import first_bytes
 
     if is_address(path):
-        return path.endswith("/") and not is_zarr(path)
-    return os.path.isdir(path) and not is_zarr(path)
+        return path.endswith("/") and not first_bytes.is_zarr(path)
+    return first_bytes.is_folder(path)
 
 
 def files_of(paths: Iterable[str]) -> Iterator[str]:
@@ -221,5 +221,5 @@ def files_of(paths: Iterable[str]) -> Iterator[str]:
         sources = {target: file.source for target, file in listing.files.items()}
         sources |= {target: source for target, (source, _) in listing.failed.items()}  # opening them says why
         if not sources:
-            raise nothing_in(path)
+            raise nothing_in(path, listing)
         yield from (sources[target] for target in sorted(sources))

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -182,7 +183,7 @@ def _filter(reader: _Reader) -> Filter:
         names = {**by_name(), **ROUNDINGS}
         reader.fail(
             f"a filter ({', '.join(sorted(by_name()))}) or rounding ({', '.join(sorted(ROUNDINGS))})"
-            f"{did_you_mean(reader.token, names)}"
+            f"{did_you_mean(reader.token, names)}{_other_notation(reader.text[reader.start :])}"
         )
     start = reader.start
     reader.advance()
@@ -190,6 +191,12 @@ def _filter(reader: _Reader) -> Filter:
         return _numbered(reader, start)
     with located(filter=kind.name):
         return _with_arguments(reader, kind, start)
+
+
+def _other_notation(text: str) -> str:
+    """Return advice about a text that looks like an argument of h5repack or of nccopy; empty for any other."""
+    is_foreign = re.match(r"(UD|GZIP|SZIP|SOFF)=|[0-9]+(,|$)", text)
+    return f"; tamis spec {shlex.quote(text)} prints filters of other programs as tamis text" if is_foreign else ""
 
 
 @cache  # inspection takes longer than all else here

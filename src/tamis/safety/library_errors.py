@@ -90,12 +90,21 @@ def lacks_space(error: BaseException) -> bool:
     return _number(error) in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _number(error: BaseException | None) -> int | None:
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def error_number(error: BaseException) -> int | None:
+    """Return the errno of an error, which HDF5 has in its text; None if there is none."""
+    if match := _NUMBER.search(str(error)):
+        return int(match[1])
+    return error.errno if isinstance(error, OSError) and error.errno else None
+
+
+def _number(error: BaseException) -> int | None:
     """Return the errno of an error or of its causes; None if there is none."""
-    while error is not None:
-        if match := _NUMBER.search(str(error)):
-            return int(match[1])
-        if isinstance(error, OSError) and error.errno:
-            return error.errno
-        error = error.__cause__ or error.__context__
-    return None
+    return next((number for cause in causes_of(error) if (number := error_number(cause)) is not None), None)

@@ -134,6 +134,11 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a folder here that is no Zarr store."""
+    return os.path.isdir(path) and not is_zarr(path)
+
+
 def format_of(path: str | os.PathLike[str]) -> str:
     """Return the format of a file that tamis reads, or would read, by its first bytes; empty for any other."""
     if is_classic(path):

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,16 @@ from tamis.errors import FileError, ParameterError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.leftovers import sweep
 from tamis.jobs.many.listing import (
+    IN_TARGETS,
+    NOT_REPLACED,
     STATE_FOLDER,
     Choice,
+    LeftOut,
     Listing,
     Other,
     SourceFile,
     To,
-    left_out,
+    left_out_notes,
     list_files,
     nothing_in,
 )
@@ -39,7 +42,7 @@ from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported,
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity, nbytes_of
-from tamis.stores.first_bytes import format_of, is_zarr
+from tamis.stores.first_bytes import format_of, is_folder
 from tamis.stores.other_files import OtherFile, Places
 
 if TYPE_CHECKING:
@@ -242,7 +245,7 @@ def repack_many(
                 files.go(processes)
         finally:
             processes.stop()
-        return files.finished(left_out(run.listing), keep_damaged=keep_damaged)
+        return files.finished(run.listing.left_out, keep_damaged=keep_damaged)
 
 
 @checked(sources=PATHS, out=PATH.or_none())
@@ -290,7 +293,9 @@ def _preview(run: _Prepared) -> FolderPreview:
     places = Places.of_files(run.targets())
     actions = _actions(run, places)
     rows = [_preview_of(file, *actions[file.target], run.options, places) for file in run.files]
-    return FolderPreview(run.options.folder, (*rows, *failed), tuple(left_out(run.listing)), _warnings(run, actions))
+    left_out = tuple(run.listing.left_out)
+    notes = tuple(left_out_notes(left_out, may_copy=not run.options.replace))
+    return FolderPreview(run.options.folder, (*rows, *failed), notes, _warnings(run, actions), left_out)
 
 
 def _warnings(run: _Prepared, actions: Mapping[str, tuple[FileAction, str]] | None = None) -> tuple[Warned, ...]:
@@ -411,6 +416,8 @@ def _prepared(
         raise ParameterError(f"expected packing to be one of {', '.join(get_args(Packing))}, got {packing!r}")
     if settle is not None and not replaces:
         raise ParameterError("settle (--settle) needs replace (--replace)")
+    if folder["break_hard_links"] and not replaces:
+        raise ParameterError("break_hard_links (--break-hard-links) needs replace (--replace)")
     if replaces and choice.to is not None:
         raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
@@ -424,12 +431,16 @@ def _prepared(
     if out is None:
         listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
     else:
-        listing, place = list_files(paths, choice, [out], names), os.path.abspath(os.fsdecode(out))
+        place = os.path.abspath(os.fsdecode(out))
+        _check_no_source(place, paths)
+        listing = list_files(paths, choice, [out], names)
+        listing.left_out += _sources_in(place, paths, choice)
     if not (listing.files or listing.failed):
-        if len(paths) == 1 and not (names or listing.skipped or listing.kept):
-            raise nothing_in(paths[0])
+        if len(paths) == 1 and not (names or listing.left_out):
+            raise nothing_in(paths[0], listing)
         where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
-        raise FileError("; ".join([f"{where}: no HDF5, netCDF or Zarr files", *left_out(listing)]))
+        left_out = left_out_notes(listing.left_out, may_copy=not replaces)
+        raise FileError("; ".join([f"{where}: no HDF5, netCDF or Zarr files", *left_out]))
     processors = len(os.sched_getaffinity(0))
     count = workers or min(processors, max(len(listing.files), 1))
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
@@ -448,21 +459,39 @@ def _prepared(
     )
 
 
+def _check_no_source(out: str, paths: Iterable[Any]) -> None:
+    """Raise FileError if the folder of targets is one of the sources."""
+    if any(is_folder(place) and os.path.realpath(place) == os.path.realpath(out) for place in map(os.fsdecode, paths)):
+        raise FileError(f"{out}: is the source itself: choose another folder, or replace its files (--replace)").at(
+            path=out
+        )
+
+
+def _sources_in(out: str, paths: Iterable[Any], choice: Choice) -> list[LeftOut]:
+    """Return the files in a folder of targets that no run has made, and that would be sources in another folder."""
+    folders = [os.path.realpath(place) for place in map(os.fsdecode, paths) if is_folder(place)]
+    is_inside = any(os.path.realpath(out).startswith(os.path.join(folder, "")) for folder in folders)
+    if not is_inside or not os.path.isdir(out) or os.path.isdir(os.path.join(out, STATE_FOLDER)):
+        return []
+    return [LeftOut(file.source, IN_TARGETS) for file in list_files([out], choice).files.values()]
+
+
 def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], originals: list[str]) -> tuple[Listing, str]:
     """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
     listing, found, folders = Listing(), list[SourceFile](), list[str]()
     for place in map(os.fsdecode, (*paths, *files_from)):
         if is_address(place):
             raise ParameterError(f"{located_path(place)}: only files here can be replaced, not an address")
-        is_folder = os.path.isdir(place) and not is_zarr(place)
-        listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_folder else ())])
-        listing.skipped += listed.skipped
+        is_tree = is_folder(place)
+        listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_tree else ())])
+        listing.left_out += listed.left_out
         listing.failed |= listed.failed
-        folders += [os.path.abspath(place)] * is_folder
+        listing.unmatched += listed.unmatched
+        folders += [os.path.abspath(place)] * is_tree
         for file in listed.files.values():
-            folders += [os.path.dirname(file.source)] * (not is_folder)
-            if os.path.isdir(file.source) or (is_folder and os.path.islink(file.source)):
-                listing.kept.append(file.source)
+            folders += [os.path.dirname(file.source)] * (not is_tree)
+            if os.path.isdir(file.source) or (is_tree and os.path.islink(file.source)):
+                listing.left_out.append(LeftOut(file.source, NOT_REPLACED))
             elif file.is_read:
                 found.append(file)
     if not folders:
@@ -501,6 +530,8 @@ def _description(run: _Prepared, shard: tuple[int, int] | None) -> dict[str, Any
         "recipe": str(run.options.repack.recipe),
         "replace": run.options.replace,
         "keep_originals": run.options.keep_originals,
+        "unread": run.listing.failed,
+        "left_out": run.listing.left_out,
     }
 
 
@@ -557,6 +588,7 @@ class _Run:
         self._deaths: Counter[str] = Counter()
         self._swept: tuple[str, ...] = ()  # Notes about what ended runs left
         self._at_work: dict[str, tuple[str, int, int]] = {}
+        self._contents: dict[str, tuple[int, int]] = {}  # Of files at work that may have several names
         self._later: list[tuple[float, FileTask]] = []  # Failed, or others have it, with the time of the next try
         self._stops = False
         self.queue = deque(sorted(filter(None, map(self._task_of, files)), key=lambda task: -task.file.nbytes))
@@ -584,9 +616,8 @@ class _Run:
         self._swept = swept.notes
 
     def fail_unread(self, listing: Listing) -> None:
-        """Record the files that cannot even be listed."""
-        for path, (source, message) in listing.failed.items():
-            self._failed[path] = self._failure(path, source, "FileError", message)
+        """Count the files that cannot even be listed as failed; the description of the run has them."""
+        self._failed |= _unread_records(listing.failed)
         self._stops = bool(listing.failed) and not self._keep_going
 
     def go(self, workers: Workers) -> None:
@@ -611,13 +642,29 @@ class _Run:
             self._later = [entry for entry in self._later if entry not in due]
             for _, task in due:
                 self._look_again(task)
+        waiting = list[FileTask]()
         while self.queue and workers.idle > 0:
             task = self.queue.popleft()
             if self._is_new(task):
                 self._look_again(task)
-                continue
-            self._at_work[task.file.target] = ("begins", 0, 1)
-            workers.submit(task)
+            elif self._is_held(task):
+                waiting.append(task)
+            else:
+                self._at_work[task.file.target] = ("begins", 0, 1)
+                workers.submit(task)
+        self.queue.extendleft(reversed(waiting))
+
+    def _is_held(self, task: FileTask) -> bool:
+        """Return whether another name of a file is being replaced, which this one has to wait for."""
+        if not self._options.break_hard_links:
+            return False
+        with suppress(OSError):  # a file that is gone has no other name
+            status = os.stat(task.file.source)
+            content = status.st_dev, status.st_ino
+            if content in self._contents.values():
+                return True
+            self._contents[task.file.target] = content
+        return False
 
     def _is_new(self, task: FileTask) -> bool:
         """Return whether another run wrote a record of a file since this one looked."""
@@ -636,6 +683,7 @@ class _Run:
             self._at_work[path] = (event.step, event.done, event.total)
             return
         self._at_work.pop(path, None)
+        self._contents.pop(path, None)
         if isinstance(event, Died):
             self._died(event)
         elif event.result.action == "claimed":
@@ -665,18 +713,12 @@ class _Run:
             self.queue.append(task._replace(attempt=task.attempt + 1, serial=task.serial + 1))
             return
         text = f"{task.file.source}: the process that made it {event.how}: it is set aside; memory may be short"
-        record = self._failure(path, task.file.source, "ProcessError", text)
-        record = replace(record, attempt=task.attempt, serial=task.serial + 1)
+        record = _failure(path, task.file.source, "ProcessError", text)
+        record = replace(record, recipe=self._options.key, attempt=task.attempt, serial=task.serial + 1)
         with suppress(FileError):  # a full disk; the result has it
             write_record(self._options.folder, record)
         self._failed[path] = record
         self._stops |= not self._keep_going
-
-    def _failure(self, path: str, source: str, kind: str, message: str) -> FileRecord:
-        """Return the record of a file that no process could record."""
-        error = {"kind": kind, "message": message, "path": source}
-        record = FileRecord(path, "failed", source, recipe=self._options.key, version=_native.version, error=error)
-        return replace(record, time=time.time())
 
     def _tell(self) -> None:
         nbytes = self._nbytes, self._done_nbytes, self._begun_nbytes
@@ -702,9 +744,10 @@ class _Run:
             files = plural(others, "file")
             yield f"{files} replaced by runs that did not know the ranges of all files, and may have another packing"
 
-    def finished(self, notes: Iterable[str], *, keep_damaged: bool) -> FolderStatus:
+    def finished(self, left_out: Collection[LeftOut], *, keep_damaged: bool) -> FolderStatus:
         """Write the manifest, and return the status of this run's files."""
         self._state.refresh()
+        notes = left_out_notes(left_out, may_copy=not self._options.replace)
         found = [*notes, *self._swept, *self._packing_notes()]
         try:
             write_manifest(self._state, self._options.folder)
@@ -719,8 +762,20 @@ class _Run:
             made=self._made,
             again=dict(self._again),
             notes=found,
+            left_out=left_out,
             keep_damaged=keep_damaged,
         )
+
+
+def _failure(path: str, source: str, kind: str, message: str) -> FileRecord:
+    """Return the record of a file that no process could record."""
+    error = {"kind": kind, "message": message, "path": source}
+    return FileRecord(path, "failed", source, version=_native.version, error=error, time=time.time())
+
+
+def _unread_records(unread: Mapping[str, Any]) -> dict[str, FileRecord]:
+    """Return the records of files that could not even be listed, by target, from their sources and messages."""
+    return {path: _failure(path, str(source), "FileError", str(text)) for path, (source, text) in unread.items()}
 
 
 @checked(folder=PATH)
@@ -744,5 +799,14 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     """
     state = state_of(folder)
     last = (state.runs() or [{}])[-1]
-    count, keep_damaged = int(last.get("files", 0)), bool(last.get("keep_damaged"))
-    return status_of(state, os.fsdecode(folder), count, keep_damaged=keep_damaged)
+    unread = {path: found for path, found in last.get("unread", {}).items() if os.path.lexists(found[0])}
+    left_out = [LeftOut(path, reason) for path, reason in last.get("left_out", ())]
+    return status_of(
+        state,
+        os.fsdecode(folder),
+        int(last.get("files", 0)) + len(unread),
+        failed=_unread_records(unread),
+        notes=left_out_notes(left_out, may_copy=not last.get("replace")),
+        left_out=left_out,
+        keep_damaged=bool(last.get("keep_damaged")),
+    )

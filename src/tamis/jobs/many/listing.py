@@ -36,6 +36,13 @@ _OURS = re.compile(
 )
 
 
+class LeftOut(NamedTuple):
+    """A file or folder that a run leaves out."""
+
+    path: str
+    reason: str
+
+
 class SourceFile(NamedTuple):
     """A file to repack or copy."""
 
@@ -76,7 +83,7 @@ class Choice:
         if path.endswith(ending) or (to == "nc" and not is_store):
             return path
         stem, dot, suffix = path.rpartition(".")
-        known = dot and suffix.lower() in ("nc", "nc4", "cdf", "h5", "hdf5", "hdf", "he5", "zarr")
+        known = dot and suffix.lower() in _ENDINGS
         return (stem if known and self.to else path) + ending
 
 
@@ -85,8 +92,8 @@ class Listing:
     """The files of a run, and what was left out."""
 
     files: dict[str, SourceFile] = field(default_factory=dict)  # By target
-    skipped: list[str] = field(default_factory=list)  # Paths of files that tamis does not read
-    kept: list[str] = field(default_factory=list)  # Paths of links and stores, which are not replaced
+    left_out: list[LeftOut] = field(default_factory=list)
+    unmatched: int = 0  # Number of files in folders that the choice does not take
     failed: dict[str, tuple[str, str]] = field(default_factory=dict)  # By target: source, and why it cannot be read
 
     def add(self, file: SourceFile) -> None:
@@ -161,10 +168,22 @@ def _files_in(folder: str, choice: Choice, unlisted: set[str], listing: Listing)
             place = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(top, path)
             if is_ours(entry.name) or place in unlisted:
                 continue
-            if entry.is_dir() and not is_zarr(entry.path):
-                pending += [path] * (not entry.is_symlink())
+            if _is_folder(entry) and not is_zarr(entry.path):
+                if entry.is_symlink():
+                    listing.left_out.append(LeftOut(entry.path, _LINKED))
+                else:
+                    pending.append(path)
             elif choice.takes(path):
                 yield path
+            else:
+                listing.unmatched += 1
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle, or into a folder that this user may not enter: opening it says why
+        return False
 
 
 def _add_elsewhere(listing: Listing, choice: Choice, source: Address) -> None:
@@ -201,16 +220,22 @@ def _add_source(listing: Listing, choice: Choice, source: str, path: str, *, req
         text = str(error) if isinstance(error, FileError) else f"{source}: cannot be read: {disk_text(error)}"
         listing.failed[Path(path).as_posix()] = source, text
         return
-    if not read and (choice.other == "fail" or (required and choice.other == "skip")):
+    is_stored = read or _is_stored(source)
+    if not read and (choice.other == "fail" or (required and (choice.other == "skip" or not is_stored))):
         raise FileError(
-            f"{source}: expected an HDF5, netCDF or Zarr file, found {kind_of(source)}; with --other copy, "
-            "such files are copied"
+            f"{source}: expected an HDF5, netCDF or Zarr file, found {kind_of(source)}"
+            + ("; with --other copy, such files are copied" if is_stored else "")
         ).at(path=source)
-    if not read and choice.other == "skip":
-        listing.skipped.append(source)
+    if not read and (choice.other == "skip" or not is_stored):
+        listing.left_out.append(LeftOut(source, _UNREAD if is_stored else _NO_FILE))
         return
     target = choice.target_of(path, is_store) if read else path
     listing.add(SourceFile(source, Path(target).as_posix(), nbytes, read))
+
+
+def _is_stored(source: str) -> bool:
+    """Return whether a path leads to a file or folder, or is an address: whoever opens a pipe waits for its writer."""
+    return isinstance(source, Address) or os.path.isfile(source) or os.path.isdir(source)
 
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:
@@ -223,18 +248,38 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def nothing_in(folder: str | os.PathLike[str]) -> FileError:
-    """Return the error about a folder without files that tamis reads."""
+def nothing_in(folder: str | os.PathLike[str], listing: Listing | None = None) -> FileError:
+    """Return the error about a folder without files that tamis reads, or of which the choice takes none."""
+    place = os.fsdecode(folder)
+    if listing is not None and listing.unmatched:
+        text = f"{place}: none of {plural(listing.unmatched, 'file')} matches the patterns (--include, --exclude)"
+        return FileError(text).at(path=folder)
     found = f"{kind_of(folder)}; nothing in it is one either"
-    return FileError(f"{os.fsdecode(folder)}: expected {READABLE}, got {found}").at(path=folder)
+    return FileError(f"{place}: expected {READABLE}, got {found}").at(path=folder)
 
 
-def left_out(listing: Listing) -> Iterator[str]:
-    """Yield notes about files that were left out."""
-    for paths, reason in (
-        (listing.skipped, "no HDF5, netCDF or Zarr (--other copy copies them)"),
-        (listing.kept, "links to files, or Zarr stores, which --replace does not replace"),
-    ):
-        if paths:
-            named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
-            yield f"{plural(len(paths), 'file')} skipped, {reason}: {named}"
+_LINKED = "links to folders are not followed: name the folder as a source, too"
+NOT_REPLACED = "links to files, and Zarr stores, are not replaced"
+IN_TARGETS = "the folder of targets has files, too, which are no sources"
+_NO_FILE = "devices, pipes and sockets are no files"
+_UNREAD = "neither HDF5, netCDF nor Zarr"
+
+
+def left_out_notes(left_out: Iterable[LeftOut], *, may_copy: bool = True) -> Iterator[str]:
+    """Yield a note for each reason why files or folders are left out; `may_copy` if an option would copy them."""
+    by_reason: dict[str, list[str]] = {}
+    for path, reason in left_out:
+        by_reason.setdefault(reason, []).append(path)
+    for reason, paths in by_reason.items():
+        shown = sorted(paths, key=lambda path: (not _looks_like_data(path), path))[:_MOST_SHOWN]
+        named = ", ".join(shown) + (f", … (--json has all {len(paths)})" if len(paths) > len(shown) else "")
+        advice = " (--other copy copies them)" if reason == _UNREAD and may_copy else ""
+        yield f"{len(paths)} left out, {reason}{advice}: {named}"
+
+
+def _looks_like_data(path: str) -> bool:
+    return path.rpartition(".")[2].lower() in _ENDINGS
+
+
+_ENDINGS = ("nc", "nc4", "cdf", "h5", "hdf5", "hdf", "he5", "zarr")
+_MOST_SHOWN = 3

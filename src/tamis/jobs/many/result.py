@@ -14,6 +14,7 @@ from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
+    from tamis.jobs.many.listing import LeftOut
     from tamis.jobs.many.state import FileRecord, State
     from tamis.rewrite.coarse_bounds import Warned
 
@@ -115,6 +116,8 @@ class FolderStatus(Result):
         Bounds that are too large for the values, by dataset or pattern.
     witnessed
         Number of files that a witness read as their sources.
+    left_out
+        Files and folders that the last run left out, with the reason.
     """
 
     folder: str
@@ -135,6 +138,7 @@ class FolderStatus(Result):
     keep_damaged: bool = False
     warnings: tuple[FolderWarning, ...] = ()
     witnessed: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -153,6 +157,7 @@ class FolderStatus(Result):
         named["other_files"] = _others_dict(self.other_files)
         named["warnings"] = [item._asdict() for item in self.warnings]
         named["damaged"] = [item._asdict() for item in self.damaged]
+        named["left_out"] = [item._asdict() for item in self.left_out]
         return {"schema": SCHEMA, **json_fields(self), **named, "ratio": ratio(self.source_nbytes, self.target_nbytes)}
 
     def _parts(self) -> Iterator[Part]:
@@ -228,16 +233,19 @@ class FolderPreview(Result):
         Notes for the user.
     warnings
         Bounds that are too large for the values, judging by a sample of some files, by path or pattern.
+    left_out
+        Files and folders that are left out, with the reason.
     """
 
     folder: str
     files: tuple[FilePreview, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[Warned, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/folders.md."""
-        named = {"warnings": [item._asdict() for item in self.warnings]}
+        named = {name: [item._asdict() for item in getattr(self, name)] for name in ("warnings", "left_out")}
         found = {"schema": SCHEMA, "dry_run": True, **json_fields(self), **named}
         for entry, file in zip(found["files"], self.files, strict=True):
             entry["other_files"] = [other._asdict() for other in file.other_files]
@@ -358,6 +366,7 @@ def status_of(
     made: int = 0,
     again: Mapping[str, int] = _NOTHING,
     notes: Iterable[str] = (),
+    left_out: Iterable[LeftOut] = (),
     keep_damaged: bool = False,
 ) -> FolderStatus:
     """Return the status of a folder from its state, and from facts about a run.
@@ -396,4 +405,5 @@ def status_of(
         keep_damaged,
         tuple(tally.warnings.values()),
         tally.witnessed,
+        tuple(left_out),
     )

@@ -25,7 +25,7 @@ from tamis.jobs.result import error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
-from tamis.safety.library_errors import disk_text
+from tamis.safety.library_errors import causes_of, disk_text, error_number
 from tamis.safety.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.safety.transaction import remove
 from tamis.stores.other_files import Places
@@ -149,13 +149,9 @@ def _described(error: Exception) -> dict[str, Any]:
     return {**facts, "message": f"{error!r}", "traceback": traceback.format_exc()}
 
 
-def _may_pass(error: BaseException | None) -> bool:
+def _may_pass(error: BaseException) -> bool:
     """Return whether another try may not meet an error, by what caused it."""
-    while error is not None:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _PASSING):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return any(isinstance(cause, MemoryError) or error_number(cause) in _PASSING for cause in causes_of(error))
 
 
 def why_refused(file: SourceFile, options: FolderOptions) -> str:

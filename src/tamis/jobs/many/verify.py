@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
-from tamis.jobs.many.listing import Choice, left_out, list_files, nothing_in
+from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
 from tamis.jobs.progress import Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
@@ -138,7 +138,7 @@ def verify_many(
     ins, outs = ([], []) if os.path.realpath(source) == os.path.realpath(target) else ([source], [target])
     listing = list_files([source], choice, outs)
     if not (listing.files or listing.failed):
-        raise nothing_in(source)
+        raise nothing_in(source, listing)
     if not os.path.isdir(target):
         raise FileError(f"{os.fsdecode(target)}: no such folder").at(path=target)
     report = progress or (lambda *_: None)
@@ -174,7 +174,7 @@ def verify_many(
             warned.update({note.path: note.text for note in result.notes if note.code == COARSE})
             counts.update(note.path for note in result.notes if note.code == COARSE)
     extra = [path for path in list_files([target], choice, ins).files if Path(os.fsdecode(target), path) not in met]
-    notes = [*left_out(listing)]
+    notes = [*left_out_notes(listing.left_out, may_copy=False)]
     notes += [f"{path}: {text} (in {plural(counts[path], 'file')})" for path, text in warned.items()]
     if extra:
         notes.append(f"{plural(len(extra), 'file')} only in {os.fsdecode(target)}: {', '.join(sorted(extra)[:3])}")

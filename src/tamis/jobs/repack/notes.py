@@ -236,7 +236,8 @@ def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None
         yield f"{kept} exactly"
     else:
         chunks = f"{written.lossless_for_missing} of {plural(written.chunk_count, 'chunk')}"
-        yield f"{kept} exactly; {chunks} stored without {_first(plan)} because of them"
+        cause = "it" if written.missing_values == 1 else "them"
+        yield f"{kept} exactly; {chunks} stored without {_first(plan)} because of {cause}"
 
 
 def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[str]:

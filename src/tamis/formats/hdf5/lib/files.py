@@ -260,8 +260,31 @@ def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h
     except Exception as error:  # h5py raises many kinds
         if (refusal := _refusal_to_share(error)) is not None:
             raise FileError(f"{place}: {refusal}").at(path=place) from error
+        if part := _part_of_several(place):
+            raise FileError(f"{place}: {part}").at(path=place) from error
         advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
+
+
+_DRIVERS = {
+    b"NCSAfami": "is the first of several files of HDF5's family driver: join them with h5repart -m 0 {} one.h5, where"
+    " the name has %d in the place of its number",
+    b"NCSAmult": "is one of several files of HDF5's split or multi driver: join them with h5repack -f NONE, which takes"
+    " the driver, or h5py's driver='split'",
+}
+"""Drivers of files that are stored as several ones, by the mark in the superblock, and what to do."""
+
+_SUPERBLOCK_NBYTES = 4096
+
+
+def _part_of_several(place: Path) -> str:
+    """Return what to do with a file that is one of several of one driver; empty for any other."""
+    try:
+        with place.open("rb") as stream:
+            head = stream.read(_SUPERBLOCK_NBYTES)
+    except OSError:
+        return ""
+    return next((words.format(place.name) for mark, words in _DRIVERS.items() if mark in head), "")
 
 
 _ALREADY_WRITTEN = "file is already open for write"

@@ -379,11 +379,13 @@ class Relocation:
         is_noted = self._is_moved or role.kind != "external link"
         for noted, text in (
             (absent if is_noted else [], "refers to the file {!r}, which does not exist: kept unchanged"),
-            (moved, "refers to the file {!r}, now {!r}, relative to the target's folder"),
+            (moved, "refers to the file {!r}, now {!r}"),
         ):
             if noted:
+                own_new = new[noted[0]]
+                where = "" if own_new == noted[0] or os.path.isabs(own_new) else ", relative to the target's folder"
                 more = f" ({len(noted)} files in all)" if len(noted) > 1 else ""
-                self.notes.append(f"{path}: {text.format(noted[0], new[noted[0]])}{more}")
+                self.notes.append(f"{path}: {text.format(noted[0], own_new)}{where}{more}")
         self._names.update((path, name) for name in new.values())
         return [new[name] for name in names]
 
