@@ -180,10 +180,11 @@ def _filter(reader: _Reader) -> Filter:
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
+        _refuse_other_notation(reader.text[reader.start :])
         names = {**by_name(), **ROUNDINGS}
         reader.fail(
             f"a filter ({', '.join(sorted(by_name()))}) or rounding ({', '.join(sorted(ROUNDINGS))})"
-            f"{did_you_mean(reader.token, names)}{_other_notation(reader.text[reader.start :])}"
+            f"{did_you_mean(reader.token, names)}"
         )
     start = reader.start
     reader.advance()
@@ -193,10 +194,13 @@ def _filter(reader: _Reader) -> Filter:
         return _with_arguments(reader, kind, start)
 
 
-def _other_notation(text: str) -> str:
-    """Return advice about a text that looks like an argument of h5repack or of nccopy; empty for any other."""
-    is_foreign = re.match(r"(UD|GZIP|SZIP|SOFF)=|[0-9]+(,|$)", text)
-    return f"; tamis spec {shlex.quote(text)} prints filters of other programs as tamis text" if is_foreign else ""
+def _refuse_other_notation(text: str) -> None:
+    """Raise ParameterError for a text that looks like an argument of h5repack or of nccopy."""
+    if re.match(r"(UD|GZIP|SZIP|SOFF)=|[0-9]+(,|$)", text):
+        raise ParameterError(
+            f"expected filters such as zfp(accuracy=0.1), got {printable(text)}, as other programs write them:"
+            f" tamis spec {shlex.quote(text)} translates them"
+        )
 
 
 @cache  # inspection takes longer than all else here
