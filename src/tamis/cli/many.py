@@ -172,12 +172,14 @@ def split_paths(paths: Sequence[str], many: dict[str, Any]) -> tuple[list[str], 
 
 def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
     """Return whether a command line is about several files: by its options, or by a folder on either side."""
-    if (
-        many["combine"] is not None
-        or len(sources) != 1
-        or target.endswith(os.sep)
-        or any(map(is_folder, (*sources, target)))
-    ):
+    is_store = target.lower().endswith(".zarr")  # never the name of a folder of targets
+    are_several = len(sources) != 1 or any(map(is_folder, sources))
+    if many["combine"] is None and are_several and is_store:
+        raise ParameterError(
+            f"{target}: expected a folder for several files, got the name of a Zarr store: join the files (--combine"
+            " time), or end the name with /"
+        )
+    if many["combine"] is not None or are_several or target.endswith(os.sep) or (is_folder(target) and not is_store):
         return True
     given = [name for name, value in many.items() if value not in (None, (), False) and name not in _OF_ANY_NUMBER]
     if given:

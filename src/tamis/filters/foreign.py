@@ -160,6 +160,15 @@ class Sz3(Foreign):
         """Return the filter with an absolute bound."""
         return type(self)("absolute", error)
 
+    def check(self, chunk: ChunkType) -> None:
+        """Raise ParameterError if the filter cannot encode such chunks: for uint32, SZ3 may not come to an end."""
+        Foreign.check(self, chunk)
+        if chunk.dtype.kind == "u" and chunk.dtype.itemsize == 4:
+            raise ParameterError(
+                "expected other values than uint32 for sz3, whose library does not come to an end for some of them: use"
+                " pack or zfp"
+            )
+
     def _check_values(self, values: NDArray[Any]) -> None:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise DataError(

@@ -50,7 +50,7 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
     )
 
 
-def library_failure(applied: Iterable[Filter], error: Exception) -> str:
+def library_failure(applied: Iterable[Filter], error: Exception, *, is_open_to_write: bool = False) -> str:
     """Return why HDF5 could not read a dataset with these filters, and how to get an absent filter."""
     pass_interrupt(error)
     filters = dict.fromkeys(applied)
@@ -62,6 +62,8 @@ def library_failure(applied: Iterable[Filter], error: Exception) -> str:
         return f"{reason}: {' and '.join(install)}"
     if any(isinstance(entry, UnknownFilter) for entry in filters):
         return f"{reason}, and so does tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
+    if is_open_to_write:
+        return f"{reason}, and it reads what this process has open for writing: close the file, or import hdf5plugin"
     return (
         f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has "
         f"it, such as the one that python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)' prints"

@@ -249,9 +249,9 @@ class DatasetArray(Array):
         try:
             return in_native_order(self._dataset[key], dtype)
         except (OSError, RuntimeError, SystemError) as error:  # other errors are about the key
-            raise FileError(
-                f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"
-            ) from error
+            is_written = self._dataset.file.mode != "r"
+            reason = library_failure(self._array.pipeline.filters, error, is_open_to_write=is_written)
+            raise FileError(f"{self._place}: cannot be read: {reason}") from error
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return the identity of the values for dask: the file as opened, and the name."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_FAILURES = 20
 _MOST_NOTES = 5
+_MOST_NOTES_SHOWN = 20
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -173,8 +174,10 @@ class FolderStatus(Result):
                 yield "note", f"and {len(rows) - _MOST_FAILURES} more: tamis status --json lists all"
         for reason, count in self.again.items():
             yield "note", f"{plural(count, 'file')} made again: {printable(reason)}"
-        for note in self.notes:
+        for note in self.notes[:_MOST_NOTES_SHOWN]:
             yield "note", printable(note)
+        if len(self.notes) > _MOST_NOTES_SHOWN:
+            yield "note", f"and {len(self.notes) - _MOST_NOTES_SHOWN} more notes: tamis status --json has all"
         yield from _others_lines(self.other_files)
         for item in self.warnings:
             more = f" ({item.files} files; these are the numbers of the first)" if item.files > 1 else ""
@@ -290,6 +293,10 @@ def _witness_notes(witness: Mapping[str, Any]) -> Iterator[str]:
         yield f"{item['path']}: its values were not read by the witness: {item['reason']}"
 
 
+_KEPT = ": kept as it is: "
+"""In notes about datasets that a pattern leaves as they are."""
+
+
 class Tally:
     """Sums over records."""
 
@@ -344,12 +351,16 @@ class Tally:
         return tuple(name for name in names if not has_pattern_signs(name))
 
     def notes(self) -> Iterator[str]:
-        """Yield the most frequent notes about datasets, and names that some files do not have."""
-        for text, count in self._notes.most_common(_MOST_NOTES):
-            yield f"{plural(count, 'dataset')}: {text}"
-        for notes in (self._file_notes, self._witness_notes):
-            for text, count in notes.most_common(_MOST_NOTES):
-                yield f"{plural(count, 'file')}: {text}"
+        """Yield the notes about datasets, files and names; those that say that something is kept come last."""
+        kept = Counter({text: count for text, count in self._file_notes.items() if _KEPT in text})
+        for notes, noun in (
+            (self._file_notes - kept, "file"),
+            (self._witness_notes, "file"),
+            (self._notes, "dataset"),
+            (kept, "file"),
+        ):
+            for text, count in notes.most_common():
+                yield f"{plural(count, noun)}: {text}"
         for name, count in self._unmatched.items():
             if name not in self.unmatched:
                 where = "all files" if count >= self.done else f"{count} of {plural(self.done, 'file')}"
