@@ -171,6 +171,12 @@ def test_foreign_refuses_values_that_end_its_process(one: Filter, value: Any, me
         one.encode(values.tobytes(), FLOATS, one.stored(FLOATS))
 
 
+def test_sz3_refuses_uint32_which_it_may_never_finish() -> None:
+    with pytest.raises(ParameterError, match="expected other values than uint32 for sz3"):
+        Sz3("absolute", 2).check(ChunkType(np.dtype("u4"), (8, 32, 32)))
+    Sz3("absolute", 2).check(ChunkType(np.dtype("u2"), (8, 32, 32)))
+
+
 def test_foreign_swapped_bytes_refused() -> None:
     chunk = ChunkType(np.dtype("f4").newbyteorder(), FLOATS.shape)
     for one in FILTERS:

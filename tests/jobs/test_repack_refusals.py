@@ -41,7 +41,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-NO_NUMBERS = "expected numbers, got values of the type {}: use filters of bytes, such as shuffle and deflate: "
+NO_NUMBERS = "expected numbers, got values of the type {}: use filters of bytes, such as shuffle and deflate"
 NO_SIZE = "expected values of a fixed size, got {}: HDF5 stores such values elsewhere in the file, where filters do not"
 REFUSED = {
     "scalar": "expected an array, got a scalar, which HDF5 cannot filter",
@@ -52,7 +52,7 @@ REFUSED = {
     **{name: NO_NUMBERS.format(name) for name in ("compound", "bool")},
     **{
         name: NO_NUMBERS.format(dtype)
-        for name, dtype in (("text", "string"), ("enum", "int8"), ("complex", "complex64"))
+        for name, dtype in (("text", "string"), ("enum", "enum of int8 .*"), ("complex", "complex64"))
     },
     "texts": NO_SIZE.format("string"),
     "ragged": NO_SIZE.format("variable-length"),

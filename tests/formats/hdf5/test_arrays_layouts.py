@@ -138,3 +138,14 @@ def test_file_open_for_writing_in_this_process_values_of_hdf5(tmp_path: Path) ->
         data[:] = np.arange(10)
         assert reader["x"][3] == 3
         reader.close()
+
+
+def test_filter_that_hdf5_lacks_in_the_process_that_writes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        tamis.hdf5.create_dataset(file, "x", (0, 64), "u4", maxshape=(None, 64), chunks=(4, 64), filters="bitshuffle(lz4)")
+        with tamis.hdf5.Appender(file["x"]) as steps:
+            steps.append(np.ones((4, 64), "u4"))
+        file.flush()
+        with pytest.raises(FileError, match="it reads what this process has open for writing: close the file"):
+            tamis.open(tmp_path / "a.h5")["x"][:]
+    assert (tamis.open(tmp_path / "a.h5")["x"][:4] == 1).all()

@@ -432,9 +432,11 @@ def _check(pipeline: Pipeline, chunk: ChunkType, dataset: StoredArray) -> None:
             raise ParameterError(f"{error} (-c)") from error
         if chunk.dtype.kind != "V":
             raise
+        text = dataset.type_text
+        # Integers of 20 bits and bitfields have the names of integers, which filters of numbers take.
+        words = dataset.type_words if text.startswith(("int", "uint", "float")) else text
         raise ParameterError(
-            f"expected numbers, got values of the type {dataset.type_text}: use filters of bytes, such as shuffle and"
-            f" deflate: {error}"
+            f"expected numbers, got values of the type {words}: use filters of bytes, such as shuffle and deflate"
         ) from error
 
 
