@@ -142,7 +142,9 @@ def test_file_open_for_writing_in_this_process_values_of_hdf5(tmp_path: Path) ->
 
 def test_filter_that_hdf5_lacks_in_the_process_that_writes(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        tamis.hdf5.create_dataset(file, "x", (0, 64), "u4", maxshape=(None, 64), chunks=(4, 64), filters="bitshuffle(lz4)")
+        tamis.hdf5.create_dataset(
+            file, "x", (0, 64), "u4", maxshape=(None, 64), chunks=(4, 64), filters="bitshuffle(lz4)"
+        )
         with tamis.hdf5.Appender(file["x"]) as steps:
             steps.append(np.ones((4, 64), "u4"))
         file.flush()
