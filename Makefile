@@ -79,6 +79,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/remote.py
 	$(RUN) benchmarks/report.py
 	$(RUN) benchmarks/rounding.py
+	$(RUN) benchmarks/shape.py
 	$(RUN) benchmarks/xarray_engine.py
 	$(RUN) benchmarks/zarr_codecs.py
 	$(RUN) benchmarks/zarr_stores.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -93,3 +94,28 @@ def test_files_of_small_arrays_prints_a_row_per_job_and_peer(tmp_path: Path) -> 
     assert all(len(row) == 6 and row[3].strip() and row[4].strip() for row in rows)
     assert "left out, not here" in done.stdout  # the files of climate models
     assert (tmp_path / "rows.csv").read_text().startswith("job,program,runs,seconds,")
+
+
+def test_circles_of_a_package_count_imports_in_functions_by_name_and_for_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "__init__.py": "from late import late_names\nget = late_names(globals(), {'x': 'toy.a'})",
+        "_native.pyi": "",
+        "a.py": "from toy import _native, b",
+        "b.py": "def f():\n    from toy.a import g",
+        "c.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy.d import D",
+        "d.py": "from toy.c import C\nclass D:\n    shape: tuple\n    def f(self):\n        self.dtype = 1",
+        "e.py": "from importlib import import_module\ndef f(name):\n    import_module(f'toy.{name}')\nf('f:Plain')",
+        "f.py": "from toy.e import f\nfrom toy.d import D\nclass E(D):\n    chunks = ()",
+    }
+    (tmp_path / "toy").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "toy" / name).write_text(text)
+    monkeypatch.syspath_prepend(FOLDER)
+    source_tree = importlib.import_module("source_tree")
+    package = source_tree.Package(tmp_path / "toy")
+    assert package.circles("at once") == []
+    assert package.circles("at once", "late") == [["toy.a", "toy.b"], ["toy.e", "toy.f"]]
+    assert package.circles("at once", "for types") == [["toy.c", "toy.d"]]
+    assert package.members("toy.f.E") == {"shape", "f", "dtype", "chunks"}
