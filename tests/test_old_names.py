@@ -21,7 +21,7 @@ import tamis
 import tamis_xarray  # noqa: F401 - the accessor
 from tamis.cli.main import main
 from tamis.filters import by_name
-from tamis.formats.zarr.stored.codecs import MaskedPipeline
+from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.jobs.plan.result import PlannedVariable, Rung
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked

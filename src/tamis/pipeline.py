@@ -384,6 +384,16 @@ def as_pipeline(value: object) -> Pipeline:
     raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
 
 
+def with_rounding(rounding: object, filters: Pipeline) -> Pipeline:
+    """Return filters after a rounding, which is an object or its text."""
+    first = as_pipeline(rounding)
+    if first.rounding is None or first.stages:
+        raise ParameterError(f"expected a rounding such as absolute(0.125), got {rounding}")
+    if filters.rounding is not None:
+        raise ParameterError(f"expected only filters after the rounding {first}, got {filters}")
+    return Pipeline((first.rounding, *filters.stages))
+
+
 @lru_cache(maxsize=1024)  # needed for each dataset, and most datasets share a pipeline
 def _text(pipeline: Pipeline) -> str:
     steps = pipeline.stages if pipeline.rounding is None else (pipeline.rounding, *pipeline.stages)

@@ -12,7 +12,8 @@ from xarray import Dataset, DataTree, register_dataset_accessor, register_datatr
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipes.names import Recipes
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
+    from tamis.jobs.recipes.policies import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack.result import RepackResult
     from tamis.jobs.report.result import Report
     from tamis.xarray.filter_encoding import Filters

@@ -1,1 +1,1 @@
-"""The job `tamis.repair`: metadata of Zarr stores that other readers read incorrectly."""
+"""What the commands and Python do: one room for each job."""

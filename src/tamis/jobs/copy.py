@@ -39,7 +39,7 @@ from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.repack.result import RepackPreview, RepackResult
     from tamis.stores.data_model import Dimension
     from tamis.stores.protocols import Store, StoredArray

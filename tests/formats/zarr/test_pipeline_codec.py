@@ -13,7 +13,7 @@ import pytest
 import zarr
 
 import tamis
-from tamis.formats.zarr.stored.codecs import MASK_MARK
+from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formats.zarr.zarr3_codecs import as_declared
 from tamis.zarr import Pipeline2Codec, PipelineCodec, ZfpCodec, codecs
 

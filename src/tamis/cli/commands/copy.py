@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tamis.cli.commands.repack import POLICIES, drops_to_paste
+from tamis.cli.commands.repack import drops_to_paste
 from tamis.cli.options import FILE, RenamedChoice, keep_damaged_option, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
+from tamis.jobs.recipes.policies import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,12 +23,7 @@ from tamis.cli.options import (
 )
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
-
-if TYPE_CHECKING:
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
-
-POLICIES = ("exact", "mask", "refuse")
-"""Listed here, because the module that defines them takes long to import."""
+from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 
 
 @click.command("repack", short_help="Copy files with new filters or chunks, and prove the bound.")

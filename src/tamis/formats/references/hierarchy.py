@@ -21,7 +21,7 @@ from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType
 from tamis.formats.zarr.array_metadata import Described
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
-from tamis.formats.zarr.stored.codecs import MASK_MARK
+from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formatting import absent_text, printable, with_article
 from tamis.notation.zarr import version_3
 from tamis.stores.protocols import ELSEWHERE, StoredArray

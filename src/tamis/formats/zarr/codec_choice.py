@@ -10,7 +10,8 @@ import numpy as np
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType, Filter, Shuffle, Stage, StoredZfp, Zfp
-from tamis.formats.zarr.stored.codecs import MaskedPipeline, header_of, shuffles_whole_values
+from tamis.formats.zarr.masked import MaskedPipeline
+from tamis.formats.zarr.stored.codecs import header_of, shuffles_whole_values
 from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec, Zfpy
 from tamis.formats.zarr.zarr3_codecs import ReshapeCodec
 from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters import ChunkType, Filter, Zfp
-from tamis.formats.zarr.stored.codecs import MaskedPipeline
+from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.kinds import ARRAY, DTYPE_LIKE, MAPPING, WHOLES, explained, instance
 from tamis.notation.zarr import zfp_configuration, zfp_of
 from tamis.pipeline import Pipeline

@@ -15,7 +15,7 @@ from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Zfp
-from tamis.formats.zarr.stored.codecs import MaskedPipeline
+from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.kinds import WHOLES, Kind, explained
 from tamis.notation.zarr import squeezed_axes, zfp_configuration, zfp_of
 

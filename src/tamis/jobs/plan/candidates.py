@@ -53,7 +53,7 @@ from tamis.zfp import Accuracy, Precision
 if TYPE_CHECKING:
     from tamis.accuracy.measured import Measured
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.repack.planning import Survey
     from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray

@@ -39,7 +39,8 @@ from tamis.jobs.plan.requirements import PlanRequirement, as_plan_requirement
 from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
 from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, Recipe
+from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
+from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
 from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of

@@ -52,7 +52,7 @@ from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.policies import MissingPolicy
 
 _LEAST_NBYTES = 1 << 16
 

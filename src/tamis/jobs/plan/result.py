@@ -19,7 +19,8 @@ from tamis.pipeline import Pipeline
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy, Recipe
+    from tamis.jobs.recipes.policies import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import Evidence, Recipe
     from tamis.rewrite.coarse_bounds import Warned
 
 _SURE = 1.1

@@ -13,9 +13,9 @@ from tamis.accuracy.requirement import Requirement
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, Chunks, as_chunks
-from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, rounded
+from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.old_names import current_value
-from tamis.pipeline import Pipeline
+from tamis.pipeline import Pipeline, with_rounding
 
 Key = tuple[str | int, ...]
 
@@ -220,7 +220,7 @@ class _Fields:
             text = self._text(at, entry, "round", "absolute(0.125)", str)
             if name not in fields.filters:
                 self._refuse((*at, "round"), 'filters beside it, such as "shuffle|deflate(4)"', "none")
-            after_it = partial(rounded, filters=fields.filters[name])
+            after_it = partial(with_rounding, filters=fields.filters[name])
             fields.filters[name] = self._checked((*at, "round"), after_it, text)
         if "chunks" in entry:
             extents = entry["chunks"].values() if isinstance(entry["chunks"], dict) else entry["chunks"]

@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
+from tamis.jobs.recipes.fields import fields_of
 from tamis.jobs.recipes.names import (
     STANDARD_NAME,
     Chunks,
@@ -22,9 +23,10 @@ from tamis.jobs.recipes.names import (
     as_chunks,
     has_pattern_signs,
 )
+from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.old_names import current_value
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis.pipeline import Pipeline, as_pipeline, with_rounding
 from tamis.safety.library_errors import disk_text
 from tamis.safety.whole_file import check_free, write_whole
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MissingPolicy = Literal["exact", "mask", "refuse"]
-POLICIES = get_args(MissingPolicy)
 Evidence = Mapping[str, str | float]
 
 
@@ -111,7 +111,7 @@ class Recipe:
         for name, rounding in (round or {}).items():
             if name not in pipelines:
                 raise ParameterError(f"expected filters for {name!r} after {rounding}, such as shuffle|deflate(4)")
-            pipelines[name] = rounded(rounding, pipelines[name])
+            pipelines[name] = with_rounding(rounding, pipelines[name])
         object.__setattr__(self, "filters", pipelines)
         object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
         object.__setattr__(self, "require", as_requirements({} if require is None else require))
@@ -130,8 +130,6 @@ class Recipe:
         ParameterError
             If it is not a recipe; the error has line and column, and what is expected there.
         """
-        from tamis.jobs.recipes.fields import fields_of
-
         try:
             text = Path(os.fsdecode(path)).read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
@@ -248,16 +246,6 @@ def asked_recipe(
     if isinstance(recipes, Recipe):
         return Recipe(chunks=chunks, require=require, missing=missing, drop=drop).before(recipes)
     return Recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
-
-
-def rounded(rounding: object, filters: Pipeline) -> Pipeline:
-    """Return filters after a rounding."""
-    first = as_pipeline(rounding)
-    if first.rounding is None or first.stages:
-        raise ParameterError(f"expected a rounding such as absolute(0.125), got {rounding}")
-    if filters.rounding is not None:
-        raise ParameterError(f"expected only filters after the rounding {first}, got {filters}")
-    return Pipeline((first.rounding, *filters.stages))
 
 
 def _first(values: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:

@@ -16,7 +16,8 @@ from tamis.formats.registry import target_form
 from tamis.formatting import plural, printable, size_text
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
+from tamis.jobs.recipes.policies import MissingPolicy
+from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.new_target import (
     check_room,
     copy_as_it_is,

@@ -18,7 +18,7 @@ from tamis.old_names import recorded_text
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipes.names import Chunks, Recipes
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.pipeline import Pipeline
     from tamis.rounding import PackingRange
     from tamis.stores.protocols import Store

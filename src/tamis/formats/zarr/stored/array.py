@@ -19,6 +19,7 @@ from tamis.arrays.index import ChunkIndex, Parts, joined
 from tamis.arrays.reader import put
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
+from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.attributes import (
     Types,
@@ -39,7 +40,7 @@ from tamis.formats.zarr.stored.chunk_files import (
     columns_and_ends,
     places_in_shards,
 )
-from tamis.formats.zarr.stored.codecs import MASK_MARK, ChunkFilters, ZarrCodec, chunk_filters
+from tamis.formats.zarr.stored.codecs import ChunkFilters, ZarrCodec, chunk_filters
 from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
 from tamis.formats.zarr.stored.raw_or_zfp_chunks import RawOrZfpChunks
 from tamis.formats.zarr.stored.readers import has_wrong_shuffle, package_for, unknown_to_zarr_python

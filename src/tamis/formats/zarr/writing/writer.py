@@ -25,7 +25,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
-from tamis.formats.zarr.stored.codecs import MASK_MARK, mark_of
+from tamis.formats.zarr.masked import MASK_MARK, mark_of
 from tamis.formats.zarr.stored.readers import package_for
 from tamis.pipeline import Pipeline
 from tamis.rewrite.transfer import Changes, check_storable, transfer
