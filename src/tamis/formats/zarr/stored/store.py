@@ -123,7 +123,8 @@ class ZarrStore(ListedStore[Stored]):
             return RefusedArray(self.path, path, number, dimensions, document, known)
         folder: Path | Address = self.path if isinstance(self.path, Address) else Path(self.path)
         folder = folder / document.path if document.path else folder
-        open_stock = partial(opened, place, document, stock=True) if has_own_codecs(document) else None
+        differs = document.is_odd or has_own_codecs(document)  # from what zarr-python makes of the stored metadata
+        open_stock = partial(opened, place, document, stock=True) if differs else None
         array = ZarrArray(self.path, path, number, dimensions, known, folder, open_stock)
         array.document = document
         return array

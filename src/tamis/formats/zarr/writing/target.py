@@ -566,11 +566,7 @@ class ZarrTarget:
 
     def _consolidate(self, documents: Mapping[str, Mapping[str, Json]]) -> None:
         """Write the metadata of all groups and arrays, by path and name of the file, into the root's."""
-        odd = [
-            path
-            for path, files in documents.items()
-            if any(in_usual_spelling(files.get(name)) != files.get(name) for name in (".zarray", "zarr.json"))
-        ]
+        odd = [path for path, files in documents.items() if _is_odd(files)]
         if odd:
             self.notes.append(
                 f"no consolidated metadata, because zarr-python cannot read those of {printable(odd[0])}: with them, it"
@@ -626,6 +622,12 @@ class ZarrTarget:
         for path in begun:
             if self._arrays.pop(path, None) is not None:
                 remove(self.folder / path.strip("/"))
+
+
+def _is_odd(files: Mapping[str, Json]) -> bool:
+    """Return whether zarr-python cannot read the metadata of an array, or reads something else in them."""
+    content = files.get(".zarray", files.get("zarr.json"))
+    return bool(in_usual_spelling(content, files.get(".zattrs")) != content)
 
 
 def _rectilinear(documents: Mapping[str, Json]) -> str:
