@@ -121,6 +121,18 @@ def test_full_disk_leaves_the_old_store_alone_or_what_resume_takes(tmp_path: Pat
     assert os.listdir(target.parent) == ["a.zarr"]
 
 
+@pytest.mark.parametrize("name", ["a.zip", "a.zarr.zip", "A.ZIP"])
+def test_zip_archives_are_refused(source: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(tamis.ParameterError, match=r"write [aA]\.zarr, and zip what is in it, without compression"):
+        tamis.repack(source, tmp_path / name, {})
+    assert not (tmp_path / name).exists()
+
+
+def test_letters_of_the_ending_do_not_matter(source: Path, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "a.ZARR", {})
+    assert (tmp_path / "a.ZARR" / "zarr.json").is_file()
+
+
 def test_what_is_there_already(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "a.zarr"
     tamis.repack(source, target, RECIPES)
@@ -129,6 +141,9 @@ def test_what_is_there_already(source: Path, tmp_path: Path) -> None:
         tamis.repack(source, target, {})
     with pytest.raises(tamis.FileError, match="is the source itself"):
         tamis.repack(target, target, {}, overwrite=True)
+    for inside in (target / "sub.zarr", target / "x" / "sub.nc", tmp_path / "a.zarr" / ".." / "a.zarr" / "x.nc"):
+        with pytest.raises(tamis.FileError, match=r"is inside the source .*a\.zarr: choose a target outside it"):
+            tamis.repack(target, inside, {}, overwrite=True)
     assert content(target) == before
     (target / "zarr.json").rename(target / "notes.txt")
     with pytest.raises(tamis.FileError, match="got a folder with other files"):

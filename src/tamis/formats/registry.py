@@ -111,14 +111,21 @@ def target_form(target: Path, **options: Any) -> TargetForm:
     Raises
     ------
     ParameterError
-        If the format does not have such options.
+        If the format does not have such options, or tamis does not write files of such a name.
     MissingFilterError
         If the library of the format is not installed; names the extra.
     """
+    ending = target.suffix.lower()  # as those of netCDF are known
+    if ending == ".zip":
+        folder = target.stem if target.stem.lower().endswith(".zarr") else f"{target.stem}.zarr"
+        raise ParameterError(
+            f"{target}: expected a name that ends in .zarr, or that of an HDF5 file, got that of a zip archive, which "
+            f"tamis does not write: write {folder}, and zip what is in it, without compression (zip -r0)"
+        )
     form = next(
         item.form
         for item in FORMATS
-        if item.form is not None and (target.suffix == item.ending or not item.ending or item.recognizes(target))
+        if item.form is not None and (ending == item.ending or not item.ending or item.recognizes(target))
     )
     return form(target, {name: value for name, value in options.items() if value is not None})
 

@@ -38,6 +38,7 @@ from tamis.remote.objects import (
     failure,
     objects_of,
 )
+from tamis.remote.waiting import noted
 
 T = TypeVar("T")
 
@@ -193,7 +194,8 @@ class RemoteBytes:
         """Make one request; raise FileError for anything but the bytes of the same object."""
         check_not_forked(address)
         try:
-            part = objects.get(key, span, version)
+            with noted(address):
+                part = objects.get(key, span, version)
         except (NoRangesError, FileError):
             raise
         except ChangedError:
@@ -207,6 +209,18 @@ class RemoteBytes:
             raise failure(error, address) from None
         if version and part.version != version:
             raise _changed(address)
+        return part
+
+    def _get_all(self, address: Address, objects: Objects, key: str, version: str = "") -> Part:
+        """Read a whole object into memory, if it is not too large, from a server that has no ranges."""
+        part = self._get(address, objects, key, None, version)  # the body is not fetched before it is used
+        if part.size > MOST_WHOLE_NBYTES:
+            raise FileError(
+                f"{address}: the server returns no ranges, only the whole object of {size_text(part.size)}: "
+                "download it first"
+            ).at(path=address)
+        if len(part.data) != part.size:
+            raise _short(address, 0, part.size, len(part.data))
         return part
 
     def _requests(self, spans: Sequence[Range], most: int, gap: int = MOST_GAP) -> list[Range]:
@@ -380,15 +394,8 @@ class RemoteFile(RemoteBytes):
             return self._get(self.address, self._objects, self._key, None, "")
 
     def _get_whole(self) -> Part:
-        """Read the whole object into memory, if it is not too large."""
-        part = self._get(self.address, self._objects, self._key, None, "")  # the body is not fetched before it is used
-        if part.size > MOST_WHOLE_NBYTES:
-            raise FileError(
-                f"{self.address}: the server returns no ranges, only the whole object of {size_text(part.size)}: "
-                "download it first"
-            ).at(path=self.address)
-        if len(part.data) != part.size:
-            raise _short(self.address, 0, part.size, len(part.data))
+        """Read the whole object into memory, and keep it."""
+        part = self._get_all(self.address, self._objects, self._key)
         self._whole = memoryview(part.data)
         return part
 
@@ -414,7 +421,8 @@ class RemoteFile(RemoteBytes):
         if len(spans) == 1 or self._whole is not None:
             return [first, *map(self.fetch, spans[1:])]
         try:
-            others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
+            with noted(self.address):
+                others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, self.address) from None
         for (begin, end), data in zip(spans[1:], others, strict=True):
@@ -449,6 +457,8 @@ class RemoteObjects(RemoteBytes):
         self._begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         self._address_of = address_of
         self._versions: dict[str, str] = {}
+        self._has_ranges = True
+        self._wholes: list[tuple[Address, memoryview]] = []  # The last ones of a server that has no ranges
         self.nbytes = int(self._begins[-1])
 
     def starts(self) -> NDArray[np.int64]:
@@ -461,12 +471,33 @@ class RemoteObjects(RemoteBytes):
         begin, end = int(self._begins[row]), int(self._begins[row + 1])
         address = self._address_of(row)
         objects, key = objects_of(address)
-        inside = None if self._are_whole and span == (begin, end) else (span[0] - begin, span[1] - begin)
-        part = self._get(address, objects, key, inside, self._versions.get(address, ""))
+        within = (span[0] - begin, span[1] - begin)
+        inside = None if self._are_whole and span == (begin, end) else within
+        if inside is not None and not self._has_ranges:
+            return self._whole_of(address, end - begin)[slice(*within)]
+        try:
+            part = self._get(address, objects, key, inside, self._versions.get(address, ""))
+        except NoRangesError:
+            self._has_ranges = False
+            return self._whole_of(address, end - begin)[slice(*within)]
         self._check_size(address, part.size, end - begin)
         if len(part.data) != span[1] - span[0]:
             raise _short(address, span[0] - begin, span[1] - span[0], len(part.data))
         self._versions.setdefault(address, part.version)
+        return memoryview(part.data)
+
+    def _whole_of(self, address: Address, nbytes: int) -> memoryview:
+        """Return all bytes of an object, and keep them for its other ranges; only so many of several objects."""
+        for known, data in [*self._wholes]:
+            if known == address:
+                return data
+        part = self._get_all(address, *objects_of(address), self._versions.get(address, ""))
+        self._check_size(address, part.size, nbytes)
+        self._versions.setdefault(address, part.version)
+        kept = [*(item for item in self._wholes if item[0] != address), (address, memoryview(part.data))]
+        while len(kept) > 1 and sum(len(data) for _, data in kept) > MOST_WHOLE_NBYTES:
+            del kept[0]
+        self._wholes = kept  # one step: see above
         return memoryview(part.data)
 
     def keep_ends(self, ends: Sequence[Part]) -> None:
@@ -492,6 +523,8 @@ class RemoteObjects(RemoteBytes):
                 low, high = int(self._begins[row]), int(self._begins[row + 1])
                 if low < high:
                     by_object.setdefault(row, []).append((max(begin, low), min(end, high)))
+        if not self._has_ranges:  # each request gets the whole object
+            return [(min(ranges)[0], max(end for _, end in ranges)) for _, ranges in sorted(by_object.items())]
         return [request for row in sorted(by_object) for request in requests_for(by_object[row], gap, most)]
 
 

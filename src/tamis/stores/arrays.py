@@ -76,6 +76,11 @@ class DescribedArray:
         return False
 
     @property
+    def unfiltered_reason(self) -> str:
+        """See `StoredArray.unfiltered_reason`."""
+        return "HDF5 stores such values elsewhere in the file, where filters do not compress them"
+
+    @property
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`."""
         return ""

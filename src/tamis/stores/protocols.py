@@ -342,6 +342,11 @@ class StoredArray(Protocol):
         """Why the values cannot be read correctly, judging by filters; empty otherwise."""
 
     @property
+    def unfiltered_reason(self) -> str:
+        """Why values of varying length get no filters, in words."""
+        ...
+
+    @property
     def has_own_bytes(self) -> bool:
         """True if chunks have other bytes than those of HDF5 with the same filters, as `open_chunks` gives them."""
         ...

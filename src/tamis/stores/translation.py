@@ -163,8 +163,12 @@ TO_HDF5: dict[str, Row] = {
         "as in HDF5",
         "listed",
     ),
-    "zarr arrays": Row(
-        "types", "numbers, booleans, complex numbers, text", "the same, numbers little-endian", "the same"
+    "zarr arrays": Row("types", "numbers, booleans, complex numbers", "the same, numbers little-endian", "the same"),
+    "zarr text": Row(
+        "types",
+        "text of varying length, and NumPy's characters, such as `<U6`",
+        "text of varying length, without chunks and fill value",
+        "text of varying length; from Zarr to Zarr the same, with its chunks",
     ),
     "zarr records": Row(
         "types",
@@ -183,6 +187,13 @@ TO_HDF5: dict[str, Row] = {
         "attributes", "objects, nested lists, `true`, `false`, `null`", "their JSON as text", "text"
     ),
     "zarr fill values": Row("fill values", "the fill value", "HDF5's fill value", _SAME),
+    "text fill values": Row(
+        "fill values",
+        "the fill value of text, from Zarr 3 to Zarr 2",
+        "left out, and all chunks are stored: xarray takes it for missing in Zarr 2",
+        "",
+        "listed",
+    ),
     "zarr codecs": Row(
         "filters",
         "codecs that are filters of HDF5, and zfp",

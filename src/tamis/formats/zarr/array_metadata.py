@@ -42,14 +42,19 @@ class Described:
     codecs: Codecs  # What decodes the chunks
 
 
-_TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
+_NUMBERS_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}"}
+_TEXTS_3 = {"S": "null_terminated_bytes", "U": "fixed_length_utf32"}
+_TYPES_3 = _NUMBERS_3 | _TEXTS_3
 
 
 def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
     """Return whether a version of Zarr supports a type: floats of at most 8 bytes, records of plain members."""
     if dtype.names is not None:
         members = [dtype[name] for name in dtype.names]
-        plain = all(member.names is None and not member.shape and has_type(member, 2) for member in members)
+        plain = all(
+            member.names is None and member.kind != "U" and not member.shape and has_type(member, 2)
+            for member in members
+        )
         return zarr_format == 2 and plain
     known = dtype.kind in _TYPES_3 or (zarr_format == 2 and dtype.kind == "V")
     return known and dtype.itemsize <= {"f": 8, "c": 16}.get(dtype.kind, dtype.itemsize)
@@ -116,7 +121,7 @@ def _type_2(dtype: np.dtype[Any]) -> Any:
 def _data_type(dtype: np.dtype[Any]) -> Any:
     """Return the name of a type in Zarr 3, or its JSON object."""
     name = _TYPES_3[dtype.kind].format(8 * dtype.itemsize)
-    return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
+    return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind in _TEXTS_3 else name
 
 
 def json_attributes(

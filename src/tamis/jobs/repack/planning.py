@@ -534,10 +534,7 @@ def _plan_dataset(
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
     if dtype is None:
-        raise ParameterError(
-            f"expected values of a fixed size, got {dataset.type_text}: HDF5 stores such values elsewhere in the file,"
-            " where filters do not compress them"
-        )
+        raise ParameterError(f"expected values of a fixed size, got {dataset.type_text}: {dataset.unfiltered_reason}")
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
     shape = _chunked_shape(dataset)

@@ -139,6 +139,15 @@ class Earlier:
         return f"already done: {self.reason}" if self.done else f"made again: {self.reason}"
 
 
+def check_outside(target: Path, source: Path | Address) -> None:
+    """Raise FileError for a target inside the folder of its source, which would then have the target's arrays, too."""
+    if isinstance(source, Address) or not source.is_dir():
+        return
+    folder, place = os.path.realpath(source), os.path.realpath(target)
+    if place != folder and os.path.commonpath([folder, place]) == folder:
+        raise FileError(f"{target}: is inside the source {source}: choose a target outside it").at(path=target)
+
+
 def check_target(
     transaction: Transaction,
     source: Path | Address,
@@ -148,6 +157,7 @@ def check_target(
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
     target = transaction.target
+    check_outside(target, source)
     if not target.exists():
         return None
     if not isinstance(source, Address) and target.samefile(source):

@@ -261,6 +261,19 @@ class ZarrArray(PartByPart, DescribedArray):
 
         return isinstance(self.array.metadata.dtype, VariableLengthUTF8)
 
+    def with_fixed_length(self) -> ZarrArray | None:
+        """Return an array of NumPy's characters as one of values of a fixed length, as its chunks have them.
+
+        None for others. Formats other than Zarr have no such type: to them, these are texts of varying length.
+        """
+        if self.numpy_type.kind != "U":
+            return None
+        fixed = copy(self)
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), lazy_property)]:
+            del vars(fixed)[name]
+        fixed.varies, fixed.values_nbytes = False, self.nbytes
+        return fixed
+
     @property
     def value_type(self) -> np.dtype[Any] | None:
         """Type of the values, in native byte order; None if lengths vary."""
@@ -283,7 +296,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def has_wrong_shuffle(self) -> bool:
         """True if netCDF-C wrote a shuffle that zarr-python reads incorrectly; `tamis repair` corrects it."""
-        return self.zarr_format == 2 and has_wrong_shuffle(self._chunk_codecs)
+        return self.zarr_format == 2 and has_wrong_shuffle(self.chunk_codecs)
 
     def open_witness(self) -> ArrayReader:
         """Open the values as zarr-python has them."""
@@ -310,7 +323,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values in the chunks, in their byte order."""
         if self.zarr_format == 2:
             return self._type
-        orders = [codec.get("configuration") or {} for codec in self._chunk_codecs if codec.get("name") == "bytes"]
+        orders = [codec.get("configuration") or {} for codec in self.chunk_codecs if codec.get("name") == "bytes"]
         return self.numpy_type.newbyteorder(">" if orders and orders[0].get("endian") == "big" else "<")
 
     @property
@@ -339,14 +352,14 @@ class ZarrArray(PartByPart, DescribedArray):
         return ShardForm.of(self.codecs) if self.is_sharded else None
 
     @property
-    def _chunk_codecs(self) -> Sequence[dict[str, Any]]:
+    def chunk_codecs(self) -> Sequence[dict[str, Any]]:
         """The codecs of a chunk, also in a shard."""
         return self.codecs if self._shard_form is None else self._shard_form.codecs
 
     @property
     def reader_package(self) -> str:
         """See `StoredArray.reader_package`; also in a shard."""
-        package = package_for(self._chunk_codecs, self.zarr_format)
+        package = package_for(self.chunk_codecs, self.zarr_format)
         is_odd = self.document is not None and self.document.is_odd
         others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
         return " and ".join(filter(None, (package, *others)))
@@ -354,7 +367,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def bars_store(self) -> bool:
         """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata it does not know."""
-        is_unknown = self.varying is not None or unknown_to_zarr_python(self._chunk_codecs, self.zarr_format)
+        is_unknown = self.varying is not None or unknown_to_zarr_python(self.chunk_codecs, self.zarr_format)
         return self.is_consolidated and bool(is_unknown)
 
     @property
@@ -373,7 +386,7 @@ class ZarrArray(PartByPart, DescribedArray):
             return None
         if self.number_type is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
-        found = chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
+        found = chunk_filters(json.dumps(self.chunk_codecs, default=str), self.chunk)
         return None if found is not None and found.header and not self._has_header(found) else found
 
     def _has_header(self, filters: ChunkFilters) -> bool:
@@ -478,13 +491,19 @@ class ZarrArray(PartByPart, DescribedArray):
         return None if companion is None else read_flags(self, companion, companion.stored_attributes.get(TABLE))
 
     def fill_bytes(self) -> bytes:
-        """Return the bytes of the fill value in the chunks."""
-        return self.fill_value.astype(self.stored_type).tobytes()
+        """Return the bytes of the fill value in the chunks; of values that are no numbers, as readers give them."""
+        dtype = self.numpy_type if self.number_type is None else self.stored_type
+        return self.fill_value.astype(dtype).tobytes()
 
     @property
     def has_zfp_of_version_2(self) -> bool:
         """True if zfp has a codec of Zarr 2, of which there are two: the other one needs other chunks."""
         return any(codec.get("id") in ("zfpy", "h5z_zfp") for codec in self.codecs)
+
+    @property
+    def unfiltered_reason(self) -> str:
+        """See `StoredArray.unfiltered_reason`; only other formats store texts elsewhere in a file."""
+        return "tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr: leave it out"
 
     @property
     def has_own_bytes(self) -> bool:

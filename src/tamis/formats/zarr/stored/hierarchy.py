@@ -45,7 +45,7 @@ class Document:
     @property
     def is_odd(self) -> bool:
         """Whether it is an array whose types or codecs netCDF-C spells otherwise than zarr-python."""
-        return self.is_array and in_usual_spelling(self.content) != self.content
+        return self.is_array and in_usual_spelling(self.content, self.attributes) != self.content
 
     @property
     def file(self) -> str:
@@ -337,7 +337,8 @@ def opened(place: Any, document: Document, *, stock: bool = False) -> Any:
     document
         The metadata of the array.
     stock
-        Whether only zarr-python's own codecs are used.
+        Whether only zarr-python's own codecs are used, and the metadata as they are stored, unless zarr-python cannot
+        read them: what it opens then owes nothing to tamis.
     """
     import zarr
 
@@ -345,12 +346,31 @@ def opened(place: Any, document: Document, *, stock: bool = False) -> Any:
         raise FileError(document.problem)
     if not isinstance(document.attributes, dict):
         raise FileError(f"expected the attributes to be an object, found {document.attributes!r:.80}")
-    metadata: Any
-    if document.zarr_format == 2:
-        metadata = {**in_usual_spelling(document.content), "attributes": document.attributes}
-    else:
-        metadata = _metadata_3(in_usual_spelling(document.content), stock=stock)
-    return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place / document.path))
+    usual = in_usual_spelling(document.content, document.attributes)
+    contents = [document.content] if stock and usual != document.content and not _is_of_netcdf(document) else []
+    for content in (*contents, usual):
+        metadata: Any = {**content, "attributes": document.attributes}
+        if document.zarr_format == 3:
+            metadata = _metadata_3(content, stock=stock)
+        try:
+            array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place / document.path))
+        except Exception:  # zarr-python raises many kinds for a spelling that it does not know
+            if content is usual:
+                raise
+            continue
+        if content is usual or _is_understood(array, content):
+            return array
+    raise AssertionError("the last content is the usual one")
+
+
+def _is_of_netcdf(document: Document) -> bool:
+    """Return whether netCDF-C wrote an array, whose text zarr-python decodes as what it is not."""
+    return has_mark_of_netcdf(document.content, document.attributes)
+
+
+def _is_understood(array: Any, content: Json) -> bool:
+    """Return whether zarr-python would write a fill value as it read it: it ignores what is not base64."""
+    return bool(array.metadata.to_dict()["fill_value"] == content.get("fill_value"))
 
 
 _ONE_BYTE = re.compile(r"[<>=]([biu]1|S\d+)")
@@ -359,11 +379,27 @@ _ONE_BYTE = re.compile(r"[<>=]([biu]1|S\d+)")
 _CHARACTER = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 1}}
 
 
-def in_usual_spelling(content: Any) -> Any:
+_MARKS = ("_NCZARR_ARRAY", "_nczarr_array")
+"""What netCDF-C writes into the metadata of an array, or, from 4.10 on, among its attributes."""
+
+
+def has_mark_of_netcdf(content: Json, attributes: Any) -> bool:
+    """Return whether netCDF-C's mark is in the metadata of an array or among its attributes."""
+    return any(mark in place for place in (content, attributes) if isinstance(place, dict) for mark in _MARKS)
+
+
+def in_usual_spelling(content: Any, attributes: Any = None) -> Any:
     """Return the metadata of an array in the spelling of zarr-python, if they are in that of netCDF-C or a draft.
 
     netCDF-C gives single bytes a byte order, and characters a fill value that is not in base64; until 4.9.0, it called
     characters of one byte ``<U1``, which have four. The draft of Zarr 3 had the codec ``endian``, now ``bytes``.
+
+    Parameters
+    ----------
+    content
+        The metadata.
+    attributes
+        The attributes of the array, in which Zarr 2 has a mark of netCDF-C.
     """
     if not isinstance(content, dict):
         return content
@@ -372,13 +408,15 @@ def in_usual_spelling(content: Any) -> Any:
     dtype, fill = content.get("dtype"), content.get("fill_value")
     if not isinstance(dtype, str):
         return content
-    if dtype == "<U1" and not {"_NCZARR_ARRAY", "_nczarr_array"}.isdisjoint(content):
+    is_of_netcdf = has_mark_of_netcdf(content, attributes)
+    if dtype == "<U1" and has_mark_of_netcdf(content, None):  # 4.9.0 has it there
         dtype = "|S1"
     if _ONE_BYTE.fullmatch(dtype):
         dtype = f"|{dtype[1:]}"
     changed = {"dtype": dtype}
-    if dtype[:2] == "|S" and dtype[2:].isdecimal() and isinstance(fill, str) and len(fill) <= int(dtype[2:]):
-        changed["fill_value"] = _in_base64(fill, int(dtype[2:]))
+    nbytes = int(dtype[2:]) if dtype[:2] == "|S" and dtype[2:].isdecimal() else 0
+    if isinstance(fill, str) and 0 < len(fill) <= nbytes and (is_of_netcdf or not _is_base64(fill)):
+        changed["fill_value"] = _in_base64(fill, nbytes)
     if dtype[:2] in ("|i", "|u") and isinstance(fill, list) and len(fill) == 1:
         changed["fill_value"] = fill[0]
     return content | changed
@@ -396,6 +434,15 @@ def _in_usual_spelling_3(content: Json) -> Json:
     if content.get("data_type") == "char" and isinstance(fill, str) and len(fill) <= 1:
         changed = changed | {"data_type": _CHARACTER, "fill_value": _in_base64(fill, 1)}
     return content | changed
+
+
+def _is_base64(text: str) -> bool:
+    """Return whether zarr-python decodes a text, all of it."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:  # also for letters that ASCII lacks
+        return False
+    return True
 
 
 def _in_base64(text: str, nbytes: int) -> str:

@@ -41,6 +41,7 @@ from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, Types, known_
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
 from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
+from tamis.formats.zarr.writing.texts import TextLayout, lost_fill
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
@@ -272,6 +273,11 @@ class NewArray:
             documents[".zattrs"] = write_json(folder / ".zattrs", attributes)
         return documents
 
+    @property
+    def loses_fill(self) -> bool:
+        """Whether it has texts, and no fill value, which Zarr 2 has only for missing values."""
+        return self.dtype.kind == "U" and self.writer.is_full
+
     def _is_retyped(self) -> bool:
         """Return whether type or fill value of the values are not those of the source."""
         if (before := self.source) is None:
@@ -311,18 +317,18 @@ def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
 
 
 _COUNT = 1 << 16
-"""Texts in a chunk."""
+"""Texts that are read at once, unless a chunk has more."""
 
 
 def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> Types:
-    """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs.
+    """Write an array of texts of varying length, with zarr-python's own codecs.
 
     Returns
     -------
     Types
         Those of attributes that are not among the metadata.
     """
-    steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
+    layout = TextLayout.of(array, form)
     source = array if isinstance(array, ZarrArray) else None
     about = attributes_of(variable.path, variable.attributes, variable.forms, source)
     names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
@@ -335,13 +341,14 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
             str(root / variable.path.strip("/")),
             shape=array.shape,
             dtype=str,
-            chunks=tuple(max(step, 1) for step in steps) or "auto",
-            fill_value=None if form.zarr_format == 2 else "",  # xarray treats that of Zarr 2 as missing
             zarr_format=form.zarr_format,
             attributes=attributes,
             dimension_names=names if form.zarr_format == 3 and (any(names) or not names) else None,
-            config={"write_empty_chunks": True},  # values of absent chunks are undefined without a fill value
+            **layout.arguments(is_copy=source is not None),
         )
+        if about.keeps_document(form.zarr_format):
+            _keep_members(root / variable.path.strip("/"), about, attributes)
+    steps = several_chunks(array.shape, layout.shard_shape or layout.chunk_shape, _COUNT)
     with closing(array.open_reader()) as reader:
         for part in Parts(Grid(array.shape, steps)) if array.size else ():
             try:
@@ -351,6 +358,15 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
                 raise UnstorableError(text, (variable.path,)).at(dataset=array.path) from error
             created[part or ...] = np.asarray(texts, object)
     return types
+
+
+def _keep_members(folder: Path, about: Attributes, attributes: Json) -> None:
+    """Give the metadata of a copy what its source has beside what zarr-python writes."""
+    assert about.source is not None
+    name = ".zarray" if about.source.zarr_format == 2 else "zarr.json"
+    new = exact_json((folder / name).read_bytes())
+    metadata = about.source.described(new, about.source.zarr_format, retyped=False)
+    write_json(folder / name, metadata | ({"attributes": attributes} if name == "zarr.json" else {}))
 
 
 _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
@@ -473,8 +489,12 @@ class ZarrTarget:
             self._arrays[variable.path] = as_it_is
             return
         if variable.is_text:
-            self._texts[variable.path] = write_texts(self.folder, self.form, variable, array)
-            return
+            if not isinstance(array, ZarrArray) or (fixed := array.with_fixed_length()) is None:
+                self._texts[variable.path] = write_texts(self.folder, self.form, variable, array)
+                notes = TextLayout.of(array, self.form).notes
+                self.notes += [printable(f"{variable.path}: {note}") for note in notes]
+                return
+            array = fixed
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
             create = partial(self.create_like, variable, array)
@@ -554,6 +574,8 @@ class ZarrTarget:
                             " are not stored: xarray takes values that equal it for missing; Zarr 3 has no such rule"
                         )
                     )
+                elif array.loses_fill and array.source is not None and (note := lost_fill(array.source)):
+                    self.notes.append(printable(f"{path}: {note}"))
         self._repeat()
         types = self._types_by_group()
         documents = {path: self._write_group(group, types.get(path, {})) for path, group in self._groups.items()}
@@ -566,11 +588,7 @@ class ZarrTarget:
 
     def _consolidate(self, documents: Mapping[str, Mapping[str, Json]]) -> None:
         """Write the metadata of all groups and arrays, by path and name of the file, into the root's."""
-        odd = [
-            path
-            for path, files in documents.items()
-            if any(in_usual_spelling(files.get(name)) != files.get(name) for name in (".zarray", "zarr.json"))
-        ]
+        odd = [path for path, files in documents.items() if _is_odd(files)]
         if odd:
             self.notes.append(
                 f"no consolidated metadata, because zarr-python cannot read those of {printable(odd[0])}: with them, it"
@@ -626,6 +644,12 @@ class ZarrTarget:
         for path in begun:
             if self._arrays.pop(path, None) is not None:
                 remove(self.folder / path.strip("/"))
+
+
+def _is_odd(files: Mapping[str, Json]) -> bool:
+    """Return whether zarr-python cannot read the metadata of an array, or reads something else in them."""
+    content = files.get(".zarray", files.get("zarr.json"))
+    return bool(in_usual_spelling(content, files.get(".zattrs")) != content)
 
 
 def _rectilinear(documents: Mapping[str, Json]) -> str:
