@@ -169,6 +169,9 @@ class Store(Protocol):
         """Yield the paths of links into other files."""
         ...
 
+    def linked(self, path: str) -> tuple[str, str] | None:
+        """Return the other file to which a link on a path leads, and the path in it; None if there is none."""
+
     def has(self, path: str) -> bool:
         """Return whether there is an array or a group at a path."""
         ...

@@ -202,6 +202,7 @@ class Planning(NamedTuple):
     places: Places = Places()  # Where the files of the run go
     taken_in: tuple[TakenIn, ...] = ()  # Files whose objects or values the target has itself
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
+    needed: frozenset[str] = frozenset()  # Paths of virtual datasets that cannot stay virtual: see `views`
 
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
@@ -455,6 +456,12 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 def packs(pipeline: Pipeline | None) -> bool:
     """Return whether a pipeline begins with a packing."""
     return pipeline is not None and isinstance(pipeline.rounding, Pack)
+
+
+def may_spoil(options: RepackOptions) -> bool:
+    """Return whether a recipe may spoil virtual datasets that show an array: see `tamis.jobs.repack.views`."""
+    filters = (*options.recipe.filters.values(), *options.rule_pipelines.values())
+    return options.missing == "mask" or bool(options.recipe.drop) or any(map(packs, filters))
 
 
 def _plan_packed(

@@ -250,8 +250,14 @@ def check_links(file: h5py.File, path: str) -> None:
         check_is_file(end.path, f"{file.filename}: {path}")
 
 
-def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
+def end_of(file: h5py.File, path: str) -> NamedFile | h5py.File | None:
     """Return the file in which a path ends: another file after a link, or its own; None if it leads nowhere."""
+    end = end_at(file, path)
+    return None if end is None else end[0]
+
+
+def end_at(file: h5py.File, path: str, links: int = 0) -> tuple[NamedFile | h5py.File, str] | None:
+    """Return the file in which a path ends, another one after an external link, and the path in that file."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
     for index, name in enumerate(parts):
@@ -260,15 +266,17 @@ def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File 
             return None
         kind, rest = group.id.links.get_info(part).type, parts[index + 1 :]
         if kind == h5l.TYPE_EXTERNAL:
-            return find_linked(os.fsdecode(group.id.links.get_val(part)[0]), os.path.abspath(file.filename))
+            other, inner = group.id.links.get_val(part)
+            linked = find_linked(os.fsdecode(other), os.path.abspath(file.filename))
+            return linked and (linked, posixpath.join("/", inner.decode("utf-8", "surrogateescape"), *rest))
         if kind == h5l.TYPE_SOFT:
             target = group.id.links.get_val(part).decode("utf-8", "surrogateescape")
             start = "" if target.startswith("/") else "/".join(parts[:index])
-            return end_of(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
+            return end_at(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
         if rest and not isinstance(group[part], h5py.Group):
             return None
         group = group[part] if rest else group
-    return file
+    return file, path
 
 
 class Relocation:
