@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from h5py import h5d, h5p, h5s, h5t
 
 import tamis
 from tamis.errors import FileError, ParameterError
+from tamis.formats.registry import open_store
 
 SHAPE = (20, 32, 32)
 VALUES = (280 + np.random.default_rng(0).normal(0, 3, SHAPE)).astype("f4")
@@ -251,6 +253,55 @@ def test_views_in_place_one_after_the_other(chain: Path) -> None:
     for number, name in enumerate("abcd"):
         error = np.abs(values(chain / f"{name}.h5") - VALUES[number:, number:, number:]).max()
         assert 0 < error <= 0.1
+
+
+TAKES_IN: list[tuple[dict[str, str], dict[str, Any]]] = [
+    ({"T": "shuffle|deflate(4)"}, {}),
+    ({"*": "shuffle|deflate(4)"}, {"follow": True}),
+    ({"*": "shuffle|deflate(4)"}, {"self_contained": True}),
+    ({"*": "shuffle|deflate(4)"}, {"to": "zarr"}),
+]
+
+
+@pytest.mark.parametrize(("recipe", "options"), TAKES_IN)
+def test_targets_with_values_of_a_file_that_changed_are_made_again(
+    recipe: dict[str, str], options: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    def run() -> tamis.FolderStatus:
+        return tamis.repack_many(folder, tmp_path / "out", recipe, **options, **QUIET)
+
+    assert run().ok
+    assert run().made == 0
+    with h5py.File(folder / "part.h5", "a") as file:
+        file["T"][0] = 1
+    assert run().again == {"a file that the target has taken in was changed": 2, "the source was changed": 1}
+    for name in ("part", "master", "other"):
+        path = next((tmp_path / "out").glob(f"{name}.*"))
+        with tamis.open(path) as file:
+            assert (file["T"][0] == 1).all()
+
+
+def test_taken_in_files_are_those_on_the_way_to_the_values(folder: Path, tmp_path: Path) -> None:
+    view(folder / "circle.h5", "back.h5")
+    view(folder / "back.h5", "circle.h5")
+    with h5py.File(folder / "links.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("other.h5", "/T")
+        file.create_dataset("raw", (50,), "f8", external=[(str(folder / "raw.bin"), 0, 400)])
+    np.arange(50.0).tofile(folder / "raw.bin")
+    view(folder / "far.h5", "links.h5", "link")
+    view(folder / "far.h5", "links.h5", "raw", "R", (50,))
+
+    def files(name: str, path: str) -> list[str]:
+        with open_store(folder / name) as store:
+            return [os.path.basename(file) for file in store.array(path).value_files]
+
+    assert files("far.h5", "/T") == ["links.h5", "other.h5", "master.h5", "part.h5"]
+    assert files("far.h5", "/R") == ["links.h5", "raw.bin"]
+    assert files("circle.h5", "/T") == ["back.h5"]
+    (folder / "part.h5").unlink()
+    assert files("other.h5", "/T") == ["master.h5"]
+    result = tamis.preview_repack(folder / "links.h5", tmp_path / "out.h5", {"raw": "deflate(1)"})
+    assert [os.path.basename(item.file) for item in result.taken_in] == ["raw.bin"]
 
 
 def test_repack_without_views_does_not_load_what_looks_at_them(tmp_path: Path) -> None:

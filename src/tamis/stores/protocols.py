@@ -366,7 +366,7 @@ class StoredArray(Protocol):
 
     @property
     def value_files(self) -> tuple[str, ...]:
-        """Other files that have some of the values."""
+        """Other files that decide on the values: those that have some, and those on the way to them."""
         ...
 
     @property

@@ -421,9 +421,15 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     planning = plan_datasets(store, options, survey)._replace(form=form)
     if options.self_contained:
         _check_sources(store, planning)
-        planning = planning._replace(taken_in=taken_in(store, planning.dropped))
     planning = planning.keeping(form.kept_as_stored(store))
-    return planning if form.copies_objects_of(store) else planning.of_values()
+    by_objects = form.copies_objects_of(store)
+    # A target of another format has values, never places where they are.
+    stored = planning.plans if by_objects and not options.self_contained else planning.datasets
+    arrays = [planning.datasets[path] for path in stored if path not in planning.dropped]
+    elsewhere = [array for array in arrays if array.layout in ELSEWHERE]
+    linked = store.linked_files() if options.self_contained else ()
+    planning = planning._replace(taken_in=taken_in(store, elsewhere, linked))
+    return planning if by_objects else planning.of_values()
 
 
 def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> tuple[Planning, list[str]]:

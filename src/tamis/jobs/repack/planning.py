@@ -351,10 +351,9 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
     return pipeline if pipeline.stages and pipeline.error_bound == 0 else None, steps
 
 
-def taken_in(store: Store, dropped: Collection[str] = ()) -> tuple[TakenIn, ...]:
-    """Return the files that a target without other files takes in."""
-    arrays = (array for path, array in store.arrays.items() if array.layout in ELSEWHERE and path not in dropped)
-    files = dict.fromkeys((*store.linked_files(), *(file for array in arrays for file in array.value_files)))
+def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] = ()) -> tuple[TakenIn, ...]:
+    """Return the files whose values or objects a target has itself: those of these arrays, and those of links."""
+    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.value_files)))
     own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
     return tuple(TakenIn.of(file) for file in files if file != own)
 
