@@ -55,6 +55,25 @@ def test_u75_verify_recorded_bound_is_that_of_the_files_with_the_values(folder: 
     assert f"compared values of {folder / 'd.h5'} with those of {folder.parent / 'out/d.h5'}" in str(result)
 
 
+def test_verify_recorded_bound_is_that_of_the_values_through_any_number_of_views(folder: Path) -> None:
+    for before, name in ("mn", "no"):
+        layout = h5py.VirtualLayout(VALUES.shape, "f4")
+        layout[:] = h5py.VirtualSource(f"{before}.h5", "v", VALUES.shape)
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file.create_virtual_dataset("v", layout)
+            circle = h5py.VirtualLayout(VALUES.shape, "f4")
+            circle[:] = h5py.VirtualSource("n.h5" if name == "o" else "o.h5", "circle", VALUES.shape)
+            file.create_virtual_dataset("circle", circle, fillvalue=7)
+    assert tamis.repack_many(folder, "out", {"g/x": "zfp(accuracy=0.5)"}, workers=1).ok
+    for name in ("n", "o"):
+        result = tamis.verify(f"in/{name}.h5", f"out/{name}.h5", variables="v", bounds="recorded")
+        assert result.ok, result
+        assert (result["/v"].bound, result["/v"].recorded) == (0.5, True)
+        assert 0 < result["/v"].tally.error <= 0.5
+    change(folder.parent / "out/d.h5")
+    assert not tamis.verify("in/o.h5", "out/o.h5", variables="v", bounds="recorded").ok
+
+
 @pytest.mark.parametrize("path", ["/v", "/link", "/group/x"])
 def test_u75_verify_value_of_a_linked_file_that_differs_is_a_violation(folder: Path, path: str) -> None:
     change(folder.parent / "out/d.h5")

@@ -174,6 +174,10 @@ class ListedStore(Generic[A]):
         """Yield nothing."""
         return ()
 
+    def linked(self, path: str) -> tuple[str, str] | None:
+        """Return that there are no links into other files."""
+        return None
+
     def has(self, path: str) -> bool:
         """Return whether there is an array or a group at a path."""
         return path in self._arrays or any(own.startswith(f"{path}/") for own in self._arrays)

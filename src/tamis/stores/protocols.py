@@ -169,6 +169,9 @@ class Store(Protocol):
         """Yield the paths of links into other files."""
         ...
 
+    def linked(self, path: str) -> tuple[str, str] | None:
+        """Return the other file to which a link on a path leads, and the path in it; None if there is none."""
+
     def has(self, path: str) -> bool:
         """Return whether there is an array or a group at a path."""
         ...
@@ -368,7 +371,7 @@ class StoredArray(Protocol):
 
     @property
     def value_files(self) -> tuple[str, ...]:
-        """Other files that have some of the values."""
+        """Other files that decide on the values: those that have some, and those on the way to them."""
         ...
 
     @property

@@ -13,7 +13,7 @@ from h5py import h5r
 from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
-from tamis.formats.hdf5.lib.files import is_being_written, open_source
+from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
@@ -134,6 +134,13 @@ class Hdf5Store:
     def links_elsewhere(self) -> list[str]:
         """Return the paths of external links; none if they are taken in."""
         return self.contents.external
+
+    def linked(self, path: str) -> tuple[str, str] | None:
+        """Return the other file to which an external link on a path leads, and the path in it."""
+        from tamis.formats.hdf5.tree.other_files import NamedFile, end_at  # late: few files have such links
+
+        end = None if remote_of(self.file) is not None else end_at(self.file, path)
+        return (end[0].path, end[1]) if end is not None and isinstance(end[0], NamedFile) else None
 
     def has(self, path: str) -> bool:
         """Return whether there is a dataset or a group at a path."""

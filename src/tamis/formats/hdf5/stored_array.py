@@ -304,7 +304,7 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def value_files(self) -> tuple[str, ...]:
-        """Other files that have values of a virtual or external dataset."""
+        """Other files that decide on the values of a virtual or external dataset."""
         if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
             return ()
         from tamis.formats.hdf5.tree.other_files import value_files  # late, as above

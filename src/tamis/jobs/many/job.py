@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args
 
@@ -30,7 +31,7 @@ from tamis.jobs.many.listing import (
     list_files,
     nothing_in,
 )
-from tamis.jobs.many.look_ahead import check_names, check_order, warnings_of
+from tamis.jobs.many.look_ahead import check_names, check_views, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
@@ -223,7 +224,7 @@ def repack_many(
         packing=packing,
     )
     check_names(run.listing.files.values(), run.options.repack)
-    check_order(run.listing.files.values(), run.options)
+    check_views(run.listing.files.values(), run.options, partial(_is_done, run))
     preview = None if confirm is None else _preview(run)
     if warn is not None:
         for warning in _warnings(run) if preview is None else preview.warnings:
@@ -283,7 +284,7 @@ def preview_repack_many(
         options=options,
     )
     check_names(run.listing.files.values(), run.options.repack)
-    check_order(run.listing.files.values(), run.options)
+    check_views(run.listing.files.values(), run.options, partial(_is_done, run))
     return _preview(run)
 
 
@@ -351,16 +352,7 @@ def _with_ranges(run: _Prepared, workers: Workers, report: ManyProgress) -> Fold
     options, files = run.options, run.listing.files.values()
     if options.packing == "each" or not is_packed(options.repack.recipe):
         return options
-    state = State(options.folder)
-    state.refresh()
-    places = Places.of_files(run.targets())
-
-    def is_done(file: SourceFile) -> bool:
-        known = state.known.get(file.target)
-        if known is None or not known.packing or known.recipe != options.key:
-            return False
-        return _why_again(file, known, options, places, packing=known.packing) is None
-
+    is_done = _is_done(run, packed=True)
     nbytes = sum(file.nbytes for file in run.files)
 
     def tell(step: str, done: int, total: int) -> None:
@@ -368,6 +360,21 @@ def _with_ranges(run: _Prepared, workers: Workers, report: ManyProgress) -> Fold
 
     ranges = common_ranges(files, is_done, options, workers, tell)
     return replace(options, repack=replace(options.repack, ranges=ranges))
+
+
+def _is_done(run: _Prepared, *, packed: bool = False) -> Callable[[SourceFile], bool]:
+    """Return whether an earlier run made a file as this one would; if asked for, in ranges of packed values."""
+    state, options = State(run.options.folder), run.options
+    places = Places.of_files(run.targets())
+    state.refresh()
+
+    def is_done(file: SourceFile) -> bool:
+        known = state.known.get(file.target)
+        if known is None or (packed and not known.packing) or known.recipe != options.key:
+            return False
+        return _why_again(file, known, options, places, packing=known.packing) is None
+
+    return is_done
 
 
 class _Prepared(NamedTuple):

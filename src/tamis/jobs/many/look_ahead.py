@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.accuracy.measured import Measured
 from tamis.arrays.grid import grid_of
-from tamis.errors import FileError, TamisError
+from tamis.errors import FileError, ParameterError, TamisError
+from tamis.formats.registry import target_form
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
-from tamis.jobs.repack.planning import SURVEY_ALONE, plan_datasets, taken_in
+from tamis.jobs.repack.planning import SURVEY_ALONE, may_spoil, plan_datasets
 from tamis.remote.address import is_address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.packed_array import in_units, marks_of
 from tamis.rounding import PackingRange
+from tamis.stores.other_files import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
     from tamis.jobs.many.task import FolderOptions
     from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack.views import Fates
     from tamis.pipeline import Pipeline
     from tamis.rewrite.rewrite import Rewrite
-    from tamis.stores.protocols import StoredArray
+    from tamis.stores.protocols import Store, StoredArray
 
 _MOST_PARTS = 8
 _MOST_LISTED = 12
@@ -79,24 +83,82 @@ def check_names(files: Iterable[SourceFile], options: RepackOptions) -> None:
         ).at(dataset=name)
 
 
-def check_order(files: Collection[SourceFile], options: FolderOptions) -> None:
-    """Raise FileError if a run in place would take values from files that it may have replaced lossily before."""
-    repack = options.repack
-    if not options.replace or not repack.follow or not any(map(_is_lossy, repack.recipe.filters.values())):
+def check_views(
+    files: Collection[SourceFile], options: FolderOptions, which_are_done: Callable[[], Callable[[SourceFile], bool]]
+) -> None:
+    """Raise an error if virtual datasets among the files would show, or take in, what a run makes of their sources.
+
+    It spoils what a dataset shows that stays virtual if it packs the sources, masks their missing values, or leaves
+    them out. A run in place may also take values from files that it has replaced before.
+
+    Parameters
+    ----------
+    files
+        All files of the run, also of other parts.
+    options
+        Options of the run.
+    which_are_done
+        Returns what says whether a file is as an earlier run made it, which is asked only where it matters.
+    """
+    if not (may_spoil(options.repack) or _may_add(options)):
         return
-    own = {os.path.realpath(file.source) for file in files if not is_address(file.source)}
+    own = {os.path.realpath(file.source): file for file in files if not is_address(file.source)}
+    fates: Fates | None = None
     for file in files:
         if not file.is_read:
             continue
-        with suppress(TamisError, OSError, RuntimeError), repack.open(place_of(file.source)) as store:
-            if shared := [item.file for item in taken_in(store) if item.file in own]:
-                break
-    else:
-        return
-    raise FileError(
-        f"{file.source}: takes in values of {shared[0]}, which this run replaces with a loss, so that errors would add:"
-        " replace the files that take in others first, in a run of their own"
+        error: TamisError | None = None
+        with suppress(TamisError, OSError, RuntimeError), options.repack.open(place_of(file.source)) as store:
+            linked = [path for path in store.linked_files() if path in own] if _may_add(options) else []
+            if linked:
+                error = _adds(file, f"{linked[0]}, which this run replaces with a loss")
+            elif any(array.layout == "virtual" for array in store.arrays.values()):
+                fates = fates or _fates(own, options, which_are_done())
+                error = _error_of(file, store, options, fates)
+        if error is not None:
+            raise error
+
+
+def _fates(files: Mapping[str, SourceFile], options: FolderOptions, is_done: Callable[[SourceFile], bool]) -> Fates:
+    from tamis.jobs.repack.views import Fates  # late: few files have virtual datasets
+
+    places = Places.of_files((file.source, os.path.join(options.folder, file.target)) for file in files.values())
+    if not options.replace:  # what an earlier run made leaves its source as it is
+        return Fates(options.repack, places)
+    return Fates(options.repack, places, in_place=True, is_done=lambda path: path in files and is_done(files[path]))
+
+
+def _error_of(file: SourceFile, store: Store, options: FolderOptions, fates: Fates) -> TamisError | None:
+    """Return what is wrong with the virtual datasets of a file; None if nothing is."""
+    from tamis.jobs.repack.views import sources_of, with_needed  # late, as above
+
+    planning = fates.planned(store)
+    if options.replace:
+        for path in planning.plans:
+            sources = sources_of(planning.datasets[path], store.path)
+            if (found := fates.first(store, sources, lambda fate: fate.lost)) is not None:
+                return _adds(file, found.text(store.path))
+    if options.repack.self_contained or not target_form(Path(file.target)).copies_objects_of(store):
+        return None  # these are stored as values
+    try:
+        with_needed(store, planning, fates)
+    except ParameterError as error:
+        return error
+    return None
+
+
+def _adds(file: SourceFile, what: str) -> FileError:
+    return FileError(
+        f"{file.source}: takes in values of {what}, maybe before it reads them: replace the files that take in others"
+        " first, in a run of their own"
     ).at(path=file.source)
+
+
+def _may_add(options: FolderOptions) -> bool:
+    """Return whether a run in place may take values of other files after it replaced these, with a loss."""
+    repack, recipe = options.repack, options.repack.recipe
+    takes = repack.follow or not all(has_pattern_signs(name) for name in (*recipe.filters, *recipe.chunks))
+    return options.replace and takes and (bool(recipe.drop) or any(map(_is_lossy, recipe.filters.values())))
 
 
 def _is_lossy(filters: Pipeline) -> bool:

@@ -36,6 +36,7 @@ from tamis.jobs.repack.planning import (
     Planning,
     ReadSurvey,
     Survey,
+    may_spoil,
     plan_datasets,
     taken_in,
 )
@@ -297,8 +298,9 @@ def run_repack(
         planning = _planning(store, options, form, survey)
         planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
         form.check_copy(store, planning.dropped)
+        planning, dangling = _checked_views(store, planning, options)
         witness = witness_of([source], store, options)
-        notes = [*_notes_of(store, planning, options), *_translated(store, planning)]
+        notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
         record = Record.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
@@ -380,8 +382,9 @@ def run_preview(
         form.check_copy(store, planning.dropped)
         datasets = describe(planning)
         planning = planning._replace(places=Places().and_file(source_text, place_text))
+        planning, dangling = _checked_views(store, planning, options)
         others = _other_files(store, target, planning, options)
-        notes = [*_notes_of(store, planning, options), *_translated(store, planning), *others.notes]
+        notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning), *others.notes]
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
@@ -420,9 +423,28 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     planning = plan_datasets(store, options, survey)._replace(form=form)
     if options.self_contained:
         _check_sources(store, planning)
-        planning = planning._replace(taken_in=taken_in(store, planning.dropped))
     planning = planning.keeping(form.kept_as_stored(store))
-    return planning if form.copies_objects_of(store) else planning.of_values()
+    by_objects = form.copies_objects_of(store)
+    # A target of another format has values, never places where they are.
+    stored = planning.plans if by_objects and not options.self_contained else planning.datasets
+    arrays = [planning.datasets[path] for path in stored if path not in planning.dropped]
+    elsewhere = [array for array in arrays if array.layout in ELSEWHERE]
+    linked = store.linked_files() if options.self_contained else ()
+    planning = planning._replace(taken_in=taken_in(store, elsewhere, linked))
+    return planning if by_objects else planning.of_values()
+
+
+def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> tuple[Planning, list[str]]:
+    """Do as `tamis.jobs.repack.views.checked_views` where there is anything to check; most files have nothing."""
+    assert planning.form is not None
+    if not may_spoil(options) or options.self_contained or not planning.form.copies_objects_of(store):
+        return planning, []  # virtual datasets are stored as values, from the source
+    is_virtual = any(array.layout == "virtual" for array in planning.datasets.values())
+    if not (is_virtual or [*store.links_elsewhere()]):
+        return planning, []
+    from tamis.jobs.repack.views import checked_views  # late: few files have any
+
+    return checked_views(store, planning, options)
 
 
 def needed_files(source: str, target: str, options: RepackOptions, places: Places) -> tuple[OtherFile, ...]:

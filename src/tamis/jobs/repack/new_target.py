@@ -221,7 +221,7 @@ def write_target(
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            is_needed = options.self_contained and array.layout in ELSEWHERE
+            is_needed = plan.path in planning.needed or (options.self_contained and array.layout in ELSEWHERE)
             if plan.path in planning.exact or is_disk_full(error) or array.has_companion or is_needed:
                 raise
             if plan.codes is not None and isinstance(error, DataError):

@@ -202,6 +202,7 @@ class Planning(NamedTuple):
     places: Places = Places()  # Where the files of the run go
     taken_in: tuple[TakenIn, ...] = ()  # Files whose objects or values the target has itself
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
+    needed: frozenset[str] = frozenset()  # Paths of virtual datasets that cannot stay virtual: see `views`
 
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
@@ -350,10 +351,9 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
     return pipeline if pipeline.stages and pipeline.error_bound == 0 else None, steps
 
 
-def taken_in(store: Store, dropped: Collection[str] = ()) -> tuple[TakenIn, ...]:
-    """Return the files that a target without other files takes in."""
-    arrays = (array for path, array in store.arrays.items() if array.layout in ELSEWHERE and path not in dropped)
-    files = dict.fromkeys((*store.linked_files(), *(file for array in arrays for file in array.value_files)))
+def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] = ()) -> tuple[TakenIn, ...]:
+    """Return the files whose values or objects a target has itself: those of these arrays, and those of links."""
+    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.value_files)))
     own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
     return tuple(TakenIn.of(file) for file in files if file != own)
 
@@ -457,6 +457,12 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 def packs(pipeline: Pipeline | None) -> bool:
     """Return whether a pipeline begins with a packing."""
     return pipeline is not None and isinstance(pipeline.rounding, Pack)
+
+
+def may_spoil(options: RepackOptions) -> bool:
+    """Return whether a recipe may spoil virtual datasets that show an array: see `tamis.jobs.repack.views`."""
+    filters = (*options.recipe.filters.values(), *options.rule_pipelines.values())
+    return options.missing == "mask" or bool(options.recipe.drop) or any(map(packs, filters))
 
 
 def _plan_packed(

@@ -189,6 +189,8 @@ class Comparison:
     follows: bool = True  # Whether what external links lead to is compared, too
     # Whether chunks that cannot be decoded in both files are no problem, if their bytes are equal
     keep_damaged: bool = False
+    # The recorded bounds of arrays that views show, by file and path in the source and in the target
+    shown: dict[tuple[str, str, str, str], float | None] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -342,22 +344,33 @@ class Comparison:
         if bound != RECORDED:
             return {"bound": bound}
         bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
-        before, after = source.virtual_sources, target.virtual_sources
-        if after and len(after) == len(before):
-            bounds = {"bound": self._bound_of_sources(before, after)}
+        if shown := _shown_by(source, target):
+            bounds = {"bound": self._bound_of_sources(self.before, self.after, shown)}
         return bounds | {"recorded": True}
 
-    def _bound_of_sources(self, before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> float | None:
-        """Return the loosest bound that datasets record, of which others are views; None if one records none."""
-        bounds: list[float | None] = []
-        for (file, path), (other, other_path) in zip(before, after, strict=True):
-            with self._opened(file, self.before) as first, self._opened(other, self.after) as second:
-                source, target = first.arrays.get(path), second.arrays.get(other_path)
-                if source is None or target is None:
-                    return None
-                bounds.append(new_rounding(source, target).get("bound", recorded_bound(target)))
-        known = [bound for bound in bounds if bound is not None]
-        return max(known) if len(known) == len(bounds) else None
+    def _bound_of_sources(self, before: Store, after: Store, shown: _Views) -> float | None:
+        """Return the loosest bound that arrays record, which two views of stores show; None if one records none."""
+        bounds: list[float] = []
+        for (file, path), (other, other_path) in shown:
+            key = file or before.path, path, other or after.path, other_path
+            if key not in self.shown:
+                self.shown[key] = None  # for views that show each other in a circle
+                with self._opened(file, before) as first, self._opened(other, after) as second:
+                    self.shown[key] = self._bound_at(first, path, second, other_path)
+            if (bound := self.shown[key]) is None:
+                return None
+            bounds.append(bound)
+        return max(bounds)
+
+    def _bound_at(self, before: Store, path: str, after: Store, other_path: str) -> float | None:
+        """Return the bound that an array of a store records, or those that it shows; None if there is none."""
+        source, target = before.arrays.get(before.first_path(path)), after.arrays.get(after.first_path(other_path))
+        if source is None or target is None:
+            return None
+        if shown := _shown_by(source, target):
+            return self._bound_of_sources(before, after, shown)
+        bound: float | None = new_rounding(source, target).get("bound", recorded_bound(target))
+        return bound
 
     @contextmanager
     def _opened(self, file: str, own: Store) -> Iterator[Store]:
@@ -577,6 +590,16 @@ class Comparison:
 
     def _note(self, path: str, code: str, text: str) -> None:
         self.notes.append(Finding(path, code, text))
+
+
+_Views = tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+"""What two views show, each with its file and path: in the source, and in the target."""
+
+
+def _shown_by(source: StoredArray, target: StoredArray) -> _Views:
+    """Return what two arrays show if both are views of as many others; else nothing."""
+    before, after = source.virtual_sources, target.virtual_sources
+    return tuple(zip(before, after, strict=True)) if len(before) == len(after) else ()
 
 
 def _files_text(files: Sequence[str]) -> str:

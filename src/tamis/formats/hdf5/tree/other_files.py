@@ -6,6 +6,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import h5py
@@ -158,9 +159,48 @@ def found_sources(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, s
 
 
 def value_files(dataset: h5py.Dataset, filename: str) -> list[str]:
-    """Return the files that have the values of a virtual or external dataset, except its own."""
-    found = [_found(file, inner, filename) for file, inner in _names(dataset) if file != SAME_FILE]
-    return list(dict.fromkeys(os.path.realpath(path) for named in found if named for path in named.files))
+    """Return the other files that decide on the values of a virtual or external dataset.
+
+    A source may be virtual or external itself, or be behind a link: the files on the way count, too. What cannot be
+    opened leads no further; reading the values says why.
+    """
+    own = os.path.realpath(filename)
+    todo = dict.fromkeys(_places(dataset, filename))
+    seen = dict[tuple[str, str], None]()
+    while todo:
+        seen |= todo
+        found = (place for path, inner in todo for place in _places_of(dataset.file if path == own else path, inner))
+        todo = {place: None for place in found if place not in seen}
+    return [path for path in dict.fromkeys(path for path, _ in seen) if path != own]
+
+
+def _places_of(file: h5py.File | str, inner: str) -> list[tuple[str, str]]:
+    """Return the places of a dataset at a path in a file, or in the one to which a link on that path leads."""
+    with suppress(OSError, RuntimeError, ValueError, KeyError, FileError):
+        if isinstance(file, h5py.File):
+            return _places_in(file, inner)
+        if inner and stat.S_ISREG(os.stat(file).st_mode):  # a raw file has no paths, and HDF5 may wait for a pipe
+            with h5py.File(file, "r") as opened:
+                return _places_in(opened, inner)
+    return []
+
+
+def _places_in(file: h5py.File, inner: str) -> list[tuple[str, str]]:
+    if (end := end_at(file, inner)) is None:
+        return []
+    if isinstance(end[0], NamedFile):
+        return [(os.path.realpath(path), end[1]) for path in end[0].files]
+    found = file.get(inner.encode("utf-8", "surrogateescape"))
+    return [*_places(found, file.filename)] if isinstance(found, h5py.Dataset) else []
+
+
+def _places(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, str]]:
+    """Yield the files of the values of a virtual or external dataset, and the path in each; none for a raw file."""
+    for file, inner in _names(dataset):
+        if file == SAME_FILE:
+            yield os.path.realpath(filename), inner
+        elif (found := _found(file, inner, filename)) is not None:
+            yield from ((os.path.realpath(path), inner) for path in found.files)
 
 
 def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
@@ -250,8 +290,14 @@ def check_links(file: h5py.File, path: str) -> None:
         check_is_file(end.path, f"{file.filename}: {path}")
 
 
-def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
+def end_of(file: h5py.File, path: str) -> NamedFile | h5py.File | None:
     """Return the file in which a path ends: another file after a link, or its own; None if it leads nowhere."""
+    end = end_at(file, path)
+    return None if end is None else end[0]
+
+
+def end_at(file: h5py.File, path: str, links: int = 0) -> tuple[NamedFile | h5py.File, str] | None:
+    """Return the file in which a path ends, another one after an external link, and the path in that file."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
     for index, name in enumerate(parts):
@@ -260,15 +306,17 @@ def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File 
             return None
         kind, rest = group.id.links.get_info(part).type, parts[index + 1 :]
         if kind == h5l.TYPE_EXTERNAL:
-            return find_linked(os.fsdecode(group.id.links.get_val(part)[0]), os.path.abspath(file.filename))
+            other, inner = group.id.links.get_val(part)
+            linked = find_linked(os.fsdecode(other), os.path.abspath(file.filename))
+            return linked and (linked, posixpath.join("/", inner.decode("utf-8", "surrogateescape"), *rest))
         if kind == h5l.TYPE_SOFT:
             target = group.id.links.get_val(part).decode("utf-8", "surrogateescape")
             start = "" if target.startswith("/") else "/".join(parts[:index])
-            return end_of(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
+            return end_at(file, "/".join((start, target, *rest)), links + 1) if links < _MOST_LINKS else None
         if rest and not isinstance(group[part], h5py.Group):
             return None
         group = group[part] if rest else group
-    return file
+    return file, path
 
 
 class Relocation:
