@@ -560,7 +560,8 @@ def _run(
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged, witnessed)
+            notes = [*resuming.notes, *notes]
+            return _Done(done, unread, tuple(notes), tuple(others.files), damaged, witnessed)
     transaction.discard()
     again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
     return again._replace(notes=(stale, *again.notes))

@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.witness.look import Expected, Need, Sources, Witnessed, XarrayWitness, needs_codecs
+from tamis.jobs.witness.look import (
+    Expected,
+    Need,
+    Origin,
+    Sources,
+    Told,
+    Witnessed,
+    XarrayWitness,
+    needs_codecs,
+)
 from tamis.rounding import CONTAINER
 from tamis.stores.readers import OF_HDF5
 
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked
     from tamis.stores.protocols import Store
 
+T = TypeVar("T")
 _COMPANION_ATTRIBUTE = "ancillary_variables"
 
 
@@ -57,13 +68,13 @@ def look(
     if witness is None:
         return None
     assert planning.form is not None
-    is_same_format = planning.form.copies_objects_of(store)
-    expected = {item.path: _expected(item, planning) for item in datasets if not item.copied}
-    if not expected:
-        expected = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
-    left_out = {path for path, first in store.paths().items() if first in planning.dropped}
-    left_out |= replaced_companions(planning.datasets, planning.plans).keys()
-    translated = () if is_same_format else {item.path for item in planning.form.translations(store)}
+    copies_objects = planning.form.copies_objects_of(store)
+    known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
+    if not known:
+        known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
+    paths = _Paths(store, witness.paths)
+    expected = paths.with_all(known)
+    absent = {*planning.dropped, *replaced_companions(planning.datasets, planning.plans)}
     with open_store(target) as out:
         added = {companion.path for companion, _ in out.arrays.companions()}
         added |= {
@@ -72,15 +83,36 @@ def look(
             if CONTAINER in array.attributes
         }
         needs = needs_of(out)
-    return witness.look(
-        target,
+    told = Told(
         expected,
         needs,
-        left_out=left_out,
+        left_out=paths.with_all(dict.fromkeys(absent, "")).keys(),
         added=added,
-        translated=translated,
-        is_same_format=is_same_format,
+        translated=() if copies_objects else {item.path for item in planning.form.translations(store)},
+        is_same_format=copies_objects,
+        origin=partial(_origin, target),
     )
+    return witness.look(target, told)
+
+
+def _origin(target: Path, path: str) -> Origin:
+    """Return where a path of a target leads, which few paths need."""
+    with open_store(target) as out:
+        return Origin(out.first_path(path), out.file_behind(path))
+
+
+class _Paths:
+    """The paths that a witness found in a source, with the arrays to which they lead."""
+
+    def __init__(self, store: Store, paths: Iterable[str]) -> None:
+        self.store = store
+        self.first = {path: store.first_path(path) for path in paths}
+
+    def with_all(self, known: Mapping[str, T]) -> dict[str, T]:
+        """Return what is known of arrays by one path of each, by all of their paths."""
+        by_first = {self.store.first_path(path): item for path, item in known.items()}
+        others = {path: by_first[first] for path, first in self.first.items() if first and first in by_first}
+        return {**known, **others}
 
 
 def _expected(item: Repacked, planning: Planning) -> Expected:

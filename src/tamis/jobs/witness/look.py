@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +43,29 @@ class Unread(NamedTuple):
     reason: str
 
 
+class Origin(NamedTuple):
+    """Where a path leads."""
+
+    first_path: str  # The first path of its variable; empty if it is in another file
+    file: str = ""  # The other file
+
+
+class Told(NamedTuple):
+    """What a witness is told of a target before it looks.
+
+    A variable may have several paths, through hard and soft links: those of the source are told with all of them, those
+    of the target with the first one.
+    """
+
+    expected: Mapping[str, Expected] = {}  # What is known of changed variables; all others have the source's values
+    needs: Mapping[str, Need] = {}  # What readers other than tamis need for a variable of the target
+    left_out: Collection[str] = ()  # Variables that only the source has
+    added: Collection[str] = ()  # Variables that only the target has
+    translated: Collection[str] = ()  # Groups and variables of which the target has something in another form
+    is_same_format: bool = False  # Whether source and target have one format, so that attributes have the same types
+    origin: Callable[[str], Origin] = Origin  # Where a path of the target leads
+
+
 @dataclass(frozen=True, slots=True)
 class Witnessed:
     """What a witness looked at, and found as in the source.
@@ -60,7 +83,7 @@ class Witnessed:
         What other readers need for a variable, by path: a plugin of HDF5, or a package of zarr-python. The witness had
         it unless the variable is unread.
     unread
-        Variables whose values the witness could not read, and why.
+        Variables whose values were not compared, and why.
     """
 
     reader: str
@@ -87,7 +110,7 @@ class Witnessed:
         for text, own in paths.items():
             yield "note", printable(f"{', '.join(own)}: other readers need {text}")
         for path, reason in self.unread:
-            yield "note", printable(f"{path}: its values were not read by the witness: {reason}")
+            yield "note", printable(f"{path}: its values were not compared by the witness: {reason}")
         yield "", printable(str(self))
 
     def __str__(self) -> str:
@@ -132,42 +155,29 @@ class XarrayWitness:
         except UnopenedError as error:
             raise FileError(f"{first}: the witness xarray cannot open it: {error}").at(path=first) from error
 
-    def look(
-        self,
-        target: Path,
-        expected: Mapping[str, Expected],
-        needs: Mapping[str, Need],
-        *,
-        left_out: Collection[str] = (),
-        added: Collection[str] = (),
-        translated: Collection[str] = (),
-        is_same_format: bool = False,
-    ) -> Witnessed:
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all groups and variables that xarray found in the source."""
+        return [*self._before.groups, *(posixpath.join(*key) for key in self._before.variables)]
+
+    def look(self, target: Path, told: Told) -> Witnessed:
         """Compare a target with the source.
 
         Parameters
         ----------
         target
             Path of the target.
-        expected
-            What is known of changed variables, by path. All others have the values of the source.
-        needs
-            What readers other than tamis need for a variable, by path.
-        left_out, added
-            Paths of variables that only the source, or only the target, has.
-        translated
-            Paths of groups and variables of which the format of the target has something in another form.
-        is_same_format
-            Whether source and target have the same format, so that attributes have the same types.
+        told
+            What is known of it.
 
         Raises
         ------
         BoundError
             If xarray cannot open the target, or reads it otherwise than the source.
         """
-        after = self._opened(target, expected, needs)
-        looked = _Look(target, self._before, after, expected, needs, {*left_out}, {*added}, {*translated})
-        looked.check_metadata(self._sources.dimension, is_same_format=is_same_format)
+        after = self._opened(target, told)
+        looked = _Look(target, self._before, after, told)
+        looked.check_metadata(self._sources.dimension)
         regions = looked.regions()
         before = self._samples(regions)
         looked.check_values(before, regions)
@@ -175,16 +185,16 @@ class XarrayWitness:
             reader_of(after),
             looked.compared,
             looked.chunks,
-            {path: need.text for path, need in sorted(needs.items())},
+            {path: need.text for path, need in sorted(told.needs.items())},
             tuple(looked.unread),
         )
 
-    def _opened(self, target: Path, expected: Mapping[str, Expected], needs: Mapping[str, Need]) -> Opened:
+    def _opened(self, target: Path, told: Told) -> Opened:
         """Return what xarray reads of the target, by the engine that read the source if both are files."""
-        parts = {key_of(path): [item.worst] for path, item in expected.items() if item.worst is not None}
+        parts = {key_of(path): [item.worst] for path, item in told.expected.items() if item.worst is not None}
         is_like = self._before.engine in ("netcdf4", "h5netcdf") and target.is_file()
         engine = self._before.engine if is_like else ""
-        times, codecs = self._before.decode_times, needs_codecs(needs)
+        times, codecs = self._before.decode_times, needs_codecs(told.needs)
         try:
             return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
         except UnopenedError as error:
@@ -195,6 +205,10 @@ class XarrayWitness:
         first = self._sources.paths[0]
         if len(self._sources.paths) == 1:
             return self._read(first, regions)
+        return self._joined(regions)
+
+    def _joined(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
+        """Return the variables of joined sources with the values of these parts."""
         pieces: dict[Key, list[list[Any]]] = {key: [[] for _ in own] for key, own in regions.items()}
         result = {key: self._before.variables[key] for key in regions}  # of some, no values are read
         for path, (begin, end) in zip(self._sources.paths, pairwise((0, *self._sources.ends)), strict=True):
@@ -276,20 +290,8 @@ def _within(part: Region, axis: int, begin: int, end: int) -> Region | None:
 class _Look:
     """The comparison of a target with its source."""
 
-    def __init__(
-        self,
-        target: Path,
-        before: Opened,
-        after: Opened,
-        expected: Mapping[str, Expected],
-        needs: Mapping[str, Need],
-        left_out: set[str],
-        added: set[str],
-        translated: set[str],
-    ) -> None:
-        self._target, self._before, self._after = target, before, after
-        self._expected, self._needs = expected, needs
-        self._left_out, self._added, self._translated = left_out, added, translated
+    def __init__(self, target: Path, before: Opened, after: Opened, told: Told) -> None:
+        self._target, self._before, self._after, self._told = target, before, after, told
         self.compared = 0
         self.chunks: dict[str, int] = {}
         self.unread: list[Unread] = []
@@ -299,29 +301,37 @@ class _Look:
             path=self._target, dataset=path
         )
 
-    def check_metadata(self, dimension: str, *, is_same_format: bool) -> None:
+    def check_metadata(self, dimension: str) -> None:
         """Compare groups and variables: names, dimensions, extents, types and attributes."""
+        told = self._told
         for group, attributes in self._before.groups.items():
             if (others := self._after.groups.get(group)) is None:
-                if group not in self._translated:
+                if group not in told.translated:
                     raise self._differ(group, "the group", "none")
                 continue
-            if group not in self._translated:
-                self._check_attributes(group, attributes, others, {"history"}, is_same_format=is_same_format)
+            if group not in told.translated:
+                self._check_attributes(group, attributes, others, {"history"}, may_have_more=not told.is_same_format)
         for key, own in self._before.variables.items():
             path = posixpath.join(*key)
-            if path in self._left_out:
+            if path in told.left_out:
                 continue
             if (found := self._after.variables.get(key)) is None:
                 raise self._differ(path, "the variable", "none")
-            self._check_variable(path, own, found, dimension, is_same_format=is_same_format)
+            self._check_variable(path, own, found, dimension)
             self.compared += 1
         for key in self._after.variables:
             path = posixpath.join(*key)
-            if key not in self._before.variables and path not in self._added:
+            if key not in self._before.variables and not self._is_added(path):
                 raise self._differ(path, "no variable", "one")
 
-    def _check_variable(self, path: str, own: Read, found: Read, dimension: str, *, is_same_format: bool) -> None:
+    def _is_added(self, path: str) -> bool:
+        """Return whether a target may have a variable that its source has not."""
+        if path in self._told.added:
+            return True
+        origin = self._told.origin(path)
+        return origin.first_path in self._told.added or bool(origin.file)
+
+    def _check_variable(self, path: str, own: Read, found: Read, dimension: str) -> None:
         names = [name for name in own.dims if not name.startswith("phony_dim_")]
         if len(names) == len(own.dims) and own.dims != found.dims:
             raise self._differ(path, f"the dimensions {', '.join(own.dims)}", ", ".join(found.dims) or "none")
@@ -332,9 +342,9 @@ class _Look:
         ]
         if len(own.shape) != len(found.shape) or any(extent != other for extent, other in extents):
             raise self._differ(path, f"the shape {own.shape}", str(found.shape))
-        if path in self._translated:
+        if path in self._told.translated:
             return
-        expected = self._expected.get(path)
+        expected = self._told.expected.get(path)
         if _type_of(own) != _type_of(found) and not (expected and {own.kind, found.kind} == {"f"}):
             raise self._differ(path, f"the type {own.dtype}", found.dtype)
         if own.is_coordinate != found.is_coordinate:
@@ -342,9 +352,8 @@ class _Look:
             raise self._differ(path, words[own.is_coordinate], words[found.is_coordinate])
         changed = {*expected.changed_attributes} if expected else set[str]()
         changed |= {"actual_range"} if dimension else set()
-        self._check_attributes(
-            path, own.attributes, found.attributes, changed, is_same_format=is_same_format and not expected
-        )
+        may_have_more = expected is not None or not self._told.is_same_format
+        self._check_attributes(path, own.attributes, found.attributes, changed, may_have_more=may_have_more)
 
     def _check_attributes(
         self,
@@ -353,38 +362,45 @@ class _Look:
         found: Mapping[str, list[Any]],
         changed: set[str],
         *,
-        is_same_format: bool,
+        may_have_more: bool,
     ) -> None:
         for name, values in own.items():
             if name not in changed and not _are_alike(values, found.get(name)):
                 others = "none" if name not in found else repr(found[name])
                 raise self._differ(path, f"the attribute {name} {values!r}", others)
-        if is_same_format and (more := [name for name in found if name not in own and name not in changed]):
+        more = [name for name in found if name not in own and name not in changed]
+        if more and not may_have_more:
             raise self._differ(path, f"no attribute {more[0]}", repr(found[more[0]]))
 
     def regions(self) -> dict[Key, list[Region]]:
         """Return the parts of the sample that both have, of variables that are read."""
         regions: dict[Key, list[Region]] = {}
         for key, found in self._after.variables.items():
-            if key in self._before.variables and posixpath.join(*key) not in self._left_out:
-                regions[key] = [part for part, _ in found.samples]
+            path = posixpath.join(*key)
+            if key not in self._before.variables or path in self._told.left_out:
+                continue
+            regions[key] = [part for part, _ in found.samples]
         return regions
 
-    def check_values(self, before: Mapping[Key, Read], regions: Mapping[Key, list[Region]]) -> None:
+    def check_values(self, before: Mapping[Key, Read], regions: Collection[Key]) -> None:
         """Compare the values of the sample."""
         for key in regions:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
             if found.reason and not own.reason:
-                refuse_unread(self._target, path, found.reason, self._needs)
+                own_path = path if path in self._told.needs else self._told.origin(path).first_path
+                refuse_unread(self._target, own_path or path, found.reason, self._told.needs)
             if found.reason or own.reason:
-                side = "target" if found.reason else "source"
-                self.unread.append(Unread(path, f"in the {side}: {found.reason or own.reason}"))
+                self.unread.append(Unread(path, self._why_unread(own, found)))
                 continue
-            expected = self._expected.get(path, Expected())
+            expected = self._told.expected.get(path, Expected())
             for (part, given), (_, values) in zip(own.samples, found.samples, strict=True):
                 self._check_part(path, part, own, found, np.asarray(given), np.asarray(values), expected)
             if found.samples:
                 self.chunks[path] = len(found.samples)
+
+    def _why_unread(self, own: Read, found: Read) -> str:
+        sides = [side for side, item in (("source", own), ("target", found)) if item.reason]
+        return f"in the {' and the '.join(sides)}: {found.reason or own.reason}"
 
     def _check_part(
         self,
