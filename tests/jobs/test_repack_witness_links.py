@@ -86,3 +86,56 @@ def test_dataset_left_out_by_all_of_its_paths(tmp_path: Path, link: Any) -> None
         link(file)
     found = witnessed(tmp_path / "a.h5", tmp_path / "b.h5", LOSSLESS, drop=["/g1/T"])
     assert found.chunks.keys() == {"/kept"}
+
+
+def spoil(path: Path, name: str) -> None:
+    """Overwrite the beginning of the first chunk of a dataset."""
+    with h5py.File(path, "r") as file:
+        chunk = file[name].id.get_chunk_info(0)
+    with path.open("r+b") as stream:
+        stream.seek(chunk.byte_offset)
+        stream.write(b"\xff" * 100)
+
+
+def damaged(path: Path, *names: str) -> Path:
+    """Make a netCDF-4 file whose first dataset has a chunk that nobody can decode."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as ds:
+        for axis, extent in zip("zyx", values().shape, strict=True):
+            ds.createDimension(axis, extent)
+        for name in names:
+            ds.createVariable(name, "f4", ("z", "y", "x"), zlib=True, chunksizes=(2, 40, 40))[:] = values()
+    spoil(path, names[0])
+    return path
+
+
+@pytest.mark.parametrize("recipe", [LOSSY, LOSSLESS, "shuffle|deflate(1)"])
+@pytest.mark.parametrize("names", [("T", "S"), ("T",)])
+def test_damaged_dataset_is_listed(tmp_path: Path, names: tuple[str, ...], recipe: str) -> None:
+    source = damaged(tmp_path / "a.nc", *names)
+    with h5py.File(source, "a") as file:
+        file["other"] = h5py.SoftLink("/T")
+    result = tamis.repack(source, tmp_path / "b.nc", {"*": recipe}, witness="xarray")
+    assert [item.path for item in result.damaged] == ["/T"]
+    assert result.witness is not None
+    assert {item.path for item in result.witness.unread} == {"/T", "/other"}
+    assert {item.reason.partition(": ")[0] for item in result.witness.unread} == {
+        "damaged in the source and the target"
+    }
+    assert result.witness.chunks.keys() == {f"/{name}" for name in names[1:]}
+
+
+def test_dataset_that_only_the_target_cannot_give_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.jobs.witness.look import XarrayWitness
+
+    look = XarrayWitness.look
+
+    def damage_and_look(self: XarrayWitness, target: Path, told: Any) -> Witnessed:
+        spoil(target, "T")
+        return look(self, target, told)
+
+    monkeypatch.setattr(XarrayWitness, "look", damage_and_look)
+    with pytest.raises(tamis.BoundError, match="/T: expected values that xarray reads, found RuntimeError"):
+        witnessed(part(tmp_path / "a.h5"), tmp_path / "b.h5", LOSSLESS)
+    assert not (tmp_path / "b.h5").exists()

@@ -555,7 +555,7 @@ def _run(
             refuse_missed(planning.plans, done)
             if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
                 raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
-            witnessed = look(witness, transaction.path, store, planning, done)
+            witnessed = look(witness, transaction.path, store, planning, done, names)
             record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()

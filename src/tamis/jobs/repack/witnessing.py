@@ -60,10 +60,12 @@ def look(
     store: Store,
     planning: Planning,
     datasets: Iterable[Repacked],
+    damaged: Collection[str] = (),
 ) -> Witnessed | None:
     """Let a witness, if there is one, compare a target with its source; raise BoundError if it reads them otherwise.
 
-    If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed.
+    If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed. The `damaged` ones have
+    the stored bytes of the source.
     """
     if witness is None:
         return None
@@ -72,6 +74,7 @@ def look(
     known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
     if not known:
         known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
+    known = {path: item for path, item in known.items() if path not in damaged}
     paths = _Paths(store, witness.paths)
     expected = paths.with_all(known)
     absent = {*planning.dropped, *replaced_companions(planning.datasets, planning.plans)}
@@ -89,6 +92,7 @@ def look(
         left_out=paths.with_all(dict.fromkeys(absent, "")).keys(),
         added=added,
         translated=() if copies_objects else {item.path for item in planning.form.translations(store)},
+        damaged=paths.with_all(dict.fromkeys(damaged, "")).keys(),
         is_same_format=copies_objects,
         origin=partial(_origin, target),
     )

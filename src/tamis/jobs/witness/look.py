@@ -62,6 +62,7 @@ class Told(NamedTuple):
     left_out: Collection[str] = ()  # Variables that only the source has
     added: Collection[str] = ()  # Variables that only the target has
     translated: Collection[str] = ()  # Groups and variables of which the target has something in another form
+    damaged: Collection[str] = ()  # Variables with chunks that nobody can decode
     is_same_format: bool = False  # Whether source and target have one format, so that attributes have the same types
     origin: Callable[[str], Origin] = Origin  # Where a path of the target leads
 
@@ -200,12 +201,15 @@ class XarrayWitness:
         except UnopenedError as error:
             raise unopened(target, error) from error
 
-    def _samples(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
-        """Return the variables of the source with the values of these parts, joined from several sources."""
+    def _samples(self, regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
+        """Return the variables of the source with the values of these parts, joined from several sources.
+
+        None stands for the first and the last chunk, but for no values of several sources.
+        """
         first = self._sources.paths[0]
         if len(self._sources.paths) == 1:
             return self._read(first, regions)
-        return self._joined(regions)
+        return self._joined({key: own or [] for key, own in regions.items()})
 
     def _joined(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
         """Return the variables of joined sources with the values of these parts."""
@@ -242,7 +246,7 @@ class XarrayWitness:
             return None
         return own.dims.index(self._sources.dimension)
 
-    def _read(self, path: str | os.PathLike[str], regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
+    def _read(self, path: str | os.PathLike[str], regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
         own = self._before
         try:
             codecs = self._sources.with_codecs
@@ -372,25 +376,29 @@ class _Look:
         if more and not may_have_more:
             raise self._differ(path, f"no attribute {more[0]}", repr(found[more[0]]))
 
-    def regions(self) -> dict[Key, list[Region]]:
-        """Return the parts of the sample that both have, of variables that are read."""
-        regions: dict[Key, list[Region]] = {}
+    def regions(self) -> dict[Key, list[Region] | None]:
+        """Return the parts of the sample that both have, of variables that are read.
+
+        None stands for the first and the last chunk: whether the source can be read where the target cannot.
+        """
+        regions: dict[Key, list[Region] | None] = {}
         for key, found in self._after.variables.items():
             path = posixpath.join(*key)
             if key not in self._before.variables or path in self._told.left_out:
                 continue
-            regions[key] = [part for part, _ in found.samples]
+            regions[key] = None if found.reason else [part for part, _ in found.samples]
         return regions
 
     def check_values(self, before: Mapping[Key, Read], regions: Collection[Key]) -> None:
         """Compare the values of the sample."""
         for key in regions:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
-            if found.reason and not own.reason:
+            # What was written anew could be decoded, whether xarray has its old filters or not.
+            if found.reason and (path in self._told.expected or not own.reason):
                 own_path = path if path in self._told.needs else self._told.origin(path).first_path
                 refuse_unread(self._target, own_path or path, found.reason, self._told.needs)
             if found.reason or own.reason:
-                self.unread.append(Unread(path, self._why_unread(own, found)))
+                self.unread.append(Unread(path, self._why_unread(path, own, found)))
                 continue
             expected = self._told.expected.get(path, Expected())
             for (part, given), (_, values) in zip(own.samples, found.samples, strict=True):
@@ -398,9 +406,10 @@ class _Look:
             if found.samples:
                 self.chunks[path] = len(found.samples)
 
-    def _why_unread(self, own: Read, found: Read) -> str:
+    def _why_unread(self, path: str, own: Read, found: Read) -> str:
         sides = [side for side, item in (("source", own), ("target", found)) if item.reason]
-        return f"in the {' and the '.join(sides)}: {found.reason or own.reason}"
+        damaged = "damaged " if path in self._told.damaged else ""
+        return f"{damaged}in the {' and the '.join(sides)}: {found.reason or own.reason}"
 
     def _check_part(
         self,
