@@ -14,6 +14,7 @@ import tamis
 pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 
+from tamis.jobs.many.job import repack_many
 from tamis.jobs.witness.look import Witnessed
 
 LOSSLESS = "shuffle|deflate(4)"
@@ -139,3 +140,157 @@ def test_dataset_that_only_the_target_cannot_give_is_refused(tmp_path: Path, mon
     with pytest.raises(tamis.BoundError, match="/T: expected values that xarray reads, found RuntimeError"):
         witnessed(part(tmp_path / "a.h5"), tmp_path / "b.h5", LOSSLESS)
     assert not (tmp_path / "b.h5").exists()
+
+
+def failed(status: Any) -> set[str]:
+    """Return the targets that a run could not make."""
+    return {item.path for item in status.failures}
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """Make a folder where larger files, which a run begins with, lead to smaller ones."""
+    folder = part(tmp_path / "in" / "part.h5", "data").parent
+    with h5py.File(folder / "part.h5", "a") as file:
+        file["g/T"] = values(2)
+    with h5py.File(folder / "master.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("part.h5", "data")
+        file["group"] = h5py.ExternalLink("part.h5", "/g")
+        file["soft"] = h5py.SoftLink("/link")
+        file["own"] = np.random.default_rng(3).random(100_000)
+    (folder / "below").mkdir()
+    with h5py.File(folder / "below" / "top.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("../master.h5", "link")
+        file["own"] = np.random.default_rng(3).random(200_000)
+    return folder
+
+
+def records(folder: Path) -> dict[str, Any]:
+    """Return what the witness of each file says, or why it failed."""
+    from tamis.jobs.many.state import State
+
+    state = State(folder)
+    state.refresh()
+    return {item.path: item.witness if item.error is None else item.error["message"] for item in state.records()}
+
+
+@pytest.mark.parametrize("recipe", [LOSSLESS, *CHANGING])
+def test_linked_files_are_made_before_those_that_lead_to_them(linked: Path, tmp_path: Path, recipe: str) -> None:
+    out = tmp_path / "out"
+    assert not failed(repack_many(linked, out, {"data": recipe, "g/T": recipe}, workers=2, witness="xarray"))
+    found = records(out)
+    unread = {item["path"]: item["reason"] for item in found["master.h5"]["unread"]}
+    reason = f"a link to {out / 'part.h5'}, which this run makes and compares with its own source"
+    assert unread == {"/link": reason, "/soft": reason, "/group/T": reason}
+    assert found["master.h5"]["variables"] == 1
+    assert found["part.h5"]["unread"] == []
+    assert str(out / "master.h5") in found["below/top.h5"]["unread"][0]["reason"]
+    with h5py.File(out / "below" / "top.h5", "r") as file:
+        assert np.abs(file["own"][:] - np.random.default_rng(3).random(200_000)).max() == 0
+
+
+def test_link_to_a_file_that_the_run_does_not_make_is_compared(linked: Path, tmp_path: Path) -> None:
+    found = witnessed(linked / "master.h5", tmp_path / "b.h5", LOSSLESS)
+    assert found.unread == ()
+    assert found.chunks.keys() == {"/own", "/link", "/soft", "/group/T"}
+
+
+def test_linked_file_that_fails_is_named(linked: Path, tmp_path: Path) -> None:
+    spoil(linked / "part.h5", "data")
+    status = repack_many(linked, tmp_path / "out", {"data": LOSSY}, workers=2, witness="xarray")
+    found = records(tmp_path / "out")
+    assert failed(status) == {"part.h5", "master.h5", "below/top.h5"}
+    assert "part.h5: /data: chunk at" in found["part.h5"]
+    assert f"an external link leads to {tmp_path / 'out' / 'part.h5'}, another target" in found["master.h5"]
+
+
+def test_files_that_lead_to_each_other_say_so(tmp_path: Path) -> None:
+    for name, other in ("ab", "ba"):
+        with h5py.File(part(tmp_path / "in" / f"{name}.h5"), "a") as file:
+            file["link"] = h5py.ExternalLink(f"{other}.h5", "T")
+    with h5py.File(tmp_path / "in" / "c.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("a.h5", "T")
+    given = tmp_path / "in", tmp_path / "out", {"*": LOSSLESS}
+    assert failed(repack_many(*given, workers=2, witness="xarray")) == {"a.h5", "b.h5", "c.h5"}
+    found = records(tmp_path / "out")
+    for name, other in ("ab", "ba"):
+        assert f"an external link leads to {tmp_path / 'out' / other}.h5, another target" in found[f"{name}.h5"]
+        assert "which does not exist: repeat the run when it is made" in found[f"{name}.h5"]
+    assert not failed(repack_many(*given, workers=2))
+    assert not failed(repack_many(*given, workers=2, witness="xarray"))
+    assert {name: len(item["unread"]) for name, item in records(tmp_path / "out").items()} == {
+        "a.h5": 1,
+        "b.h5": 1,
+        "c.h5": 1,
+    }
+
+
+def test_file_of_another_part_is_named(tmp_path: Path) -> None:
+    part(tmp_path / "in" / "b.h5")
+    with h5py.File(tmp_path / "in" / "a.h5", "w") as file:
+        file["link"] = h5py.ExternalLink("b.h5", "T")
+    given = tmp_path / "in", tmp_path / "out", {"*": LOSSLESS}
+    assert failed(repack_many(*given, shard=(1, 2), witness="xarray")) == {"a.h5"}
+    assert f"{tmp_path / 'out' / 'b.h5'}, another target of this run" in records(tmp_path / "out")["a.h5"]
+    for shard in (2, 1):
+        assert not failed(repack_many(*given, shard=(shard, 2), witness="xarray"))
+
+
+def test_link_of_a_file_to_itself_is_named(tmp_path: Path) -> None:
+    with h5py.File(part(tmp_path / "a.h5"), "a") as file:
+        file["link"] = h5py.ExternalLink("a.h5", "T")
+    with pytest.raises(tamis.FileError, match=r"b\.h5, the target itself.*by a soft link"):
+        witnessed(tmp_path / "a.h5", tmp_path / "b.h5", LOSSLESS)
+
+
+def virtual(path: Path, *sources: str, name: str = "v") -> None:
+    """Add a virtual dataset of the dataset T in these files."""
+    layout = h5py.VirtualLayout((len(sources), *values().shape), "f4")
+    for number, source in enumerate(sources):
+        layout[number] = h5py.VirtualSource(source, "T", values().shape)
+    with h5py.File(path, "a") as file:
+        file.create_virtual_dataset(name, layout)
+
+
+@pytest.mark.parametrize(("recipe", "is_compared"), [(LOSSLESS, True), (LOSSY, False)])
+def test_virtual_dataset_of_a_dataset_that_is_changed(tmp_path: Path, recipe: str, is_compared: bool) -> None:
+    virtual(part(tmp_path / "a.h5"), ".")
+    layout = h5py.VirtualLayout((1, *values().shape), "f4")
+    layout[...] = h5py.VirtualSource(".", "v", (1, *values().shape))
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file.create_virtual_dataset("of_virtual", layout)
+    found = witnessed(tmp_path / "a.h5", tmp_path / "b.h5", recipe)
+    names = {"/v", "/of_virtual"}
+    assert {item.path for item in found.unread} == (set() if is_compared else names)
+    assert found.chunks.keys() == {"/T"} | (names if is_compared else set())
+    assert all(item.reason.endswith("values of /T, which this run changes") for item in found.unread)
+    assert found.variables == 3
+
+
+def test_virtual_dataset_of_files_of_a_run(tmp_path: Path) -> None:
+    parts = [part(tmp_path / "in" / name) for name in ("p0.h5", "p1.h5")]
+    virtual(tmp_path / "in" / "a.h5", *(path.name for path in parts))
+    assert not failed(repack_many(tmp_path / "in", tmp_path / "out", {"T": LOSSY}, workers=2, witness="xarray"))
+    unread = records(tmp_path / "out")["a.h5"]["unread"]
+    assert unread == [
+        {
+            "path": "/v",
+            "reason": f"a virtual dataset, which has values of {tmp_path / 'out' / 'p0.h5'}, which this run makes and"
+            " compares with its own source",
+        }
+    ]
+
+
+def test_raw_file_of_another_part_is_named(tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    values().tofile(folder / "values.raw")
+    with h5py.File(folder / "a.h5", "w") as file:
+        external = [(str(folder / "values.raw"), 0, values().nbytes)]
+        file.create_dataset("raw", values().shape, "f4", external=external)
+        file["own"] = np.random.default_rng(3).random(100_000)
+    given = folder, out, {"own": LOSSLESS}
+    assert failed(repack_many(*given, other="copy", shard=(1, 2), witness="xarray")) == {"a.h5"}
+    assert f"its values are in {out / 'values.raw'}, another target" in records(out)["a.h5"]
+    assert not failed(repack_many(*given, other="copy", workers=2, witness="xarray"))
+    assert records(out)["a.h5"]["chunks"]["/raw"] >= 1

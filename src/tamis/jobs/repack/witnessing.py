@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.witness.look import (
+    Elsewhere,
     Expected,
     Need,
     Origin,
@@ -26,12 +27,14 @@ from tamis.jobs.witness.look import (
     needs_codecs,
 )
 from tamis.rounding import CONTAINER
+from tamis.stores.other_files import NUMBER, place
 from tamis.stores.readers import OF_HDF5
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import Repacked
+    from tamis.stores.other_files import OtherFile
     from tamis.stores.protocols import Store
 
 T = TypeVar("T")
@@ -61,11 +64,12 @@ def look(
     planning: Planning,
     datasets: Iterable[Repacked],
     damaged: Collection[str] = (),
+    of_run: Collection[OtherFile] = (),
 ) -> Witnessed | None:
     """Let a witness, if there is one, compare a target with its source; raise BoundError if it reads them otherwise.
 
     If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed. The `damaged` ones have
-    the stored bytes of the source.
+    the stored bytes of the source. `of_run` has the targets of the run to which this one leads.
     """
     if witness is None:
         return None
@@ -78,6 +82,8 @@ def look(
     paths = _Paths(store, witness.paths)
     expected = paths.with_all(known)
     absent = {*planning.dropped, *replaced_companions(planning.datasets, planning.plans)}
+    leads_elsewhere = copies_objects and not planning.taken_in
+    elsewhere = dict(_elsewhere(paths, planning, expected)) if leads_elsewhere else {}
     with open_store(target) as out:
         added = {companion.path for companion, _ in out.arrays.companions()}
         added |= {
@@ -92,7 +98,10 @@ def look(
         left_out=paths.with_all(dict.fromkeys(absent, "")).keys(),
         added=added,
         translated=() if copies_objects else {item.path for item in planning.form.translations(store)},
+        elsewhere=elsewhere,
         damaged=paths.with_all(dict.fromkeys(damaged, "")).keys(),
+        of_run=of_run,
+        name=place(planning.places.target_of(store.path) or os.fspath(target)),
         is_same_format=copies_objects,
         origin=partial(_origin, target),
     )
@@ -117,6 +126,48 @@ class _Paths:
         by_first = {self.store.first_path(path): item for path, item in known.items()}
         others = {path: by_first[first] for path, first in self.first.items() if first and first in by_first}
         return {**known, **others}
+
+
+def _elsewhere(paths: _Paths, planning: Planning, expected: Mapping[str, Expected]) -> Iterator[tuple[str, Elsewhere]]:
+    """Yield the paths of a source where its copy has what other targets of the run have, or other arrays of it."""
+    virtual = _Virtual(paths.store, planning, expected)
+    for path, first in paths.first.items():
+        if first:
+            if first not in expected and (source := virtual.changed_source(first)):
+                yield path, Elsewhere(f"a virtual dataset, which has values of {source}")
+        elif (file := paths.store.file_behind(path)) and (target := planning.places.target_of(file)) is not None:
+            yield path, Elsewhere(f"a link to {_of_run(target)}", is_linked=True)
+
+
+def _of_run(target: str) -> str:
+    return f"{target}, which this run makes and compares with its own source"
+
+
+class _Virtual:
+    """The sources of virtual arrays that stay virtual."""
+
+    def __init__(self, store: Store, planning: Planning, expected: Mapping[str, Expected]) -> None:
+        self._store, self._places = store, planning.places
+        self._changed = {path for path, item in expected.items() if item.allowed or item.is_filled}
+
+    def changed_source(self, path: str, seen: frozenset[str] = frozenset()) -> str:
+        """Return the first source of an array that may have other values in this run, in words; empty if none has."""
+        array = self._store.arrays[path]
+        for file, inner in array.virtual_sources if array.layout == "virtual" else ():
+            if found := self._changed_at(file, inner, seen | {path}):
+                return found
+        return ""
+
+    def _changed_at(self, file: str, inner: str, seen: frozenset[str]) -> str:
+        is_own = not file or os.path.realpath(file) == os.path.realpath(self._store.path)
+        first = self._store.first_path(inner) if is_own else ""
+        other = file if not is_own else "" if first else self._store.file_behind(inner)
+        if other:
+            target = self._places.target_of(other)
+            return "" if target is None else _of_run(target)
+        if first in self._changed or (NUMBER in inner and not first and self._changed):
+            return f"{inner}, which this run changes"
+        return self.changed_source(first, seen) if first and first not in seen else ""
 
 
 def _expected(item: Repacked, planning: Planning) -> Expected:

@@ -18,6 +18,7 @@ from tamis.formatting import plural, printable
 from tamis.jobs.witness.loss import first_index, loss_between
 from tamis.jobs.witness.process import Key, Opened, Read, Region, UnopenedError, check_installed, read
 from tamis.remote.address import Address
+from tamis.stores.other_files import Kind, OtherFile
 
 
 class Expected(NamedTuple):
@@ -27,6 +28,13 @@ class Expected(NamedTuple):
     worst: Region | None = None  # The chunk with the largest error
     is_filled: bool = False  # Whether its missing values are in another variable: other readers see the filling
     changed_attributes: Collection[str] = ()  # Names of those that are changed with the values
+
+
+class Elsewhere(NamedTuple):
+    """What is known of a variable or group of which this target does not decide what readers find."""
+
+    reason: str  # Why its values are not compared
+    is_linked: bool = False  # Whether a link leads to it in another file, which also has its attributes
 
 
 class Need(NamedTuple):
@@ -62,7 +70,10 @@ class Told(NamedTuple):
     left_out: Collection[str] = ()  # Variables that only the source has
     added: Collection[str] = ()  # Variables that only the target has
     translated: Collection[str] = ()  # Groups and variables of which the target has something in another form
+    elsewhere: Mapping[str, Elsewhere] = {}
     damaged: Collection[str] = ()  # Variables with chunks that nobody can decode
+    of_run: Collection[OtherFile] = ()  # Targets of the run to which this one leads
+    name: str = ""  # Path that the target is to have
     is_same_format: bool = False  # Whether source and target have one format, so that attributes have the same types
     origin: Callable[[str], Origin] = Origin  # Where a path of the target leads
 
@@ -84,7 +95,7 @@ class Witnessed:
         What other readers need for a variable, by path: a plugin of HDF5, or a package of zarr-python. The witness had
         it unless the variable is unread.
     unread
-        Variables whose values were not compared, and why.
+        Variables whose values were not compared, and why: the witness cannot read them, or another file has them.
     """
 
     reader: str
@@ -175,6 +186,8 @@ class XarrayWitness:
         ------
         BoundError
             If xarray cannot open the target, or reads it otherwise than the source.
+        FileError
+            If xarray cannot read the target because another one of the run, to which it leads, does not exist.
         """
         after = self._opened(target, told)
         looked = _Look(target, self._before, after, told)
@@ -199,6 +212,7 @@ class XarrayWitness:
         try:
             return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
         except UnopenedError as error:
+            refuse_absent(target, told, "external link")
             raise unopened(target, error) from error
 
     def _samples(self, regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
@@ -271,6 +285,24 @@ def unopened(target: Path, error: UnopenedError) -> BoundError:
     return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
 
 
+def refuse_absent(target: Path, told: Told, kind: Kind) -> None:
+    """Raise FileError if a target leads to another one that does not exist, so that xarray cannot read it."""
+    absent = (other for other in told.of_run if other.kind == kind and not os.path.exists(other.file))
+    if (other := next(absent, None)) is None:
+        return
+    if other.file == told.name:
+        text = "the target itself, which gets this name after the witness: link to its object by a soft link"
+    else:
+        text = (
+            "another target of this run, which does not exist: repeat the run when it is made. Files that lead to each"
+            " other need a run without the witness first"
+        )
+    leads = "an external link leads to" if kind == "external link" else "its values are in"
+    raise FileError(f"{target}: {other.path}: xarray cannot read the target, because {leads} {other.file}, {text}").at(
+        path=target, dataset=other.path
+    )
+
+
 def refuse_unread(target: Path, path: str, reason: str, needs: Mapping[str, Need]) -> None:
     """Raise BoundError if xarray cannot read the values of a variable although it has all that they need."""
     if path not in needs or needs[path].is_here:
@@ -310,23 +342,34 @@ class _Look:
         told = self._told
         for group, attributes in self._before.groups.items():
             if (others := self._after.groups.get(group)) is None:
-                if group not in told.translated:
+                if group not in told.translated and not self._is_below_link(group):
                     raise self._differ(group, "the group", "none")
                 continue
-            if group not in told.translated:
+            if group not in told.translated and not self._is_linked(group):
                 self._check_attributes(group, attributes, others, {"history"}, may_have_more=not told.is_same_format)
         for key, own in self._before.variables.items():
             path = posixpath.join(*key)
             if path in told.left_out:
                 continue
             if (found := self._after.variables.get(key)) is None:
+                if self._is_below_link(path):
+                    continue
                 raise self._differ(path, "the variable", "none")
             self._check_variable(path, own, found, dimension)
-            self.compared += 1
+            self.compared += not self._is_linked(path)
         for key in self._after.variables:
             path = posixpath.join(*key)
             if key not in self._before.variables and not self._is_added(path):
                 raise self._differ(path, "no variable", "one")
+
+    def _is_linked(self, path: str) -> bool:
+        """Return whether a link leads to an object in another file, where it is compared."""
+        known = self._told.elsewhere.get(path)
+        return known is not None and known.is_linked
+
+    def _is_below_link(self, path: str) -> bool:
+        """Return whether an object is in a group to which a link leads in another file, which may lack it."""
+        return self._is_linked(path) and self._is_linked(posixpath.dirname(path))
 
     def _is_added(self, path: str) -> bool:
         """Return whether a target may have a variable that its source has not."""
@@ -346,7 +389,7 @@ class _Look:
         ]
         if len(own.shape) != len(found.shape) or any(extent != other for extent, other in extents):
             raise self._differ(path, f"the shape {own.shape}", str(found.shape))
-        if path in self._told.translated:
+        if path in self._told.translated or self._is_linked(path):
             return
         expected = self._told.expected.get(path)
         if _type_of(own) != _type_of(found) and not (expected and {own.kind, found.kind} == {"f"}):
@@ -377,7 +420,7 @@ class _Look:
             raise self._differ(path, f"no attribute {more[0]}", repr(found[more[0]]))
 
     def regions(self) -> dict[Key, list[Region] | None]:
-        """Return the parts of the sample that both have, of variables that are read.
+        """Return the parts of the sample that both have, of variables whose values are compared.
 
         None stands for the first and the last chunk: whether the source can be read where the target cannot.
         """
@@ -386,7 +429,10 @@ class _Look:
             path = posixpath.join(*key)
             if key not in self._before.variables or path in self._told.left_out:
                 continue
-            regions[key] = None if found.reason else [part for part, _ in found.samples]
+            if path in self._told.elsewhere:
+                self.unread.append(Unread(path, self._told.elsewhere[path].reason))
+            else:
+                regions[key] = None if found.reason else [part for part, _ in found.samples]
         return regions
 
     def check_values(self, before: Mapping[Key, Read], regions: Collection[Key]) -> None:
@@ -395,6 +441,7 @@ class _Look:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
             # What was written anew could be decoded, whether xarray has its old filters or not.
             if found.reason and (path in self._told.expected or not own.reason):
+                refuse_absent(self._target, self._told, "raw file")
                 own_path = path if path in self._told.needs else self._told.origin(path).first_path
                 refuse_unread(self._target, own_path or path, found.reason, self._told.needs)
             if found.reason or own.reason:
