@@ -14,6 +14,7 @@ import tamis
 pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 
+from tamis.jobs.many import order
 from tamis.jobs.many.job import repack_many
 from tamis.jobs.witness.look import Witnessed
 
@@ -279,6 +280,21 @@ def test_virtual_dataset_of_files_of_a_run(tmp_path: Path) -> None:
             " compares with its own source",
         }
     ]
+
+
+@pytest.mark.parametrize("is_in_place", [True, False])
+def test_no_file_is_opened_for_the_order_where_none_waits(
+    linked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_in_place: bool
+) -> None:
+    def found(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(order.Order, "_found", found)
+    if is_in_place:
+        status = repack_many(linked, None, {"data": LOSSY}, replace=True, settle=0, workers=2, witness="xarray")
+    else:
+        status = repack_many(linked, tmp_path / "out", {"own": LOSSLESS}, workers=2)
+    assert not failed(status)
 
 
 def test_raw_file_of_another_part_is_named(tmp_path: Path) -> None:

@@ -430,6 +430,14 @@ def needed_files(source: str, target: str, options: RepackOptions, places: Place
         return tuple(_other_files(store, Path(target), planning._replace(places=places), options).files)
 
 
+def targets_led_to(source: str, target: str, options: RepackOptions, places: Places) -> list[str]:
+    """Return the targets of a run, with these places, to which one of its targets would lead, without any plan."""
+    with options.open(source) as store, reading(source):
+        if options.self_contained or not target_form(Path(target), **options.form).copies_objects_of(store):
+            return []
+        return [other.file for other in store.survey_other_files(target, places).of_run]
+
+
 def _other_files(store: Store, target: Path, planning: Planning, options: RepackOptions) -> OtherFiles:
     """Return which other files a target leads to, by the plans for its source."""
     if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
