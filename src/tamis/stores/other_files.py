@@ -62,6 +62,7 @@ class OtherFiles(NamedTuple):
     notes: list[str]  # Notes about names that change, or that lead nowhere
     files: list[OtherFile]  # Those that the run does not make
     names: Collection[tuple[str, str]] = ()  # All names of other files, each with the path of its object
+    of_run: Collection[OtherFile] = ()  # Targets of the run, also the target itself, to which links lead
 
     @property
     def key(self) -> str:

@@ -226,6 +226,16 @@ class Hdf5Store:
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 
+    def file_behind(self, path: str) -> str:
+        """Return the other file in which a path ends, after an external link; empty for an object of the file."""
+        if not self.links_elsewhere():
+            return ""
+        from tamis.formats.hdf5.tree.other_files import NamedFile, end_of  # late: few files have such links
+
+        with reading(self.path):
+            end = end_of(self.file, self.stored_path(path))
+        return end.path if isinstance(end, NamedFile) else ""
+
     @property
     def nbytes(self) -> int:
         """Bytes of the file."""

@@ -33,6 +33,7 @@ from tamis.jobs.many.listing import (
 )
 from tamis.jobs.many.look_ahead import check_names, check_views, warnings_of
 from tamis.jobs.many.manifest import state_of, write_manifest
+from tamis.jobs.many.order import Order
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
@@ -599,6 +600,7 @@ class _Run:
         self._later: list[tuple[float, FileTask]] = []  # Failed, or others have it, with the time of the next try
         self._stops = False
         self.queue = deque(sorted(filter(None, map(self._task_of, files)), key=lambda task: -task.file.nbytes))
+        self._order = Order(options, self.queue)
         self._nbytes, self._begun_nbytes = sum(file.nbytes for file in files), self._done_nbytes
 
     def _task_of(self, file: SourceFile) -> FileTask | None:
@@ -632,6 +634,8 @@ class _Run:
         while self.queue or self._at_work or self._later:
             self._submit(workers)
             if not self._at_work and not self._later:
+                if self._order.release(self.queue):
+                    continue
                 break
             begun = time.monotonic()
             for event in workers.events(_WAIT_SECONDS) if self._at_work else ():
@@ -652,7 +656,9 @@ class _Run:
         waiting = list[FileTask]()
         while self.queue and workers.idle > 0:
             task = self.queue.popleft()
-            if self._is_new(task):
+            if self._order.awaited(task):
+                waiting.append(task)
+            elif self._is_new(task):
                 self._look_again(task)
             elif self._is_held(task):
                 waiting.append(task)
@@ -683,6 +689,8 @@ class _Run:
         """Queue a file that failed, or that another run had, unless a run has made it."""
         if (again := self._task_of(task.file)) is not None:
             self.queue.append(again._replace(attempt=task.attempt))
+        else:
+            self._order.end(task.file.target)
 
     def _take(self, event: Event) -> None:
         task, path = event.task, event.task.file.target
@@ -701,6 +709,7 @@ class _Run:
         elif event.result.action == "failed":
             self._fail(task, event.result)
         else:
+            self._order.end(path)
             self._made += 1
             self._done += 1
             self._done_nbytes += task.file.nbytes
@@ -710,6 +719,7 @@ class _Run:
             pause = _RETRY_SECONDS * 2 ** (task.attempt - 1)
             self._later.append((time.monotonic() + pause, task._replace(attempt=task.attempt + 1)))
             return
+        self._order.end(task.file.target)
         self._failed[task.file.target] = record
         self._stops |= not self._keep_going
 
@@ -724,6 +734,7 @@ class _Run:
         record = replace(record, recipe=self._options.key, attempt=task.attempt, serial=task.serial + 1)
         with suppress(FileError):  # a full disk; the result has it
             write_record(self._options.folder, record)
+        self._order.end(path)
         self._failed[path] = record
         self._stops |= not self._keep_going
 

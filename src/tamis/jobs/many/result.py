@@ -290,7 +290,7 @@ def _witness_notes(witness: Mapping[str, Any]) -> Iterator[str]:
     for path, text in witness.get("needs", {}).items():
         yield f"{path}: other readers need {text}"
     for item in witness.get("unread", ()):
-        yield f"{item['path']}: its values were not read by the witness: {item['reason']}"
+        yield f"{item['path']}: its values were not compared by the witness: {item['reason']}"
 
 
 _KEPT = ": kept as it is: "

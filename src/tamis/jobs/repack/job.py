@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -304,13 +304,13 @@ def run_repack(
         record = Record.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
-            record, done = replace(record, links=before.key), _Done(others=tuple(before.files))
+            record, done = replace(record, links=before.key), _Done(others=tuple(before.files), of_run=before.of_run)
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
-            done = done._replace(witnessed=look(witness, target, store, planning, ()))
+            done = done._replace(witnessed=look(witness, target, store, planning, (), of_run=done.of_run))
         else:
             warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
             if warn is not None:
@@ -454,6 +454,14 @@ def needed_files(source: str, target: str, options: RepackOptions, places: Place
         return tuple(_other_files(store, Path(target), planning._replace(places=places), options).files)
 
 
+def targets_led_to(source: str, target: str, options: RepackOptions, places: Places) -> list[str]:
+    """Return the targets of a run, with these places, to which one of its targets would lead, without any plan."""
+    with options.open(source) as store, reading(source):
+        if options.self_contained or not target_form(Path(target), **options.form).copies_objects_of(store):
+            return []
+        return [other.file for other in store.survey_other_files(target, places).of_run]
+
+
 def _other_files(store: Store, target: Path, planning: Planning, options: RepackOptions) -> OtherFiles:
     """Return which other files a target leads to, by the plans for its source."""
     if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
@@ -516,6 +524,7 @@ class _Done(NamedTuple):
     unread: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
+    of_run: Collection[OtherFile] = ()  # Those that the run makes
     damaged: tuple[Damage, ...] = ()
     witnessed: Witnessed | None = None
 
@@ -579,12 +588,13 @@ def _run(
             refuse_missed(planning.plans, done)
             if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
                 raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
-            witnessed = look(witness, transaction.path, store, planning, done)
+            witnessed = look(witness, transaction.path, store, planning, done, names, others.of_run)
             record = replace(record, links=others.key)
             record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
             transaction.commit()
             resuming.finish()
-            return _Done(done, unread, (*resuming.notes, *notes), tuple(others.files), damaged, witnessed)
+            notes = [*resuming.notes, *notes]
+            return _Done(done, unread, tuple(notes), tuple(others.files), others.of_run, damaged, witnessed)
     transaction.discard()
     again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
     return again._replace(notes=(stale, *again.notes))

@@ -5,25 +5,39 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
-from tamis.jobs.witness.look import Expected, Need, Sources, Witnessed, XarrayWitness, needs_codecs
+from tamis.jobs.witness.look import (
+    Elsewhere,
+    Expected,
+    Need,
+    Origin,
+    Sources,
+    Told,
+    Witnessed,
+    XarrayWitness,
+    needs_codecs,
+)
 from tamis.rounding import CONTAINER
+from tamis.stores.other_files import NUMBER, place
 from tamis.stores.readers import OF_HDF5
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import Repacked
+    from tamis.stores.other_files import OtherFile
     from tamis.stores.protocols import Store
 
+T = TypeVar("T")
 _COMPANION_ATTRIBUTE = "ancillary_variables"
 
 
@@ -49,21 +63,27 @@ def look(
     store: Store,
     planning: Planning,
     datasets: Iterable[Repacked],
+    damaged: Collection[str] = (),
+    of_run: Collection[OtherFile] = (),
 ) -> Witnessed | None:
     """Let a witness, if there is one, compare a target with its source; raise BoundError if it reads them otherwise.
 
-    If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed.
+    If `datasets` is empty, as for a target of an earlier run, the plans say what is allowed. The `damaged` ones have
+    the stored bytes of the source. `of_run` has the targets of the run to which this one leads.
     """
     if witness is None:
         return None
     assert planning.form is not None
-    is_same_format = planning.form.copies_objects_of(store)
-    expected = {item.path: _expected(item, planning) for item in datasets if not item.copied}
-    if not expected:
-        expected = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
-    left_out = {path for path, first in store.paths().items() if first in planning.dropped}
-    left_out |= replaced_companions(planning.datasets, planning.plans).keys()
-    translated = () if is_same_format else {item.path for item in planning.form.translations(store)}
+    copies_objects = planning.form.copies_objects_of(store)
+    known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
+    if not known:
+        known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
+    known = {path: item for path, item in known.items() if path not in damaged}
+    paths = _Paths(store, witness.paths)
+    expected = paths.with_all(known)
+    absent = {*planning.dropped, *replaced_companions(planning.datasets, planning.plans)}
+    leads_elsewhere = copies_objects and not planning.taken_in
+    elsewhere = dict(_elsewhere(paths, planning, expected)) if leads_elsewhere else {}
     with open_store(target) as out:
         added = {companion.path for companion, _ in out.arrays.companions()}
         added |= {
@@ -72,15 +92,82 @@ def look(
             if CONTAINER in array.attributes
         }
         needs = needs_of(out)
-    return witness.look(
-        target,
+    told = Told(
         expected,
         needs,
-        left_out=left_out,
+        left_out=paths.with_all(dict.fromkeys(absent, "")).keys(),
         added=added,
-        translated=translated,
-        is_same_format=is_same_format,
+        translated=() if copies_objects else {item.path for item in planning.form.translations(store)},
+        elsewhere=elsewhere,
+        damaged=paths.with_all(dict.fromkeys(damaged, "")).keys(),
+        of_run=of_run,
+        name=place(planning.places.target_of(store.path) or os.fspath(target)),
+        is_same_format=copies_objects,
+        origin=partial(_origin, target),
     )
+    return witness.look(target, told)
+
+
+def _origin(target: Path, path: str) -> Origin:
+    """Return where a path of a target leads, which few paths need."""
+    with open_store(target) as out:
+        return Origin(out.first_path(path), out.file_behind(path))
+
+
+class _Paths:
+    """The paths that a witness found in a source, with the arrays to which they lead."""
+
+    def __init__(self, store: Store, paths: Iterable[str]) -> None:
+        self.store = store
+        self.first = {path: store.first_path(path) for path in paths}
+
+    def with_all(self, known: Mapping[str, T]) -> dict[str, T]:
+        """Return what is known of arrays by one path of each, by all of their paths."""
+        by_first = {self.store.first_path(path): item for path, item in known.items()}
+        others = {path: by_first[first] for path, first in self.first.items() if first and first in by_first}
+        return {**known, **others}
+
+
+def _elsewhere(paths: _Paths, planning: Planning, expected: Mapping[str, Expected]) -> Iterator[tuple[str, Elsewhere]]:
+    """Yield the paths of a source where its copy has what other targets of the run have, or other arrays of it."""
+    virtual = _Virtual(paths.store, planning, expected)
+    for path, first in paths.first.items():
+        if first:
+            if first not in expected and (source := virtual.changed_source(first)):
+                yield path, Elsewhere(f"a virtual dataset, which has values of {source}")
+        elif (file := paths.store.file_behind(path)) and (target := planning.places.target_of(file)) is not None:
+            yield path, Elsewhere(f"a link to {_of_run(target)}", is_linked=True)
+
+
+def _of_run(target: str) -> str:
+    return f"{target}, which this run makes and compares with its own source"
+
+
+class _Virtual:
+    """The sources of virtual arrays that stay virtual."""
+
+    def __init__(self, store: Store, planning: Planning, expected: Mapping[str, Expected]) -> None:
+        self._store, self._places = store, planning.places
+        self._changed = {path for path, item in expected.items() if item.allowed or item.is_filled}
+
+    def changed_source(self, path: str, seen: frozenset[str] = frozenset()) -> str:
+        """Return the first source of an array that may have other values in this run, in words; empty if none has."""
+        array = self._store.arrays[path]
+        for file, inner in array.virtual_sources if array.layout == "virtual" else ():
+            if found := self._changed_at(file, inner, seen | {path}):
+                return found
+        return ""
+
+    def _changed_at(self, file: str, inner: str, seen: frozenset[str]) -> str:
+        is_own = not file or os.path.realpath(file) == os.path.realpath(self._store.path)
+        first = self._store.first_path(inner) if is_own else ""
+        other = file if not is_own else "" if first else self._store.file_behind(inner)
+        if other:
+            target = self._places.target_of(other)
+            return "" if target is None else _of_run(target)
+        if first in self._changed or (NUMBER in inner and not first and self._changed):
+            return f"{inner}, which this run changes"
+        return self.changed_source(first, seen) if first and first not in seen else ""
 
 
 def _expected(item: Repacked, planning: Planning) -> Expected:

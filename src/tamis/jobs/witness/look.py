@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ from tamis.formatting import plural, printable
 from tamis.jobs.witness.loss import first_index, loss_between
 from tamis.jobs.witness.process import Key, Opened, Read, Region, UnopenedError, check_installed, read
 from tamis.remote.address import Address
+from tamis.stores.other_files import Kind, OtherFile
 
 
 class Expected(NamedTuple):
@@ -27,6 +28,13 @@ class Expected(NamedTuple):
     worst: Region | None = None  # The chunk with the largest error
     is_filled: bool = False  # Whether its missing values are in another variable: other readers see the filling
     changed_attributes: Collection[str] = ()  # Names of those that are changed with the values
+
+
+class Elsewhere(NamedTuple):
+    """What is known of a variable or group of which this target does not decide what readers find."""
+
+    reason: str  # Why its values are not compared
+    is_linked: bool = False  # Whether a link leads to it in another file, which also has its attributes
 
 
 class Need(NamedTuple):
@@ -41,6 +49,33 @@ class Unread(NamedTuple):
 
     path: str
     reason: str
+
+
+class Origin(NamedTuple):
+    """Where a path leads."""
+
+    first_path: str  # The first path of its variable; empty if it is in another file
+    file: str = ""  # The other file
+
+
+class Told(NamedTuple):
+    """What a witness is told of a target before it looks.
+
+    A variable may have several paths, through hard and soft links: those of the source are told with all of them, those
+    of the target with the first one.
+    """
+
+    expected: Mapping[str, Expected] = {}  # What is known of changed variables; all others have the source's values
+    needs: Mapping[str, Need] = {}  # What readers other than tamis need for a variable of the target
+    left_out: Collection[str] = ()  # Variables that only the source has
+    added: Collection[str] = ()  # Variables that only the target has
+    translated: Collection[str] = ()  # Groups and variables of which the target has something in another form
+    elsewhere: Mapping[str, Elsewhere] = {}
+    damaged: Collection[str] = ()  # Variables with chunks that nobody can decode
+    of_run: Collection[OtherFile] = ()  # Targets of the run to which this one leads
+    name: str = ""  # Path that the target is to have
+    is_same_format: bool = False  # Whether source and target have one format, so that attributes have the same types
+    origin: Callable[[str], Origin] = Origin  # Where a path of the target leads
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +95,7 @@ class Witnessed:
         What other readers need for a variable, by path: a plugin of HDF5, or a package of zarr-python. The witness had
         it unless the variable is unread.
     unread
-        Variables whose values the witness could not read, and why.
+        Variables whose values were not compared, and why: the witness cannot read them, or another file has them.
     """
 
     reader: str
@@ -87,7 +122,7 @@ class Witnessed:
         for text, own in paths.items():
             yield "note", printable(f"{', '.join(own)}: other readers need {text}")
         for path, reason in self.unread:
-            yield "note", printable(f"{path}: its values were not read by the witness: {reason}")
+            yield "note", printable(f"{path}: its values were not compared by the witness: {reason}")
         yield "", printable(str(self))
 
     def __str__(self) -> str:
@@ -132,42 +167,31 @@ class XarrayWitness:
         except UnopenedError as error:
             raise FileError(f"{first}: the witness xarray cannot open it: {error}").at(path=first) from error
 
-    def look(
-        self,
-        target: Path,
-        expected: Mapping[str, Expected],
-        needs: Mapping[str, Need],
-        *,
-        left_out: Collection[str] = (),
-        added: Collection[str] = (),
-        translated: Collection[str] = (),
-        is_same_format: bool = False,
-    ) -> Witnessed:
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all groups and variables that xarray found in the source."""
+        return [*self._before.groups, *(posixpath.join(*key) for key in self._before.variables)]
+
+    def look(self, target: Path, told: Told) -> Witnessed:
         """Compare a target with the source.
 
         Parameters
         ----------
         target
             Path of the target.
-        expected
-            What is known of changed variables, by path. All others have the values of the source.
-        needs
-            What readers other than tamis need for a variable, by path.
-        left_out, added
-            Paths of variables that only the source, or only the target, has.
-        translated
-            Paths of groups and variables of which the format of the target has something in another form.
-        is_same_format
-            Whether source and target have the same format, so that attributes have the same types.
+        told
+            What is known of it.
 
         Raises
         ------
         BoundError
             If xarray cannot open the target, or reads it otherwise than the source.
+        FileError
+            If xarray cannot read the target because another one of the run, to which it leads, does not exist.
         """
-        after = self._opened(target, expected, needs)
-        looked = _Look(target, self._before, after, expected, needs, {*left_out}, {*added}, {*translated})
-        looked.check_metadata(self._sources.dimension, is_same_format=is_same_format)
+        after = self._opened(target, told)
+        looked = _Look(target, self._before, after, told)
+        looked.check_metadata(self._sources.dimension)
         regions = looked.regions()
         before = self._samples(regions)
         looked.check_values(before, regions)
@@ -175,26 +199,34 @@ class XarrayWitness:
             reader_of(after),
             looked.compared,
             looked.chunks,
-            {path: need.text for path, need in sorted(needs.items())},
+            {path: need.text for path, need in sorted(told.needs.items())},
             tuple(looked.unread),
         )
 
-    def _opened(self, target: Path, expected: Mapping[str, Expected], needs: Mapping[str, Need]) -> Opened:
+    def _opened(self, target: Path, told: Told) -> Opened:
         """Return what xarray reads of the target, by the engine that read the source if both are files."""
-        parts = {key_of(path): [item.worst] for path, item in expected.items() if item.worst is not None}
+        parts = {key_of(path): [item.worst] for path, item in told.expected.items() if item.worst is not None}
         is_like = self._before.engine in ("netcdf4", "h5netcdf") and target.is_file()
         engine = self._before.engine if is_like else ""
-        times, codecs = self._before.decode_times, needs_codecs(needs)
+        times, codecs = self._before.decode_times, needs_codecs(told.needs)
         try:
             return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
         except UnopenedError as error:
+            refuse_absent(target, told, "external link")
             raise unopened(target, error) from error
 
-    def _samples(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
-        """Return the variables of the source with the values of these parts, joined from several sources."""
+    def _samples(self, regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
+        """Return the variables of the source with the values of these parts, joined from several sources.
+
+        None stands for the first and the last chunk, but for no values of several sources.
+        """
         first = self._sources.paths[0]
         if len(self._sources.paths) == 1:
             return self._read(first, regions)
+        return self._joined({key: own or [] for key, own in regions.items()})
+
+    def _joined(self, regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
+        """Return the variables of joined sources with the values of these parts."""
         pieces: dict[Key, list[list[Any]]] = {key: [[] for _ in own] for key, own in regions.items()}
         result = {key: self._before.variables[key] for key in regions}  # of some, no values are read
         for path, (begin, end) in zip(self._sources.paths, pairwise((0, *self._sources.ends)), strict=True):
@@ -228,7 +260,7 @@ class XarrayWitness:
             return None
         return own.dims.index(self._sources.dimension)
 
-    def _read(self, path: str | os.PathLike[str], regions: Mapping[Key, list[Region]]) -> dict[Key, Read]:
+    def _read(self, path: str | os.PathLike[str], regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
         own = self._before
         try:
             codecs = self._sources.with_codecs
@@ -251,6 +283,24 @@ def needs_codecs(needs: Mapping[str, Need]) -> bool:
 def unopened(target: Path, error: UnopenedError) -> BoundError:
     """Return the error about a target that xarray does not open."""
     return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
+
+
+def refuse_absent(target: Path, told: Told, kind: Kind) -> None:
+    """Raise FileError if a target leads to another one that does not exist, so that xarray cannot read it."""
+    absent = (other for other in told.of_run if other.kind == kind and not os.path.exists(other.file))
+    if (other := next(absent, None)) is None:
+        return
+    if other.file == told.name:
+        text = "the target itself, which gets this name after the witness: link to its object by a soft link"
+    else:
+        text = (
+            "another target of this run, which does not exist: repeat the run when it is made. Files that lead to each"
+            " other need a run without the witness first"
+        )
+    leads = "an external link leads to" if kind == "external link" else "its values are in"
+    raise FileError(f"{target}: {other.path}: xarray cannot read the target, because {leads} {other.file}, {text}").at(
+        path=target, dataset=other.path
+    )
 
 
 def refuse_unread(target: Path, path: str, reason: str, needs: Mapping[str, Need]) -> None:
@@ -276,20 +326,8 @@ def _within(part: Region, axis: int, begin: int, end: int) -> Region | None:
 class _Look:
     """The comparison of a target with its source."""
 
-    def __init__(
-        self,
-        target: Path,
-        before: Opened,
-        after: Opened,
-        expected: Mapping[str, Expected],
-        needs: Mapping[str, Need],
-        left_out: set[str],
-        added: set[str],
-        translated: set[str],
-    ) -> None:
-        self._target, self._before, self._after = target, before, after
-        self._expected, self._needs = expected, needs
-        self._left_out, self._added, self._translated = left_out, added, translated
+    def __init__(self, target: Path, before: Opened, after: Opened, told: Told) -> None:
+        self._target, self._before, self._after, self._told = target, before, after, told
         self.compared = 0
         self.chunks: dict[str, int] = {}
         self.unread: list[Unread] = []
@@ -299,29 +337,48 @@ class _Look:
             path=self._target, dataset=path
         )
 
-    def check_metadata(self, dimension: str, *, is_same_format: bool) -> None:
+    def check_metadata(self, dimension: str) -> None:
         """Compare groups and variables: names, dimensions, extents, types and attributes."""
+        told = self._told
         for group, attributes in self._before.groups.items():
             if (others := self._after.groups.get(group)) is None:
-                if group not in self._translated:
+                if group not in told.translated and not self._is_below_link(group):
                     raise self._differ(group, "the group", "none")
                 continue
-            if group not in self._translated:
-                self._check_attributes(group, attributes, others, {"history"}, is_same_format=is_same_format)
+            if group not in told.translated and not self._is_linked(group):
+                self._check_attributes(group, attributes, others, {"history"}, may_have_more=not told.is_same_format)
         for key, own in self._before.variables.items():
             path = posixpath.join(*key)
-            if path in self._left_out:
+            if path in told.left_out:
                 continue
             if (found := self._after.variables.get(key)) is None:
+                if self._is_below_link(path):
+                    continue
                 raise self._differ(path, "the variable", "none")
-            self._check_variable(path, own, found, dimension, is_same_format=is_same_format)
-            self.compared += 1
+            self._check_variable(path, own, found, dimension)
+            self.compared += not self._is_linked(path)
         for key in self._after.variables:
             path = posixpath.join(*key)
-            if key not in self._before.variables and path not in self._added:
+            if key not in self._before.variables and not self._is_added(path):
                 raise self._differ(path, "no variable", "one")
 
-    def _check_variable(self, path: str, own: Read, found: Read, dimension: str, *, is_same_format: bool) -> None:
+    def _is_linked(self, path: str) -> bool:
+        """Return whether a link leads to an object in another file, where it is compared."""
+        known = self._told.elsewhere.get(path)
+        return known is not None and known.is_linked
+
+    def _is_below_link(self, path: str) -> bool:
+        """Return whether an object is in a group to which a link leads in another file, which may lack it."""
+        return self._is_linked(path) and self._is_linked(posixpath.dirname(path))
+
+    def _is_added(self, path: str) -> bool:
+        """Return whether a target may have a variable that its source has not."""
+        if path in self._told.added:
+            return True
+        origin = self._told.origin(path)
+        return origin.first_path in self._told.added or bool(origin.file)
+
+    def _check_variable(self, path: str, own: Read, found: Read, dimension: str) -> None:
         names = [name for name in own.dims if not name.startswith("phony_dim_")]
         if len(names) == len(own.dims) and own.dims != found.dims:
             raise self._differ(path, f"the dimensions {', '.join(own.dims)}", ", ".join(found.dims) or "none")
@@ -332,9 +389,9 @@ class _Look:
         ]
         if len(own.shape) != len(found.shape) or any(extent != other for extent, other in extents):
             raise self._differ(path, f"the shape {own.shape}", str(found.shape))
-        if path in self._translated:
+        if path in self._told.translated or self._is_linked(path):
             return
-        expected = self._expected.get(path)
+        expected = self._told.expected.get(path)
         if _type_of(own) != _type_of(found) and not (expected and {own.kind, found.kind} == {"f"}):
             raise self._differ(path, f"the type {own.dtype}", found.dtype)
         if own.is_coordinate != found.is_coordinate:
@@ -342,9 +399,8 @@ class _Look:
             raise self._differ(path, words[own.is_coordinate], words[found.is_coordinate])
         changed = {*expected.changed_attributes} if expected else set[str]()
         changed |= {"actual_range"} if dimension else set()
-        self._check_attributes(
-            path, own.attributes, found.attributes, changed, is_same_format=is_same_format and not expected
-        )
+        may_have_more = expected is not None or not self._told.is_same_format
+        self._check_attributes(path, own.attributes, found.attributes, changed, may_have_more=may_have_more)
 
     def _check_attributes(
         self,
@@ -353,38 +409,54 @@ class _Look:
         found: Mapping[str, list[Any]],
         changed: set[str],
         *,
-        is_same_format: bool,
+        may_have_more: bool,
     ) -> None:
         for name, values in own.items():
             if name not in changed and not _are_alike(values, found.get(name)):
                 others = "none" if name not in found else repr(found[name])
                 raise self._differ(path, f"the attribute {name} {values!r}", others)
-        if is_same_format and (more := [name for name in found if name not in own and name not in changed]):
+        more = [name for name in found if name not in own and name not in changed]
+        if more and not may_have_more:
             raise self._differ(path, f"no attribute {more[0]}", repr(found[more[0]]))
 
-    def regions(self) -> dict[Key, list[Region]]:
-        """Return the parts of the sample that both have, of variables that are read."""
-        regions: dict[Key, list[Region]] = {}
+    def regions(self) -> dict[Key, list[Region] | None]:
+        """Return the parts of the sample that both have, of variables whose values are compared.
+
+        None stands for the first and the last chunk: whether the source can be read where the target cannot.
+        """
+        regions: dict[Key, list[Region] | None] = {}
         for key, found in self._after.variables.items():
-            if key in self._before.variables and posixpath.join(*key) not in self._left_out:
-                regions[key] = [part for part, _ in found.samples]
+            path = posixpath.join(*key)
+            if key not in self._before.variables or path in self._told.left_out:
+                continue
+            if path in self._told.elsewhere:
+                self.unread.append(Unread(path, self._told.elsewhere[path].reason))
+            else:
+                regions[key] = None if found.reason else [part for part, _ in found.samples]
         return regions
 
-    def check_values(self, before: Mapping[Key, Read], regions: Mapping[Key, list[Region]]) -> None:
+    def check_values(self, before: Mapping[Key, Read], regions: Collection[Key]) -> None:
         """Compare the values of the sample."""
         for key in regions:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
-            if found.reason and not own.reason:
-                refuse_unread(self._target, path, found.reason, self._needs)
+            # What was written anew could be decoded, whether xarray has its old filters or not.
+            if found.reason and (path in self._told.expected or not own.reason):
+                refuse_absent(self._target, self._told, "raw file")
+                own_path = path if path in self._told.needs else self._told.origin(path).first_path
+                refuse_unread(self._target, own_path or path, found.reason, self._told.needs)
             if found.reason or own.reason:
-                side = "target" if found.reason else "source"
-                self.unread.append(Unread(path, f"in the {side}: {found.reason or own.reason}"))
+                self.unread.append(Unread(path, self._why_unread(path, own, found)))
                 continue
-            expected = self._expected.get(path, Expected())
+            expected = self._told.expected.get(path, Expected())
             for (part, given), (_, values) in zip(own.samples, found.samples, strict=True):
                 self._check_part(path, part, own, found, np.asarray(given), np.asarray(values), expected)
             if found.samples:
                 self.chunks[path] = len(found.samples)
+
+    def _why_unread(self, path: str, own: Read, found: Read) -> str:
+        sides = [side for side, item in (("source", own), ("target", found)) if item.reason]
+        damaged = "damaged " if path in self._told.damaged else ""
+        return f"{damaged}in the {' and the '.join(sides)}: {found.reason or own.reason}"
 
     def _check_part(
         self,

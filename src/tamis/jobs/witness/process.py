@@ -64,7 +64,7 @@ def check_installed() -> None:
 def read(
     path: str | os.PathLike[str],
     *,
-    only: Mapping[Key, list[Region]] | None = None,
+    only: Mapping[Key, list[Region] | None] | None = None,
     also: Mapping[Key, list[Region]] | None = None,
     decode_times: bool | None = None,
     engine: str = "",
@@ -77,7 +77,7 @@ def read(
     path
         Path of a file or Zarr store.
     only
-        Parts to read by variable; by default the first and the last chunk of each.
+        Parts to read by variable, None for its first and last chunk; by default those of each.
     also
         Further parts.
     decode_times

@@ -35,8 +35,8 @@ class Request(NamedTuple):
     """What is to be read."""
 
     path: str
-    # By key of a variable, the parts to read; None for the first and the last chunk of each
-    only: dict[Key, list[Region]] | None = None
+    # By key of a variable, the parts to read; None for its first and last chunk, or for those of each variable
+    only: dict[Key, list[Region] | None] | None = None
     also: dict[Key, list[Region]] | None = None  # Further parts
     decode_times: bool | None = None  # None: times are left as numbers only where they cannot be decoded
     engine: str = ""  # The only engine; empty for the first one that opens the path
@@ -83,7 +83,8 @@ def _read(request: Request, engine: str, *, decode_times: bool) -> dict[str, Any
         for group, ds in groups.items():
             for name, variable in ds.variables.items():
                 key = group, str(name)
-                parts = _parts(variable) if request.only is None else request.only.get(key, [])
+                asked = None if request.only is None else request.only.get(key, [])
+                parts = _parts(variable) if asked is None else asked
                 parts += [part for part in (request.also or {}).get(key, []) if part not in parts]
                 variables[key] = {**_facts(variable), **_samples(variable, parts), "is_coordinate": name in ds.coords}
         return {

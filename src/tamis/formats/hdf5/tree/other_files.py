@@ -345,6 +345,7 @@ class Relocation:
         self.notes: list[str] = []
         self.others: list[OtherFile] = []
         self._names: set[tuple[str, str]] = set()
+        self._of_run: dict[OtherFile, None] = {}
 
     def linked(self, path: str, name: bytes) -> bytes:
         """Return the name of the file of an external link at `path`."""
@@ -375,7 +376,7 @@ class Relocation:
     @property
     def found(self) -> OtherFiles:
         """Notes about names that change, and the files that are not of the run."""
-        return OtherFiles(self.notes, self.others, self._names)
+        return OtherFiles(self.notes, self.others, self._names, tuple(self._of_run))
 
     def _virtual(self, path: str, plist: h5p.PropDCID) -> h5p.PropDCID | None:
         count = range(plist.get_virtual_count())
@@ -419,6 +420,8 @@ class Relocation:
                 new[name] = name
             elif target is not None:
                 new[name] = self._name_of_new(name, linked, target, role)
+                targets = filter(None, map(self._places.target_of, linked.files))
+                self._of_run.update(dict.fromkeys(OtherFile(path, role.kind, place(each)) for each in targets))
             else:
                 self.others.append(OtherFile(path, role.kind, os.path.abspath(linked.path)))
                 new[name] = name if self._is_elsewhere else self._name_of_old(name, linked, role)

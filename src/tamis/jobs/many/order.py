@@ -1,0 +1,78 @@
+"""Which files of a run wait for others: those whose targets lead to other targets, if a witness opens them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tamis.errors import TamisError
+from tamis.lazy_property import lazy_property
+from tamis.remote.address import is_address
+from tamis.stores.first_bytes import format_of
+from tamis.stores.other_files import place
+
+if TYPE_CHECKING:
+    from tamis.jobs.many.task import FileTask, FolderOptions
+
+
+class Order:
+    """The files of a run that are not made yet, by their targets, and which of them wait for which.
+
+    xarray does not open a file with an external link that leads nowhere, so such a file is made after those to which
+    its links lead, as far as they are of this run. Without a witness, and in place, where all targets exist, no file
+    waits, and none is opened for this.
+    """
+
+    def __init__(self, options: FolderOptions, tasks: Iterable[FileTask]) -> None:
+        self._options, self._is_needed = options, bool(options.repack.witness) and not options.replace
+        self._left = {task.file.target for task in tasks}
+        self._led_to: dict[str, frozenset[str]] = {}
+        self._released: set[str] = set()
+
+    def end(self, target: str) -> None:
+        """Note that a file is made, or has failed for good."""
+        self._left.discard(target)
+
+    def awaited(self, task: FileTask) -> frozenset[str]:
+        """Return the targets that a file has to wait for."""
+        target = task.file.target
+        if not self._is_needed or target in self._released:
+            return frozenset()
+        if target not in self._led_to:
+            self._led_to[target] = self._found(task)
+        return self._led_to[target] & self._left
+
+    def release(self, tasks: Iterable[FileTask]) -> bool:
+        """Let one of the files wait no more that lead to each other in a circle; return whether there is one.
+
+        All files that are left must be among these.
+        """
+        by_target = {task.file.target: task for task in tasks}
+        target = next((target for target, task in by_target.items() if self.awaited(task)), None)
+        passed = set[str]()
+        while target is not None and target not in passed:
+            passed.add(target)
+            target = min(self.awaited(by_target[target]) & by_target.keys(), default=None)
+        # Without a circle, the last one waits for a file that nobody makes.
+        self._released |= {target} if target is not None else passed
+        return bool(passed)
+
+    def _found(self, task: FileTask) -> frozenset[str]:
+        """Return the other targets of the run to which a file leads; none if it cannot be read, which its task says."""
+        from tamis.jobs.repack.job import targets_led_to  # late: a run leaves it to other processes
+
+        file, options = task.file, self._options
+        if not file.is_read or is_address(file.source) or format_of(file.source) != "HDF5":
+            return frozenset()
+        target = os.path.join(options.folder, file.target)
+        try:
+            places = targets_led_to(file.source, target, options.repack, options.places)
+        except TamisError:
+            return frozenset()
+        found = (self._by_place.get(other) for other in places)
+        return frozenset(other for other in found if other is not None and other != file.target)
+
+    @lazy_property
+    def _by_place(self) -> dict[str, str]:
+        return {place(os.path.join(self._options.folder, target)): target for target in self._left}
