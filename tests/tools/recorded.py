@@ -349,10 +349,11 @@ def without_speeds(text: str) -> str:
     lines = []
     for line in text.splitlines(keepends=True):
         found = [match.span() for match in re.finditer(r"\w+ MB/s here", line)]
-        columns = found or (columns if line.startswith("/") else [])
         letters = [*line]
         for start, end in () if found else columns:
-            letters[start:end] = " " * len(letters[start:end])
+            if set(line[start:end]) <= set(" .0123456789"):
+                letters[start:end] = " " * len(letters[start:end])
+        columns = found or columns
         lines.append("".join(letters))
     return "".join(lines)
 
