@@ -25,6 +25,7 @@ from tamis.formats.hdf5.lib.attributes import set_text_like
 from tamis.formats.hdf5.lib.datatypes import has_varying, text_of
 from tamis.formats.hdf5.lib.files import shares_messages, writers_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
+from tamis.formats.hdf5.lib.labels import lacks_labels
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.new_filters import write_labels
 from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
@@ -384,7 +385,7 @@ class _Copy:
             anew = plist = contiguous_list(h5py.Dataset(item))
         else:
             anew = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
-        if has_short_chunks(item, datatype):
+        if has_short_chunks(item, datatype) or lacks_labels(*self.scope.home(self.scope.address(item)), plist):
             anew = anew or plist
         if has_fill and has_references(datatype):
             anew = anew or plist
