@@ -38,6 +38,7 @@ from tamis.remote.objects import (
     failure,
     objects_of,
 )
+from tamis.remote.waiting import noted
 
 T = TypeVar("T")
 
@@ -193,7 +194,8 @@ class RemoteBytes:
         """Make one request; raise FileError for anything but the bytes of the same object."""
         check_not_forked(address)
         try:
-            part = objects.get(key, span, version)
+            with noted(address):
+                part = objects.get(key, span, version)
         except (NoRangesError, FileError):
             raise
         except ChangedError:
@@ -419,7 +421,8 @@ class RemoteFile(RemoteBytes):
         if len(spans) == 1 or self._whole is not None:
             return [first, *map(self.fetch, spans[1:])]
         try:
-            others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
+            with noted(self.address):
+                others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, self.address) from None
         for (begin, end), data in zip(spans[1:], others, strict=True):
