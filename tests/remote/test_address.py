@@ -57,3 +57,21 @@ def test_options_need_an_address(tmp_path: Path) -> None:
 def test_wrong_addresses_are_refused(url: object, text: str) -> None:
     with pytest.raises(tamis.ParameterError, match=text):
         Address(url)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["http:/host/x.nc", "https:/host/x.nc", "S3:/bucket/x.zarr"])
+def test_an_address_with_one_slash_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheme, rest = text.split(":/")
+    with pytest.raises(tamis.FileError, match=f"an address has two slashes, and is no Path: {scheme}://{rest}"):
+        tamis.open(text)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / text
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    with pytest.raises(tamis.FileError, match="empty"):  # a file of that name
+        tamis.open(text)
+
+
+def test_known_kinds_of_addresses_are_listed() -> None:
+    with pytest.raises(tamis.FileError, match=r"does not know htp:// addresses, only .*https://, memory://"):
+        tamis.open("htp://x/y.nc")

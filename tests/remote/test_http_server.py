@@ -75,3 +75,23 @@ def test_an_object_that_changed_is_an_error(folder: Path, url: str) -> None:
     objects = RemoteObjects(Address(url), np.array([999]), lambda _: Address(f"{url}/changes.bin"))
     with pytest.raises(tamis.FileError, match="the file changed while it was read: open it again"):
         objects.fetch((0, 10))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_size_is_that_of_the_files(folder: Path, url: str, tmp_path: Path, name: str) -> None:
+    nbytes = sum(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file())
+    found = tamis.inspect(f"{url}/{name}").nbytes
+    assert 0.8 * nbytes < found <= nbytes
+    assert tamis.repack(f"{url}/{name}", tmp_path / "a.nc", {}).source_nbytes == found
+
+
+@pytest.mark.parametrize("name", ["plain.zarr/TS", "two.zarr/TS", "plain.zarr/", "shards.zarr/TS/"])
+def test_what_is_inside_a_store_has_an_address(url: str, name: str) -> None:
+    with tamis.open(f"{url}/{name}") as file:
+        assert file["TS"].shape == (30, 192, 288)
+
+
+def test_a_page_that_is_no_folder_of_zarr_is_named(folder: Path, url: str) -> None:
+    (folder / "empty").mkdir(exist_ok=True)
+    with pytest.raises(tamis.FileError, match="an HTML page"):
+        tamis.open(f"{url}/empty")

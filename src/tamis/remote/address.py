@@ -10,7 +10,7 @@ from posixpath import basename
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from tamis.errors import ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.library_lock import imported
 
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")  # a pattern takes 0.5 ms to compile
@@ -88,6 +88,19 @@ def is_address(path: object) -> bool:
     return bool(mark) and is_scheme and scheme != _LOCAL
 
 
+_SCHEMES = ("http", "https", "s3", "gs", "az", "memory")
+
+
+def _check_slashes(path: Any) -> None:
+    """Raise FileError for an address with one slash, as `pathlib` makes of two, unless there is such a file."""
+    text = os.fsdecode(path)
+    scheme, mark, rest = text.partition(":/")
+    if mark and scheme.lower() in _SCHEMES and not os.path.exists(text):
+        raise FileError(f"{text}: No such file: an address has two slashes, and is no Path: {scheme}://{rest}").at(
+            path=text
+        )
+
+
 def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
     """Return a path as text: an `Address` if it is elsewhere, else the path itself.
 
@@ -102,6 +115,7 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         path = unquote(urlsplit(path).path)
     if is_address(path):
         return Address(path, **options or {})
+    _check_slashes(path)
     if options and _may_be_references(path):
         return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
     if options and ALLOW_OUTSIDE in options:

@@ -123,7 +123,7 @@ def objects_of(address: Address) -> tuple[Objects, str]:
         if "Unable to recogni" in str(error):
             text = (
                 f"{address}: tamis does not know {parts.scheme}:// addresses, only s3://, gs://, az://, http://, "
-                "https://"
+                "https://, memory://"
             )
             raise FileError(text).at(path=address) from None
         raise FileError(f"{address}: cannot be opened: {reason_of(error, address)}").at(path=address) from None

@@ -95,6 +95,8 @@ _TEXT_SIGNATURES = (
 )
 """In small letters, after blanks and a byte-order mark."""
 
+_PAGES = tuple(item.start for item in _TEXT_SIGNATURES if item.words == "an HTML page")
+
 
 def is_classic(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a netCDF classic file; False if it cannot be read."""
@@ -179,13 +181,15 @@ def _is_remote_zarr(address: Address) -> bool:
     if address.name.endswith(".zarr") or address.endswith("/"):
         return any(size_of(address / name) is not None for name in _ZARR_METADATA)
     try:
-        _remote_head(address)
+        head = _remote_head(address)
     except FileError as error:
         is_absent = getattr(error, "status", 0) == 404
         if is_absent and any(size_of(address / name) is not None for name in _ZARR_METADATA):
             return True
         raise
-    return False
+    # Web servers return a page for a folder
+    is_page = head.lstrip()[:_HEAD_NBYTES].lower().startswith(_PAGES)
+    return is_page and any(size_of(address / name) is not None for name in _ZARR_METADATA)
 
 
 def is_read(path: str | os.PathLike[str]) -> bool:

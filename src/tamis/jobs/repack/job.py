@@ -316,10 +316,11 @@ def run_repack(
             if options.missing == "refuse":
                 refuse_missing(planning, report, options.threads)
             done = _run(store, planning, record, transaction, report, options, pool, witness)
+        source_nbytes = store.nbytes if isinstance(source, Address) else nbytes_of(source)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
-        nbytes_of(source),
+        source_nbytes,
         nbytes_of(target),
         done.datasets,
         (*planning.kept.items(), *done.unread.items()),

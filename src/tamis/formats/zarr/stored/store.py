@@ -6,6 +6,7 @@ import json
 import os
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
     variable_of,
 )
+from tamis.formats.zarr.stored.chunk_files import can_be_listed
 from tamis.formats.zarr.stored.hierarchy import (
     Document,
     extra_files,
@@ -82,6 +84,7 @@ class ZarrStore(ListedStore[Stored]):
             f"/{path}": document for path, document in documents.items() if not document.is_array
         }
         self._groups = self._groups or {"/": None}
+        self._metadata_nbytes = sum(len(data) for known in documents.values() for data in known.files.values())
         arrays = {
             f"/{path or Path(self.path).stem}": document for path, document in documents.items() if document.is_array
         }
@@ -136,8 +139,14 @@ class ZarrStore(ListedStore[Stored]):
 
     @lazy_property
     def nbytes(self) -> int:
-        """Bytes of all files."""
-        return nbytes_of(self.path)
+        """Bytes of all files; where a web server does not list them, of the metadata, and of the chunks it tells."""
+        if not isinstance(self.path, Address) or can_be_listed(self.path):
+            return nbytes_of(self.path)
+        total = self._metadata_nbytes
+        for array in self._arrays.values():
+            with suppress(FileError):  # it has too many chunks to ask for each
+                total += array.stored_nbytes
+        return total
 
     @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
