@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING
+
+from tamis.forks import begin_in_each_process
 
 if TYPE_CHECKING:
     from tamis.remote.address import Address
@@ -22,40 +24,55 @@ NOTED_SECONDS = 60.0
 LOOK_SECONDS = 2.0
 """Between two looks."""
 
-_pending: dict[object, tuple[float, Address]] = {}
-"""When each request began, and its address."""
 
-_watchers: list[Thread] = []
+class _Requests:
+    """The requests of this process, and the thread that looks at them."""
 
+    def __init__(self) -> None:
+        begin_in_each_process(self._begin)
 
-@contextmanager
-def noted(address: Address) -> Iterator[None]:
-    """Warn, once, if what is done inside takes long."""
-    key = object()
-    _pending[key] = time.monotonic(), address
-    if not _watchers:
-        _watchers.append(Thread(target=_watch, name="tamis-waiting", daemon=True))
-        _watchers[0].start()
-    try:
-        yield
-    finally:
-        _pending.pop(key, None)
+    def _begin(self) -> None:
+        self._pending: dict[object, tuple[float, Address]] = {}  # When each began, and its address
+        self._watchers: list[Thread] = []  # At most one, as a rule: two do no harm
 
+    @contextmanager
+    def noted(self, address: Address) -> Iterator[None]:
+        """See `noted`."""
+        key = object()
+        self._pending[key] = time.monotonic(), address
+        if not self._watchers:
+            self._watchers = [thread := Thread(target=self._watch, name="tamis-waiting", daemon=True)]
+            thread.start()
+        try:
+            yield
+        finally:
+            self._pending.pop(key, None)
 
-def _watch() -> None:
-    """Look at the requests until there are none."""
-    while True:
-        time.sleep(LOOK_SECONDS)
-        if not _pending:
-            _watchers.clear()
-            return
-        latest = time.monotonic() - NOTED_SECONDS
-        late = {key: address for key, (begin, address) in [*_pending.items()] if begin < latest}
+    def _watch(self) -> None:
+        """Look at the requests until there are none for as long as a look takes."""
+        while True:
+            time.sleep(LOOK_SECONDS)
+            self._warn(time.monotonic() - NOTED_SECONDS)
+            if self._pending:
+                continue
+            self._watchers = []
+            if not self._pending:  # none has begun that counts on this thread
+                return
+
+    def _warn(self, latest: float) -> None:
+        """Warn of those that began before a time, once of each."""
+        late = {key: address for key, (begin, address) in [*self._pending.items()] if begin < latest}
         for key in late:
-            _pending.pop(key, None)
+            self._pending.pop(key, None)
         for address in dict.fromkeys(late.values()):
+            text = f"{address}: no answer for {NOTED_SECONDS:g} seconds: it is asked again, for some minutes at most"
             with suppress(Warning):  # where warnings are errors
-                warnings.warn(
-                    f"{address}: no answer for {NOTED_SECONDS:g} seconds: it is asked again, for some minutes at most",
-                    stacklevel=1,
-                )
+                warnings.warn(text, stacklevel=1)
+
+
+_requests = _Requests()
+
+
+def noted(address: Address) -> AbstractContextManager[None]:
+    """Warn, once, if what is done inside takes long."""
+    return _requests.noted(address)
