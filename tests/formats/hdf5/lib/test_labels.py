@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.formats.hdf5.lib.labels import lacks_labels
+from tamis.formats.hdf5.lib.labels import Labels
 
 VALUES = np.arange(9 * 14 * 22, dtype="f4").reshape(9, 14, 22)
 FILTERS = ("zstd(3)", "lz4", "bzip2", "blosc", "shuffle|zstd(3)|fletcher32")
@@ -74,11 +74,12 @@ def test_labels_of_a_registered_filter_are_found(libver: str, tmp_path: Path) ->
         for name in file:
             dataset = file[name].id
             address = h5py.h5o.get_info(dataset).addr
-            assert not lacks_labels(file, address, dataset.get_create_plist())
-            assert lacks_labels(file, address + 8, dataset.get_create_plist())  # no header begins there
+            assert not Labels().are_lacking(file, address, dataset.get_create_plist())
+            assert Labels().are_lacking(file, address + 8, dataset.get_create_plist())  # no header begins there
 
 
 def test_filters_that_are_not_registered_need_no_labels(tmp_path: Path) -> None:
     with h5py.File(written(tmp_path / "a.h5", "earliest", 0)) as file:
         for dataset in file.values():
-            assert not lacks_labels(file, 0, dataset.id.get_create_plist())
+            address = h5py.h5o.get_info(dataset.id).addr
+            assert not Labels().are_lacking(file, address, dataset.id.get_create_plist())

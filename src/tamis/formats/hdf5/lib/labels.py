@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 import h5py
 from h5py import h5p
@@ -32,28 +33,38 @@ _MOST_NBYTES = 1 << 16  # limit of a part of a header
 _MOST_PARTS = 64
 
 
-def lacks_labels(file: h5py.File, address: int, plist: h5p.PropDCID) -> bool:
-    """Return whether H5Ocopy would write labels of filters into a copy of a dataset that has no room for them.
+class Labels:
+    """The labels that files have, which stay open."""
 
-    Parameters
-    ----------
-    file
-        The file of the dataset.
-    address
-        Address of its header.
-    plist
-        Its creation properties.
-    """
-    codes = {plist.get_filter(index)[0] for index in range(plist.get_nfilters())}
-    known = {code for code in codes if code >= _FIRST_WITH_LABEL and is_registered(code)}
-    if not known:
-        return False
-    try:
-        content = _list_of_filters(source_of(file), file.userblock_size + address, file.userblock_size)
-        labelled = dict(_labels(content))
-    except (IndexError, LookupError, struct.error):
-        return True  # it may have them, but nothing here says so
-    return not all(labelled.get(code) for code in known)
+    def __init__(self) -> None:
+        self._files: dict[int, tuple[ByteSource, int]] = {}  # Bytes, and where addresses begin
+
+    def are_lacking(self, file: h5py.File, address: int, plist: h5p.PropDCID) -> bool:
+        """Return whether H5Ocopy would write labels of filters into a copy of a dataset that has no room for them.
+
+        Parameters
+        ----------
+        file
+            The file of the dataset.
+        address
+            Address of its header.
+        plist
+            Its creation properties.
+        """
+        codes = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+        codes = [code for code in codes if code >= _FIRST_WITH_LABEL]
+        if not codes:
+            return False
+        with suppress(IndexError, LookupError, struct.error):  # then they may have labels, but nothing here says so
+            source, base = self._bytes_of(file)
+            labels = dict(_labels(_list_of_filters(source, base + address, base)))
+            codes = [code for code in codes if not labels.get(code)]
+        return any(map(is_registered, codes))
+
+    def _bytes_of(self, file: h5py.File) -> tuple[ByteSource, int]:
+        if id(file) not in self._files:
+            self._files[id(file)] = source_of(file), file.userblock_size
+        return self._files[id(file)]
 
 
 def _list_of_filters(file: ByteSource, offset: int, base: int) -> bytes:

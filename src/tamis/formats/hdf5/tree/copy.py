@@ -25,7 +25,7 @@ from tamis.formats.hdf5.lib.attributes import set_text_like
 from tamis.formats.hdf5.lib.datatypes import has_varying, text_of
 from tamis.formats.hdf5.lib.files import shares_messages, writers_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
-from tamis.formats.hdf5.lib.labels import lacks_labels
+from tamis.formats.hdf5.lib.labels import Labels
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.new_filters import write_labels
 from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
@@ -241,6 +241,7 @@ class _Copy:
         self.recreate = self._by_address(source, recreate)
         self.shares_messages = shares_messages(source)
         self.other_files = other_files
+        self.labels = Labels()
         self.is_written = source.id.get_access_plist().get_cache()[2] > 0 and bool(writers_of(source.id))
         self.root = self.scope.address(self.source)
         # Address in the source → place, the same in both files; places of one group are consecutive.
@@ -385,7 +386,9 @@ class _Copy:
             anew = plist = contiguous_list(h5py.Dataset(item))
         else:
             anew = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
-        if has_short_chunks(item, datatype) or lacks_labels(*self.scope.home(self.scope.address(item)), plist):
+        if has_short_chunks(item, datatype) or self.labels.are_lacking(
+            *self.scope.home(self.scope.address(item)), plist
+        ):
             anew = anew or plist
         if has_fill and has_references(datatype):
             anew = anew or plist
