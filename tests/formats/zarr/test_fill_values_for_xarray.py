@@ -206,3 +206,17 @@ def test_several_texts_as_fill_value_are_all_missing_in_zarr_3(tmp_path: Path) -
     tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {}, zarr_format=3)
     assert seen(tmp_path / "a.zarr", "zarr")["s"].isnull().values.tolist() == [False, True, True]
     assert tamis.verify(tmp_path / "a.h5", tmp_path / "a.zarr").ok
+
+
+@pytest.mark.parametrize("values", [["a", None], [None, None]])
+@pytest.mark.parametrize("after", ["nc", "2.zarr", "3.zarr"])
+def test_texts_whose_fill_value_is_that_of_zarr_2_stay_missing(tmp_path: Path, values: list[Any], after: str) -> None:
+    ds = xr.Dataset({"s": ("x", np.array(values, object))})
+    ds.to_zarr(tmp_path / "a.zarr", zarr_format=2, encoding={"s": {"_FillValue": "NA"}})
+    expected = seen(tmp_path / "a.zarr", "zarr")
+    assert expected["s"].isnull().values.tolist() == [value is None for value in values]
+    xr.testing.assert_equal(seen(tmp_path / "a.zarr", "tamis"), expected)
+    target = tmp_path / f"b.{after}"
+    tamis.repack(tmp_path / "a.zarr", target, {}, zarr_format=None if after == "nc" else int(after[0]))
+    xr.testing.assert_equal(seen(target, "netcdf4" if after == "nc" else "zarr"), expected)
+    assert tamis.verify(tmp_path / "a.zarr", target).ok

@@ -401,7 +401,11 @@ class NetcdfTarget:
         dataset = h5py.Dataset(create_dataset(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
         marks = {"dtype": "bool"} if dtype.kind == "b" else {}  # by which xarray reads booleans, whatever the engine
-        self._set_attributes(dataset, marks | {**variable.attributes}, variable.forms)
+        attributes = marks | {**variable.attributes}
+        own = attributes.get("_FillValue")
+        if variable.is_text and isinstance(own, str) and "_FillValue" not in variable.forms:
+            attributes["_FillValue"] = [own]  # netCDF wants the type of the values, not characters
+        self._set_attributes(dataset, attributes, variable.forms)
         return dataset
 
     def _set_attributes(

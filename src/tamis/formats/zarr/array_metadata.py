@@ -202,8 +202,10 @@ def fill_note(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str:
     """Return the note that xarray does not know a fill value in Zarr 3; empty if it knows all."""
     value = attributes.get(FILL)
     if hides_fill_value(attributes, dtype):
-        written = f"its _FillValue {json_attribute(value)!r} is not written as an attribute, because xarray could not"
-        if dtype.kind == "O" and stand_in(attributes) is not None:
+        other = stand_in(attributes) if dtype.kind == "O" else None
+        shown = json_attribute(value) if other is None else other
+        written = f"its _FillValue {shown!r} is not written as an attribute, because xarray could not"
+        if other is not None:
             return f"{written} open such a Zarr 3 store: it is written as {STAND_IN}, and tamis gives it back"
         return f"{written} open such a Zarr 3 store: tamis gives it back, xarray shows such values as they are"
     if value is not None and np.size(value) > 1:

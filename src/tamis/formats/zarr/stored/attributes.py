@@ -70,7 +70,7 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
 
 
 STAND_IN = "missing_value"
-"""The attribute that says for xarray which texts are missing: it cannot open a store of Zarr 3 whose ``_FillValue`` is text."""
+"""The attribute by which xarray knows missing texts in Zarr 3, where it cannot read a text in ``_FillValue``."""
 
 
 def stand_in(attributes: Mapping[str, Any]) -> str | list[str] | None:

@@ -339,7 +339,7 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
             shape=array.shape,
             dtype=str,
             chunks=tuple(max(step, 1) for step in steps) or "auto",
-            fill_value=None if form.zarr_format == 2 else "",  # xarray treats that of Zarr 2 as missing
+            fill_value=_fill_of_texts(form, source),
             zarr_format=form.zarr_format,
             attributes=attributes,
             dimension_names=names if form.zarr_format == 3 and (any(names) or not names) else None,
@@ -357,6 +357,13 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
 
 
 _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
+
+
+def _fill_of_texts(form: ZarrForm, source: ZarrArray | None) -> str | None:
+    """Return the fill value in the metadata of texts: xarray treats that of Zarr 2 as missing."""
+    if form.zarr_format == 3:
+        return ""
+    return source.array.metadata.fill_value if source is not None and source.zarr_format == 2 else None
 
 
 class ZarrTarget:
