@@ -193,6 +193,8 @@ def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
         array = np.asarray(value)
         if isinstance(value, (str, bytes)):
             values[name] = value
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(item, str) for item in value):
+            values[name] = [str(item) for item in value]  # NumPy's types would lose zeros at the end
         elif array.dtype.kind in "UST":
             texts = [item.decode() if isinstance(item, bytes) else str(item) for item in array.reshape(-1).tolist()]
             values[name] = texts if array.ndim else texts[0]
