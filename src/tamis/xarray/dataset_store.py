@@ -339,7 +339,11 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
         dtype = self.variable.dtype
-        if dtype.kind not in "iuf":  # only numbers have an attribute for it
+        if dtype.kind not in "iuf":  # texts of varying length have an attribute for it alone
+            fill = self.attributes.get("_FillValue")
+            is_character = dtype == _CHARACTER and isinstance(fill, bytes) and len(fill) == 1
+            if is_character:
+                return np.array(fill, dtype)
             return np.array("", object) if self.varies else np.zeros((), dtype)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
 
