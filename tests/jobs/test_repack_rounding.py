@@ -164,7 +164,8 @@ def test_repack_does_not_round_twice(sample: Path, tmp_path: Path) -> None:
     assert values(twice, "TS").tobytes() == values(once, "TS").tobytes()
     (anew,) = tamis.repack(once, twice, {"TS": "granular(digits=3)|zstd"}, overwrite=True).datasets
     assert (anew.pipeline, anew.bound, anew.largest_error) == ("zstd(3)", 0, 0)
-    assert "its values are already rounded by granular(digits=3), and are not rounded again" in anew.notes
+    says = "its attribute _QuantizeGranularBitRoundNumberOfSignificantDigits says that its values are rounded by"
+    assert f"{says} granular(digits=3): they are not rounded again" in anew.notes
     with pytest.raises(ParameterError, match="expected values that are not rounded yet for bitround"):
         tamis.repack(once, tmp_path / "c.nc", {"TS": RECIPES[0]})
     (kept,) = [

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,33 @@ ENCODINGS: list[dict[str, Any]] = [
     {"dtype": "float32"},
 ]
 """Of files, which must keep every value, and of a user, who may round to a type."""
+TEXT_ENCODINGS: list[dict[str, Any]] = [
+    {},
+    {"_FillValue": "NA"},
+    {"missing_value": "NA"},
+    {"_FillValue": ""},
+    {"dtype": str},
+    {"dtype": "S1"},
+]
+FIRST, LAST = np.array(["0001-01-01", "9999-12-31T23:59:59"], "M8[s]").astype("i8")
+"""Seconds of dates, most of which nanoseconds do not have."""
+
+
+@st.composite
+def texts(draw: st.DrawFn, sizes: Mapping[str, int]) -> Any:
+    """Draw texts of which some are missing, with an encoding that may hide valid ones."""
+    values = np.empty([*sizes.values()], object)
+    values.reshape(-1)[:] = [draw(st.sampled_from([None, np.nan, "", "NA", "a", "Ärger"])) for _ in range(values.size)]
+    if draw(st.booleans()) and not pd.isnull(values).any():
+        values = values.astype("U5")
+    return xarray.Variable([*sizes], values, draw(ATTRIBUTES), dict(draw(st.sampled_from(TEXT_ENCODINGS))))
+
+
+@st.composite
+def far_dates(draw: st.DrawFn, sizes: Mapping[str, int]) -> Any:
+    """Draw dates in seconds or microseconds."""
+    seconds = draw(arrays.arrays("i8", tuple(sizes.values()), elements=st.integers(int(FIRST), int(LAST))))
+    return xarray.Variable([*sizes], seconds.astype("M8[s]").astype(draw(st.sampled_from(["M8[s]", "M8[us]"]))))
 
 
 @st.composite
@@ -63,6 +91,9 @@ def datasets(draw: st.DrawFn) -> Any:
     made: dict[str, Any] = {}
     for name in draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True)):
         dims = draw(own.unique_subset_of(sizes, min_size=0))
+        if other := draw(st.sampled_from([None, None, texts, far_dates])):
+            made[name] = draw(other({name: sizes[name] for name in dims}))
+            continue
         variable = draw(
             own.variables(
                 array_strategy_fn=lambda *, shape, dtype: arrays.arrays(dtype, shape),
@@ -129,6 +160,12 @@ def rounding_of(variable: Any) -> Any:
 
 def is_alike(found: Any, given: Any, bound: Any) -> bool:
     """Return whether arrays have the same values, or such within a bound, and missing ones at the same places."""
+    if given.dtype.kind in "OU":
+        missing = np.asarray(pd.isnull(given))
+        same = np.asarray(found, object)[~missing] == np.asarray(given, object)[~missing]
+        return bool(np.array_equal(pd.isnull(found), missing) and np.all(same))
+    if given.dtype.kind == "M" and found.dtype.kind == "O":  # of cftime
+        found = np.array([date.isoformat() for date in found.flat], "M8[us]").reshape(found.shape)
     if given.dtype.kind not in "fMm":
         return bool(np.array_equal(found, given))
     if given.dtype.kind in "Mm":
@@ -185,6 +222,8 @@ def test_what_xarray_saved_reads_the_same_for_xarray_in_each_format(dataset: Any
             stock = opened(source)
         except Exception:  # xarray refuses it, or cannot read it again
             return
+        if after == "nc" and any("_Encoding" in variable.encoding for variable in stock.variables.values()):
+            return  # characters of Zarr become texts, for which xarray does not know this attribute
         try:
             tamis.repack(source, target, {}, zarr_format=None if after == "nc" else int(after[0]))
         except UnstorableError:

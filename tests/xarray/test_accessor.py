@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -433,3 +434,25 @@ def test_dates_of_a_calendar_without_encoding_are_saved(tmp_path: Path) -> None:
         with xr.open_dataset(tmp_path / "a.nc", engine="tamis") as saved:
             assert (saved.time == dataset.time).all()
             assert (saved.time_bnds == dataset.time_bnds).all()
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_bounds_that_are_too_large_warn_once_for_each_variable(tmp_path: Path, name: str, lazy: bool) -> None:
+    rain = np.abs(np.random.default_rng(0).normal(0, 1e-8, (16, 24, 32))).astype("f4")
+    ds = fields(rain=(("time", "lat", "lon"), rain), snow=(("time", "lat", "lon"), rain))
+    ds = ds.chunk(time=4) if lazy else ds
+    save = ds.tamis.to_netcdf if name == "a.nc" else ds.tamis.to_zarr
+    with pytest.warns(UserWarning, match="the bound 0.1") as caught:
+        result = save(tmp_path / name, {"*": "zfp(accuracy=0.1)", "T": "zfp(accuracy=1e-3)"})
+    texts = [str(item.message) for item in caught if "the bound 0.1" in str(item.message)]
+    assert sorted(text.partition(":")[0] for text in texts if text.startswith("/")) == ["/rain", "/snow"]
+    assert all("makes 100 % of the values other than 0 to 0" in text for text in texts if text.startswith("/"))
+    assert {item.filename for item in caught if "the bound 0.1" in str(item.message)} == {__file__}
+    assert [f"{path}: {text}" for path, text in result.warnings] == texts
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        plain = ds.drop_vars(["rain", "snow"])
+        (plain.tamis.to_netcdf if name == "a.nc" else plain.tamis.to_zarr)(
+            tmp_path / f"plain-{name}", {"T": "zfp(accuracy=1e-3)"}
+        )

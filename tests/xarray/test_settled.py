@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import cftime
 import dask.array as da
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 import tamis
 from tamis.errors import DataError
+from tamis.jobs.witness.loss import loss_between
 
 PACKED = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": np.int16(-32768)}
 
@@ -322,3 +324,52 @@ def test_witness_compares_variables_with_units(tmp_path: Path, ending: str) -> N
     result, _ = saved(ds, tmp_path, ending)
     assert result.witness is not None
     assert result.witness.chunks["/v"] == 1
+
+
+FAR = ["1200-01-01", "1500-02-28", "1582-10-14", "1582-10-15", "2500-12-31", "0001-01-01", "9999-12-31"]
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("part", ["T00:00:00", "T23:59:58"])
+def test_dates_that_nanoseconds_do_not_have_are_saved(tmp_path: Path, ending: str, unit: Any, part: str) -> None:
+    values = np.array([day + part for day in FAR], f"M8[{unit}]") + np.timedelta64(7 if unit == "us" else 0, unit)
+    result, found = saved(dataset(values), tmp_path, ending)
+    assert result.witness.chunks == {"/v": 1}
+    assert found["v"].dtype == object  # dates of cftime, as xarray reads them by default
+    coder = xr.coders.CFDatetimeCoder(time_unit=unit)
+    with xr.open_dataset(tmp_path / f"saved{ending}", decode_times=coder, engine="tamis") as ds:
+        np.testing.assert_array_equal(ds["v"].values, values)
+        again = ds.load()
+    result, _ = saved(again, tmp_path, ending)
+    assert not any("left out" in note for note in result.notes)
+
+
+def test_far_dates_beside_missing_ones_are_refused_because_xarray_cannot_read_them(tmp_path: Path) -> None:
+    values = np.array(["1200-01-01", "NaT", "2500-01-01"], "M8[s]")
+    with pytest.raises(DataError, match=r"/v: xarray cannot read its stored values: .* no dates outside 1678 to 2262"):
+        saved(dataset(values), tmp_path, ".nc")
+    assert os.listdir(tmp_path) == []
+
+
+def test_dates_of_units_and_calendars_are_compared() -> None:
+    def first(given: Any, found: Any) -> tuple[int, ...] | None:
+        wrong = loss_between(given, found, 0.0, (0,)).first
+        return None if wrong is None else wrong.index
+
+    def objects(*values: Any) -> Any:
+        return np.array([*values, None], object)[:-1]
+
+    far = np.array(["2500-03-01T01:02:03", "NaT"], "M8[s]")
+    wrapped = far.astype("M8[ns]")  # which NumPy takes for equal
+    assert first(far, wrapped) == (0,)
+    assert first(np.array(["2000-01-01"], "M8[s]"), np.array(["2000-01-01"], "M8[ns]")) is None
+    for kind in (cftime.DatetimeProlepticGregorian, cftime.DatetimeGregorian):
+        assert first(far, objects(kind(2500, 3, 1, 1, 2, 3), None)) is None
+        assert first(objects(kind(2500, 3, 1, 1, 2, 3), np.nan), far) is None
+        assert first(far, objects(kind(2500, 3, 1, 1, 2, 4), None)) == (0,)
+        assert first(far, objects(kind(2500, 3, 1, 1, 2, 3), kind(2500, 3, 1))) == (1,)
+    assert first(far, objects(cftime.DatetimeNoLeap(2500, 3, 1, 1, 2, 3), None)) == (0,)
+    early = np.array(["1500-01-01"], "M8[s]")
+    assert first(early, objects(cftime.DatetimeProlepticGregorian(1500, 1, 1))) is None
+    assert first(early, objects(cftime.DatetimeGregorian(1500, 1, 1))) == (0,)  # a Julian day

@@ -14,7 +14,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,8 @@ def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
         array = np.asarray(value)
         if isinstance(value, (str, bytes)):
             values[name] = value
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(item, str) for item in value):
+            values[name] = [str(item) for item in value]  # NumPy's types would lose zeros at the end
         elif array.dtype.kind in "UST":
             texts = [item.decode() if isinstance(item, bytes) else str(item) for item in array.reshape(-1).tolist()]
             values[name] = texts if array.ndim else texts[0]
@@ -254,6 +256,8 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     _reader: ArrayReader | None = None
     _block_shape: tuple[int, ...] | None = None
     """Of an array without own values."""
+    _first_block: NDArray[Any] | None = None
+    """Of a dask array, computed for a sample, until a reader takes it."""
 
     def __init__(
         self,
@@ -337,7 +341,11 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
         dtype = self.variable.dtype
-        if dtype.kind not in "iuf":  # only numbers have an attribute for it
+        if dtype.kind not in "iuf":  # texts of varying length have an attribute for it alone
+            fill = self.attributes.get("_FillValue")
+            is_character = dtype == _CHARACTER and isinstance(fill, bytes) and len(fill) == 1
+            if is_character:
+                return np.array(fill, dtype)
             return np.array("", object) if self.varies else np.zeros((), dtype)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
 
@@ -347,7 +355,24 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
             return self._reader
         data = self.variable._data
         values = data if hasattr(data, "dask") else np.asarray(self.variable.data)
-        return _VariableReader(values, self.dtype or self.variable.dtype)
+        first, self._first_block = self._first_block, None
+        return _VariableReader(values, self.dtype or self.variable.dtype, first)
+
+    def sample(self) -> VariableArray:
+        """Return an array for a sample: of a dask array the first block, which is not computed again to be written."""
+        own, data = self.variable, cast(Any, self.variable._data)
+        if not hasattr(data, "dask") or not self.size:
+            return self
+        try:
+            self._first_block = np.asarray(data.blocks[(0,) * own.ndim].compute())
+        except Exception:  # of any library, and writing reports why
+            values = np.empty((0,) * own.ndim, own.dtype)
+        else:
+            values = self._first_block
+        other = copy.copy(self)
+        other.variable, other.shape = Variable(own.dims, values, own.attrs, own.encoding), values.shape
+        other._first_block = None
+        return other
 
     @property
     def block_shape(self) -> tuple[int, ...] | None:
@@ -361,7 +386,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         own = self.variable
         empty = Variable(own.dims, zeros(own.shape, own.dtype, chunks=-1), own.attrs, own.encoding)
         other = copy.copy(self)
-        other.variable, other._block_shape = empty, self.block_shape
+        other.variable, other._block_shape, other._first_block = empty, self.block_shape, None
         return other
 
     def read_by(self, reader: ArrayReader) -> VariableArray:
@@ -394,12 +419,14 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
 class _VariableReader:
     """The values of a NumPy array, or of a dask array, whose blocks are computed when they are needed, mostly once."""
 
-    def __init__(self, values: Any, dtype: np.dtype[Any]) -> None:
+    def __init__(self, values: Any, dtype: np.dtype[Any], first_block: NDArray[Any] | None = None) -> None:
         self.shape, self.dtype = tuple(values.shape), dtype
         self._values = values
         self._is_lazy = hasattr(values, "dask")
         self.chunk_shape = _block_shape(values)
         self._blocks: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
+        if first_block is not None:
+            self._blocks[(0,) * first_block.ndim] = first_block
         self._lock = threading.Lock()
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:

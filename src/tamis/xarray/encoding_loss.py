@@ -56,15 +56,19 @@ def loss_of(name: str, given: Variable, encoded: Variable) -> Loss:
     """Return what an encoding does to all values; blocks of dask arrays are compared where dask computes them."""
     compare = _Comparison(name, given, encoded)
     data, stored = _data(given), _data(encoded)
-    if hasattr(data, "dask"):
+    if hasattr(data, "dask") and hasattr(stored, "dask"):
         from dask.base import compute  # late: few datasets are of dask arrays
         from dask.delayed import delayed
 
-        if stored.chunks != data.chunks:
-            stored = stored.rechunk(data.chunks)
+        inner = stored.shape[data.ndim :]  # the axis of characters, which is in one piece
+        if stored.chunks != (chunks := (*data.chunks, *((extent,) for extent in inner))):
+            stored = stored.rechunk(chunks)
         # Not optimized each by itself, so that both need each block of the values once.
         before, after = (array.to_delayed(optimize_graph=False) for array in (data, stored))
-        parts = [delayed(compare)(before[number], after[number], origin) for number, origin in _blocks(data.chunks)]
+        parts = [
+            delayed(compare)(before[number], after[(*number, *(0 for _ in inner))], origin)
+            for number, origin in _blocks(data.chunks)
+        ]
         losses: Any = compute(*parts)  # type: ignore[no-untyped-call]
     else:
         values, codes = np.asarray(given.values), np.asarray(encoded.values)
@@ -113,21 +117,23 @@ class _Comparison:
     """Compares parts of a variable with what xarray reads of their encoded values."""
 
     def __init__(self, name: str, given: Variable, encoded: Variable) -> None:
-        self._name, self._dims, self._dtype = name, given.dims, encoded.dtype
+        # Characters have an axis of their own.
+        self._name, self._dims, self._dtype = name, encoded.dims, encoded.dtype
         self._attributes = dict(encoded.attrs)
         # Attributes of an undecoded variable have the same meaning before and after.
         self._own = {key: value for key, value in given.attrs.items() if key in _DECODED_BY}
         # A coder of dates would also make xarray read durations otherwise than it does by default.
         self._coder: Any = CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else True
+        self._is_text, self._is_time = encoded.dtype.kind in "OS", given.dtype.kind == "M"
 
     def __call__(self, given: Any, encoded: Any, origin: tuple[int, ...] = ()) -> Loss:
         """Return the loss of a part that begins at an index."""
         # xarray's blocks of times may have another type than it says, which they get when they are written.
         with np.errstate(all="ignore"):
             expected, codes = np.asarray(given), np.asarray(encoded).astype(self._dtype, copy=False)
-        found = self._decoded(codes, self._attributes)
+        found = self._decoded(codes, self._attributes, self._dims)
         if self._own:
-            expected = self._decoded(expected, self._own)
+            expected = self._decoded(expected, self._own, self._dims[: expected.ndim])
         step = self._step(codes, found) if expected.dtype.kind == "f" else 0.0
         return loss_between(expected, found, step, origin or (0,) * expected.ndim)
 
@@ -140,14 +146,16 @@ class _Comparison:
             )
         return encoded
 
-    def _decoded(self, codes: NDArray[Any], attributes: dict[str, Any]) -> NDArray[Any]:
+    def _decoded(self, codes: NDArray[Any], attributes: dict[str, Any], dims: tuple[Any, ...]) -> NDArray[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            variable = Variable(self._dims, codes, attributes)
+            variable = Variable(dims, codes, attributes)
+            times = self._coder if not self._is_text else False
             try:
-                return np.asarray(decode_cf_variable(self._name, variable, decode_times=self._coder).values)
+                return np.asarray(decode_cf_variable(self._name, variable, decode_times=times).values)
             except (ValueError, OverflowError) as error:  # times that xarray writes, and cannot read
-                raise DataError(f"{self._name}: xarray cannot read its stored values: {error}").at(
+                advice = ": it reads no dates outside 1678 to 2262 beside missing ones" if self._is_time else ""
+                raise DataError(f"{self._name}: xarray cannot read its stored values: {error}{advice}").at(
                     dataset=self._name
                 ) from error
 

@@ -22,7 +22,7 @@ from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
 from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
-from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, encode_group
+from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
 from tamis.xarray.last_witness import check_saved
 from tamis.xarray.settled import asked_of, settle, without_encodings
@@ -37,6 +37,9 @@ Encodings = Mapping[str, Mapping[str, Any]]
 
 _NO_NAME = "__values__"
 """Name in files of a variable whose name is None, as xarray's engines have it."""
+
+_CALLER = 5
+"""The caller of the accessor, as ``stacklevel`` of a warning in `save`."""
 
 _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
 
@@ -102,7 +105,9 @@ def save(
             results = {item.path: item for item in settled.with_losses(datasets, wanted)}
             return check_saved(path, groups, results, settled.losses)
 
-        result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey)
+        result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey, VariableArray.sample)
+    for place, text in result.warnings:
+        warnings.warn(printable(f"{place}: {text}"), UserWarning, stacklevel=_CALLER)
     widened = [
         printable(f"{posixpath.join(path, name)}: {note}")
         for path, group in groups.items()
@@ -157,7 +162,7 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
         warnings.warn(
             f"{path}: filters in its encoding are left out: it is a scalar, text or without values",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_CALLER + 1,
         )
 
 

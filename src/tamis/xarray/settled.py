@@ -27,6 +27,7 @@ from tamis.xarray.encoding_loss import (
     with_units_of_bounds,
     without_value_keys,
 )
+from tamis.xarray.text_loss import inherited_text, is_text, kept_text
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.result import Repacked, RepackResult
@@ -149,13 +150,14 @@ def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Ma
     """Compare all values with what xarray will read of their encoded ones.
 
     The encoding that a variable has stays if it keeps every value, or the bound that is asked for; without such a
-    bound, also if it is not that of a file and only rounds to the stored type. Others are left out.
+    bound, also if it is not that of a file and only rounds to the stored type. Others are left out. Missing texts get a
+    fill value if they have none.
 
     Raises
     ------
     DataError
         If an encoding in `given`, by path of its variable, does not keep the values: not within the bound that is
-        asked for, or without one, not within what rounding to the stored type does.
+        asked for, or without one, not within what rounding to the stored type does. If no encoding keeps texts.
     """
     left_out: dict[str, dict[str, Any]] = {}
     losses: dict[str, Loss] = {}
@@ -163,7 +165,14 @@ def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Ma
     for group, encoded in groups.items():
         for name, stored in encoded.variables.items():
             path, before = posixpath.join(group, name), encoded.dataset.variables.get(name)
-            if before is None or before.dims != stored.dims or not before.size:
+            if before is None or not before.size:
+                continue
+            if is_text(before, stored):
+                if (new := kept_text(path, before, stored, is_asked=path in given)) is not None:
+                    left_out[path] = new.encoding
+                    notes.append(printable(new.note))
+                continue
+            if before.dims != stored.dims:
                 continue
             if not may_change_type(before, stored):
                 if not may_seem_missing(before, stored):
@@ -198,6 +207,10 @@ def inherited(dataset: Dataset, asked: Mapping[str, Asked]) -> Settled:
     notes: list[str] = []
     for key, variable in with_dask(dataset).variables.items():
         name = str(key)
+        if variable.size and (new := inherited_text(name, variable)) is not None:
+            left_out[name] = new.encoding
+            notes.append(printable(new.note))
+            continue
         if not variable.size or without_value_keys(variable) == variable.encoding:
             continue
         try:

@@ -12,6 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import tamis
 
@@ -142,3 +143,80 @@ def test_u85_saved_text_with_a_fill_value_opens(tmp_path: Path) -> None:
     result = ds.tamis.to_zarr(tmp_path / "a.zarr", zarr_format=3)
     assert seen(tmp_path / "a.zarr", "zarr")["x"].values.tolist() == [b"ab", b"cdef", b"X"]
     assert any("/x: its _FillValue 'X' is not written as an attribute" in note for note in result.notes)
+
+
+def texts(path: Path, fill: str | None, values: list[str], **attributes: Any) -> Path:
+    """Return a netCDF-4 file of a variable of texts."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", len(values))
+        variable = file.createVariable("s", str, ("x",), fill_value=fill)
+        variable.setncatts(attributes)
+        variable[:] = np.array(values, object)
+        file.createVariable("p", "f4", ("x",))[:] = 1
+    return path
+
+
+@pytest.mark.parametrize("steps", [(3,), (2,), (2, 3), (3, 2), (3, 3), (2, 2)])
+@pytest.mark.parametrize(
+    ("fill", "attributes"), [("NA", {}), ("", {}), (None, {"missing_value": "NA"}), ("NA", {"missing_value": "NA"})]
+)
+def test_text_with_a_fill_value_reads_as_its_source_and_comes_back(
+    tmp_path: Path, fill: str | None, attributes: dict[str, str], steps: tuple[int, ...]
+) -> None:
+    source = texts(tmp_path / "a.nc", fill, ["Mauna Loa", "NA", "", "Alert"], **attributes)
+    expected, place = seen(source, "netcdf4"), source
+    for number, zarr_format in enumerate(steps):
+        target = tmp_path / f"{number}.zarr"
+        result = tamis.repack(place, target, {}, zarr_format=zarr_format)
+        xr.testing.assert_equal(seen(target, "zarr"), expected)
+        xr.testing.assert_equal(seen(target, "tamis"), expected)
+        assert tamis.verify(source, target).ok
+        is_translated = zarr_format == 3 and (number == 0 or steps[number - 1] == 2)
+        noted = any(note.startswith("/s: its _FillValue") for note in result.notes)
+        assert noted == (fill is not None and is_translated)
+        place = target
+    tamis.repack(place, tmp_path / "back.nc", {})
+    xr.testing.assert_equal(seen(tmp_path / "back.nc", "netcdf4"), expected)
+    with netCDF4.Dataset(source) as before, netCDF4.Dataset(tmp_path / "back.nc") as after:
+        assert after["s"].__dict__ == before["s"].__dict__
+
+
+def test_text_says_its_fill_value_in_another_attribute_in_zarr_3(tmp_path: Path) -> None:
+    source = texts(tmp_path / "a.nc", "NA", ["a", "NA"])
+    result = tamis.repack(source, tmp_path / "a.zarr", {}, zarr_format=3)
+    (note,) = [note for note in result.notes if "_FillValue" in note]
+    assert "/s: its _FillValue 'NA' is not written as an attribute" in note
+    assert "it is written as missing_value, and tamis gives it back" in note
+    with tamis.open(tmp_path / "a.zarr") as file:
+        assert "missing_value" not in file["s"].attrs
+
+
+def test_a_changed_stand_in_of_a_fill_value_is_kept(tmp_path: Path) -> None:
+    source = texts(tmp_path / "a.nc", "NA", ["a", "NA", "none"])
+    tamis.repack(source, tmp_path / "a.zarr", {}, zarr_format=3, consolidated=False)
+    zarr.open_array(tmp_path / "a.zarr" / "s", mode="r+").attrs["missing_value"] = "none"
+    with tamis.open(tmp_path / "a.zarr") as file:
+        assert file["s"].attrs["missing_value"] == "none"
+
+
+def test_several_texts_as_fill_value_are_all_missing_in_zarr_3(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["s"] = np.array(["a", "NA", "none"], object)
+        file["s"].attrs.create("_FillValue", np.array(["NA", "none"], object), dtype=h5py.string_dtype())
+    tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {}, zarr_format=3)
+    assert seen(tmp_path / "a.zarr", "zarr")["s"].isnull().values.tolist() == [False, True, True]
+    assert tamis.verify(tmp_path / "a.h5", tmp_path / "a.zarr").ok
+
+
+@pytest.mark.parametrize("values", [["a", None], [None, None]])
+@pytest.mark.parametrize("after", ["nc", "2.zarr", "3.zarr"])
+def test_texts_whose_fill_value_is_that_of_zarr_2_stay_missing(tmp_path: Path, values: list[Any], after: str) -> None:
+    ds = xr.Dataset({"s": ("x", np.array(values, object))})
+    ds.to_zarr(tmp_path / "a.zarr", zarr_format=2, encoding={"s": {"_FillValue": "NA"}})
+    expected = seen(tmp_path / "a.zarr", "zarr")
+    assert expected["s"].isnull().values.tolist() == [value is None for value in values]
+    xr.testing.assert_equal(seen(tmp_path / "a.zarr", "tamis"), expected)
+    target = tmp_path / f"b.{after}"
+    tamis.repack(tmp_path / "a.zarr", target, {}, zarr_format=None if after == "nc" else int(after[0]))
+    xr.testing.assert_equal(seen(target, "netcdf4" if after == "nc" else "zarr"), expected)
+    assert tamis.verify(tmp_path / "a.zarr", target).ok

@@ -22,7 +22,7 @@ from tamis.access import NEW_FILE, create_empty
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, default_chunks
 from tamis.arrays.index import Parts
-from tamis.errors import FileError, ParameterError, located
+from tamis.errors import DataError, FileError, ParameterError, located
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
@@ -54,6 +54,8 @@ from tamis.stores.data_model import (
 from tamis.stores.translation import own_dimensions
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tamis.rewrite.rewrite import Rewrite
     from tamis.rounding import Rounding
     from tamis.stores.protocols import ArrayWriter, StoredArray
@@ -273,6 +275,8 @@ class NetcdfTarget:
                 values = reader.read(part)
                 values = values if fixed is None else np.ascontiguousarray(values).view(fixed)
                 values = np.ascontiguousarray(values, object if dataset.dtype.kind == "O" else None)
+                if values.dtype.kind == "O":
+                    _refuse_zeros(variable.path, variable.path, values, [axis.start for axis in part])
                 if fixed is not None and any(b"\0" in item for item in values.flat):
                     raise FileError(
                         f"{array.label}: expected bytes without zeros inside, which netCDF's text ends at, found some:"
@@ -401,7 +405,11 @@ class NetcdfTarget:
         dataset = h5py.Dataset(create_dataset(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
         marks = {"dtype": "bool"} if dtype.kind == "b" else {}  # by which xarray reads booleans, whatever the engine
-        self._set_attributes(dataset, marks | {**variable.attributes}, variable.forms)
+        attributes = marks | {**variable.attributes}
+        own = attributes.get("_FillValue")
+        if variable.is_text and isinstance(own, str) and "_FillValue" not in variable.forms:
+            attributes["_FillValue"] = [own]  # netCDF wants the type of the values, not characters
+        self._set_attributes(dataset, attributes, variable.forms)
         return dataset
 
     def _set_attributes(
@@ -410,6 +418,8 @@ class NetcdfTarget:
         _check_attributes(str(owner.name), attributes, is_scale=False)
         for name, value in attributes.items():
             form = forms.get(name)
+            if isinstance(value, list):
+                _refuse_zeros(f"{owner.name}: attribute {name!r}", str(owner.name), np.array(value, object))
             if form is None or form.type in JSON_FORMS or not write_attribute(owner, name, value, form):
                 set_attribute(owner, name, value)
         of_json = {name: form.type for name, form in forms.items() if form.type in JSON_FORMS}
@@ -478,6 +488,23 @@ def check_array(variable: NamedArray, array: StoredArray, *, is_netcdf: bool = F
         )
     is_scale = variable.dimensions == (variable.path.rpartition("/")[2],)
     _check_attributes(variable.path, variable.attributes, is_scale=is_scale or is_netcdf)
+
+
+def _refuse_zeros(label: str, path: str, texts: NDArray[Any], origin: Sequence[int] = (0,)) -> None:
+    """Raise DataError if a text has a zero, which ends it in HDF5."""
+    zeros = np.array([_has_zero(text) for text in texts.reshape(-1)], bool)
+    if not zeros.any():
+        return
+    inside = np.unravel_index(int(np.argmax(zeros)), texts.shape)
+    index = [start + int(at) for start, at in zip(origin, inside, strict=True)]
+    raise DataError(
+        f"{label}: expected texts without zeros, which end texts in HDF5, got {texts[inside]!r} at {index}: remove the"
+        " character U+0000, or store them in Zarr"
+    ).at(dataset=path)
+
+
+def _has_zero(text: Any) -> bool:
+    return "\0" in text if isinstance(text, str) else isinstance(text, bytes) and b"\0" in text
 
 
 def _foreign_floats(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, OF_NCZARR, encoded_float
+from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, OF_NCZARR, STAND_IN, encoded_float, stand_in
 from tamis.rewrite.transfer import UnstorableError
 from tamis.stores.data_model import JSON_FORMS, LIST_OF_ONE, json_attribute, json_value
 
@@ -207,10 +207,12 @@ def fill_note(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str:
     """Return the note that xarray does not know a fill value in Zarr 3; empty if it knows all."""
     value = attributes.get(FILL)
     if hides_fill_value(attributes, dtype):
-        return (
-            f"its _FillValue {json_attribute(value)!r} is not written as an attribute, because xarray could "
-            "not open such a Zarr 3 store: tamis gives it back, xarray shows such values as they are"
-        )
+        other = stand_in(attributes) if dtype.kind == "O" else None
+        shown = json_attribute(value) if other is None else other
+        written = f"its _FillValue {shown!r} is not written as an attribute, because xarray could not"
+        if other is not None:
+            return f"{written} open such a Zarr 3 store: it is written as {STAND_IN}, and tamis gives it back"
+        return f"{written} open such a Zarr 3 store: tamis gives it back, xarray shows such values as they are"
     if value is not None and np.size(value) > 1:
         return f"of its _FillValue {json_attribute(value)!r}, xarray knows only the first value in Zarr 3"
     return ""

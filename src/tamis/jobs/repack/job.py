@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
     from tamis.rewrite.write import EncodeElsewhere
     from tamis.safety.transaction import Transaction
-    from tamis.stores.protocols import Store
+    from tamis.stores.protocols import Store, StoredArray
 
 _NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
@@ -608,14 +608,22 @@ def save_store(
     check: Callable[[Path, tuple[Repacked, ...], Planning], Witnessed | None] = lambda *_: None,
     elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
+    sample: Callable[[Any], StoredArray] = lambda array: array,
 ) -> RepackResult:
-    """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked."""
+    """Write a store to a new file or Zarr store, which gets its name once it is complete, proven and checked.
+
+    `sample` returns an array whose values are for a sample of those of another, whose bound may be too large for it.
+    """
     began, path = time.perf_counter(), Path(os.fsdecode(target))
     form, threads = target_form(path, **options.form), options.threads
     with form.begin(path, overwrite=options.overwrite) as transaction, marked(transaction):
         if path.exists() and not options.overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
         planning = plan_datasets(store, options, survey(report, threads))._replace(form=form)
+        bounded = {
+            path: sample(planning.datasets[path]) for path, plan in planning.plans.items() if plan.unpacked_bound
+        }
+        warnings = coarse_bounds({path: planning.plans[path] for path in bounded}, bounded, planning.patterns)
         if options.missing == "refuse":
             refuse_missing(planning, report, threads)
         form.check_copy(store)
@@ -637,5 +645,6 @@ def save_store(
         (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,
         (*others.notes, *transaction.notes),
+        warnings=warnings,
         witness=witnessed,
     )

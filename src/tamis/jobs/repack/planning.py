@@ -35,7 +35,7 @@ from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import stored_ratio, survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
 from tamis.rewrite.values import Padding, suitable_chunks
-from tamis.rounding import Absolute, Pack, recorded_rounding, still_needed
+from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
 from tamis.stores.other_files import Places, TakenIn
 from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
@@ -175,7 +175,10 @@ def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRound
         return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
     rounding = still_needed(pipeline.rounding, source.attributes)
     if rounding is None:
-        return None, [f"its values are already rounded by {pipeline.rounding}, and are not rounded again"]
+        # Another program may have added values since, which it need not have rounded.
+        names = [name for name in ROUNDING_ATTRIBUTES if name in source.attributes and name != CONTAINER]
+        says = f"its attribute {names[0]} says that its values are rounded by {pipeline.rounding}"
+        return None, [f"{says}: they are not rounded again"]
     offset = source.packing is not None and source.packing.offset != 0
     notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
     return ArrayRounding(rounding, source.shape), notes

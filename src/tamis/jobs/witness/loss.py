@@ -1,4 +1,4 @@
-"""The loss between values as they were given and as a reader finds them."""
+"""The loss between values, texts or times as they were given and as a reader finds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ class Misfit:
     found: Any
 
     def __str__(self) -> str:
-        return f"{self.given!s} at {list(self.index)}, which reads as {self.found!s}"
+        return f"{_shown(self.given)} at {list(self.index)}, which reads as {_shown(self.found)}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value for people: texts with quotation marks."""
+    return repr(str(value)) if isinstance(value, str) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ class Loss:
 
 def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin: tuple[int, ...]) -> Loss:
     """Return the loss between values as given and as found, of which rounding explains a step."""
-    if expected.dtype.kind in "mMO":
-        wrong = ~_same_times(expected, found)
+    if expected.dtype.kind in "mMOSTU":
+        wrong = ~_same(expected, found)
         first = _first(wrong, expected, found, origin)
         return Loss() if first is None else Loss(np.inf, np.inf, first, first)
     if found.dtype.kind == "f" and expected.dtype.kind == "f" and found.dtype.itemsize > expected.dtype.itemsize:
@@ -70,20 +75,101 @@ def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin:
     )
 
 
-def _same_times(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
-    if expected.dtype.kind in "mM" and expected.dtype.kind == found.dtype.kind:
-        return np.asarray((expected == found) | (np.isnat(expected) & np.isnat(found)))
-    if expected.dtype.kind != "O":
+def _same(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where texts or times are equal, or both missing."""
+    kinds = expected.dtype.kind + found.dtype.kind
+    if kinds in ("mm", "MM"):
+        return _same_counts(expected, found)
+    if kinds == "MO":
+        return _same_dates(expected, found)
+    if kinds == "OM":
+        return _same_dates(found, expected)
+    if expected.dtype.kind not in "OSTU":
         return np.zeros(expected.shape, bool)
+    return _same_objects(expected.astype(object), found.astype(object))
+
+
+def _same_counts(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where times of NumPy are equal, which may have different units.
+
+    NumPy converts to the finer unit, in which far times wrap around to others.
+    """
+    fits = (_through(expected, found.dtype) == expected) & (_through(found, expected.dtype) == found)
+    return np.asarray(((expected == found) & fits) | (np.isnat(expected) & np.isnat(found)))
+
+
+def _through(times: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return times after a conversion to the finer unit of both types, and back."""
+    return times.astype(np.promote_types(times.dtype, dtype)).astype(times.dtype)
+
+
+_CALENDARS = ("proleptic_gregorian", "standard", "gregorian")
+"""Calendars of cftime that have the days of NumPy's, at least since the reform."""
+
+_REFORM = np.datetime64("1582-10-15")
+"""First day of the Gregorian calendar: the standard one has Julian days before."""
+
+_FIELDS = ("year", "month", "day", "hour", "minute", "second", "microsecond")
+
+
+def _same_dates(times: NDArray[Any], objects: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where times of NumPy are the dates of objects of cftime, or both are missing."""
+    missing = missing_among(objects)
+    dates = np.full(objects.shape, np.datetime64("NaT"), "M8[us]")
+    dates[~missing] = _numpy_dates(objects[~missing])
+    return np.asarray(_same_counts(times, dates) | (np.isnat(times) & missing))
+
+
+def _numpy_dates(dates: NDArray[Any]) -> NDArray[Any]:
+    """Return dates of cftime as times of NumPy; NaT for those for which its calendar has another day."""
+    is_known = np.array([getattr(date, "calendar", "") in _CALENDARS for date in dates], bool)
+    result = np.full(dates.shape, np.datetime64("NaT"), "M8[us]")
+    fields = np.array([[getattr(date, name) for name in _FIELDS] for date in dates[is_known]], "i8")
+    year, month, day, hour, minute, second, microsecond = fields.reshape(-1, len(_FIELDS)).T
+    months = (year - 1970).astype("M8[Y]").astype("M8[M]") + (month - 1)
+    days = months.astype("M8[D]") + (day - 1)
+    counts = ((hour * 60 + minute) * 60 + second) * 1_000_000 + microsecond
+    is_other = np.array([date.calendar != "proleptic_gregorian" for date in dates[is_known]], bool) & (days < _REFORM)
+    result[is_known] = np.where(is_other, np.datetime64("NaT"), days.astype("M8[us]") + counts.astype("m8[us]"))
+    return result
+
+
+def _same_objects(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where texts or times of cftime are equal, or both missing; times of different calendars never are."""
+    same = np.empty(expected.shape, bool)
     pairs = zip(expected.reshape(-1), found.reshape(-1), strict=True)
-    return np.array([_same_time(one, other) for one, other in pairs], bool).reshape(expected.shape)
+    # Most texts are equal, and need no other test.
+    same.reshape(-1)[:] = [(type(one) is str and one == other) or _same_object(one, other) for one, other in pairs]
+    return same
 
 
-def _same_time(one: Any, other: Any) -> bool:
-    """Return whether two times of cftime are equal, or both missing; those of different calendars never are."""
-    if one is None or one != one:
-        return bool(other is None or other != other)
+def _same_object(one: Any, other: Any) -> bool:
+    if _is_missing(one) or _is_missing(other):
+        return _is_missing(one) and _is_missing(other)
+    if isinstance(one, bytes) != isinstance(other, bytes):
+        one, other = _text(one), _text(other)
     return getattr(one, "calendar", "") == getattr(other, "calendar", "") and bool(one == other)
+
+
+def _text(value: Any) -> Any:
+    """Return bytes as text."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether an object stands for a missing value: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal to itself nor different
+        return True
+
+
+def missing_among(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which objects, or texts of NumPy's StringDType, are missing."""
+    objects = values.astype(object)
+    missing = np.empty(objects.shape, bool)
+    missing.reshape(-1)[:] = [type(value) is not str and _is_missing(value) for value in objects.reshape(-1)]
+    return missing
 
 
 def first_index(wrong: NDArray[np.bool_]) -> tuple[int, ...] | None:

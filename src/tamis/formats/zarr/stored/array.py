@@ -430,8 +430,11 @@ class ZarrArray(PartByPart, DescribedArray):
             self.attribute_types,
             names_axes=getattr(self.array.metadata, "dimension_names", None) is None,
         )
-        if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
-            known.setdefault("_FillValue", self.fill_value[()])
+        if self.zarr_format == 2 and self.array.metadata.fill_value is not None:
+            if self.number_type is not None:
+                known.setdefault("_FillValue", self.fill_value[()])
+            elif self.is_text:
+                known.setdefault("_FillValue", str(self.array.metadata.fill_value))
         return known
 
     @property

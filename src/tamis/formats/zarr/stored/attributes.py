@@ -69,25 +69,50 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     return types  # netCDF-C has no "|"
 
 
-def with_hidden_fill(types: Types, value: Any) -> Types:
-    """Return types that also have the value of ``_FillValue``, which is then not among the attributes of Zarr 3."""
+STAND_IN = "missing_value"
+"""The attribute by which xarray knows missing texts in Zarr 3, where it cannot read a text in ``_FillValue``."""
+
+
+def stand_in(attributes: Mapping[str, Any]) -> str | list[str] | None:
+    """Return the value of `STAND_IN` that means the same as a text in ``_FillValue``; None if that name is taken."""
+    items = np.asarray(attributes.get(FILL, 0)).reshape(-1).tolist()
+    if STAND_IN in attributes or not items or not all(isinstance(item, str) for item in items):
+        return None
+    return items[0] if len(items) == 1 else items
+
+
+def with_hidden_fill(types: Types, value: Any, *, has_stand_in: bool = False) -> Types:
+    """Return types that also have the value of ``_FillValue``, which is then not among the attributes of Zarr 3.
+
+    `has_stand_in` tells that `STAND_IN` is among them instead, which the source does not have.
+    """
     known = ["S1:ascii:nullterm", []] if isinstance(value, bytes) and FILL not in types else types.get(FILL)
     kind, shape, json = _with_value(value, known)[:3]
     array = np.asarray(value)
     if array.dtype.kind == "f":  # NaN is not in JSON
         json = [encoded_float(item) for item in array.reshape(-1)] if shape else encoded_float(array.reshape(-1)[0])
-    return types | {FILL: [kind, shape, json]}
+    return types | {FILL: [kind, shape, json, *([STAND_IN] if has_stand_in else [])]}
 
 
 def _hidden_fill(types: Types) -> Any:
     """Return the value of ``_FillValue`` that `with_hidden_fill` recorded; None if there is none."""
     kind = types.get(FILL)
-    if form_of(kind) is None or not isinstance(kind, list) or len(kind) != 3:
+    if form_of(kind) is None or not isinstance(kind, list) or len(kind) < 3:
         return None
     value, dtype = kind[2], _number_type(kind[0], any_type=True)
     if dtype is None or dtype.kind != "f":
         return value
     return [_decoded_fill(item) for item in value] if isinstance(value, list) else _decoded_fill(value)
+
+
+def _without_stand_in(attributes: dict[str, Any], types: Types) -> dict[str, Any]:
+    """Return attributes without the one that only stands for a hidden ``_FillValue``, unless it was changed since."""
+    fill, kind = _hidden_fill(types), types.get(FILL)
+    if fill is None or not isinstance(kind, list) or kind[3:] != [STAND_IN]:
+        return attributes
+    if attributes.get(STAND_IN) != stand_in({FILL: fill}):
+        return attributes
+    return {name: value for name, value in attributes.items() if name != STAND_IN}
 
 
 def encoded_float(value: Any) -> str:
@@ -156,7 +181,7 @@ def known_forms(types: Types) -> dict[str, AttributeForm]:
 
 def form_of(kind: object) -> AttributeForm | None:
     """Return the form of a type and shape in a list; None for anything else."""
-    if not isinstance(kind, list) or len(kind) not in (2, 3) or not isinstance(kind[0], str):
+    if not isinstance(kind, list) or len(kind) not in (2, 3, 4) or not isinstance(kind[0], str):
         return None
     shape = kind[1]
     if shape is not None and not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
@@ -168,7 +193,7 @@ def in_type(value: Any, kind: object) -> Any:
     """Return the numbers of a value of JSON in a type; None if it is not a type, or cannot hold them."""
     form = form_of(kind)
     if form is not None and isinstance(kind, list):
-        value = _all_values(value, *kind[2:])
+        value = _all_values(value, *kind[2:3])
     dtype = _number_type(kind if form is None else form.type, any_type=form is not None)
     if dtype is None:
         return None
@@ -239,6 +264,7 @@ def netcdf_attributes(
     """
     hidden = (*HIDDEN, *((DIMENSIONS,) if names_axes else ()))
     known = {name: value for name, value in attributes.items() if not name.startswith(hidden)}
+    known = _without_stand_in(known, dict(types))
     reserved = {name: kind for name, kind in types.items() if name.startswith(hidden) and form_of(kind)}
     known |= {name: kind[2] for name, kind in reserved.items() if len(kind) == 3}
     is_number = dtype is not None and dtype.kind in "iuf"

@@ -13,8 +13,10 @@ from tamis.formats.zarr.stored.attributes import (
     DIMENSIONS,
     FILL,
     HIDDEN,
+    STAND_IN,
     Types,
     dimension_names,
+    stand_in,
     types_of,
     with_hidden_fill,
     with_types_of,
@@ -102,7 +104,7 @@ class Attributes:
     source: Source | None = None
     before: Mapping[str, Any] = field(default_factory=dict)  # Those of the source
     known_types: Collection[str] = ()  # Names of those of which the source records types
-    dtype: np.dtype[Any] | None = None  # Of the values of an array
+    dtype: np.dtype[Any] | None = None  # Of the values of an array; of objects for texts
 
     @property
     def _changed(self) -> set[str]:
@@ -126,8 +128,14 @@ class Attributes:
             changed = self._changed
             return {name: kind for name, kind in types.items() if name in changed}
         if zarr_format == 3 and self.dtype is not None and hides_fill_value(self.values, self.dtype):
-            return with_hidden_fill(types, self.values[FILL])
+            return with_hidden_fill(types, self.values[FILL], has_stand_in=self._stand_in is not None)
         return types
+
+    @property
+    def _stand_in(self) -> str | list[str] | None:
+        """What stands for the ``_FillValue`` of texts in Zarr 3, where xarray cannot read it."""
+        is_text = self.dtype is not None and self.dtype.kind == "O"
+        return stand_in(self.values) if is_text else None
 
     def keeps_document(self, zarr_format: int) -> bool:
         """Return whether the attributes are those of a document of the same version of the format."""
@@ -141,7 +149,7 @@ class Attributes:
         removed = self.before.keys() - self.values.keys()
         kept = {name: value for name, value in self.source.attributes.items() if name not in removed}
         if not self.keeps_document(zarr_format):
-            hidden = (*HIDDEN, DIMENSIONS)
+            hidden = (*HIDDEN, DIMENSIONS, *((STAND_IN,) if STAND_IN not in self.before else ()))
             kept = {name: value for name, value in kept.items() if name != FILL and not name.startswith(hidden)}
             if FILL in self.values:
                 changed |= self._converted({FILL: self.values[FILL]}, zarr_format)
@@ -152,6 +160,8 @@ class Attributes:
         if zarr_format == 3 and self.dtype is not None and FILL in values:
             fill = encoded_fill(values[FILL], self.dtype)
             converted.pop(FILL) if fill is None else converted.update({FILL: fill})
+            if (text := self._stand_in) is not None:
+                converted[STAND_IN] = text
         return converted
 
 

@@ -319,6 +319,9 @@ def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
 _COUNT = 1 << 16
 """Texts that are read at once, unless a chunk has more."""
 
+TEXT = np.dtype(object)
+"""Type of texts."""
+
 
 def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> Types:
     """Write an array of texts of varying length, with zarr-python's own codecs.
@@ -330,7 +333,7 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
     """
     layout = TextLayout.of(array, form)
     source = array if isinstance(array, ZarrArray) else None
-    about = attributes_of(variable.path, variable.attributes, variable.forms, source)
+    about = attributes_of(variable.path, variable.attributes, variable.forms, source, TEXT)
     names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
     attributes, types = about.in_json(form.zarr_format), about.types_of_others(form.zarr_format)
     if form.zarr_format == 2:
@@ -465,9 +468,7 @@ class ZarrTarget:
             rounding = plan.rounding.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
-        keeps_document = source is not None and source.zarr_format == self.form.zarr_format
-        if self.form.zarr_format == 3 and not keeps_document and (note := fill_note(attributes, dtype)):
-            self.notes.append(printable(f"{variable.path}: {note}"))
+        self._note_fill(variable.path, attributes, source, dtype)
         fill_value = np.frombuffer(raw, dtype)[0]
         self._arrays[variable.path] = NewArray(
             variable.path,
@@ -489,8 +490,10 @@ class ZarrTarget:
             self._arrays[variable.path] = as_it_is
             return
         if variable.is_text:
-            if not isinstance(array, ZarrArray) or (fixed := array.with_fixed_length()) is None:
+            source = array if isinstance(array, ZarrArray) else None
+            if source is None or (fixed := source.with_fixed_length()) is None:
                 self._texts[variable.path] = write_texts(self.folder, self.form, variable, array)
+                self._note_fill(variable.path, variable.attributes, source, TEXT)
                 notes = TextLayout.of(array, self.form).notes
                 self.notes += [printable(f"{variable.path}: {note}") for note in notes]
                 return
@@ -505,6 +508,14 @@ class ZarrTarget:
                 self._note_filters(variable.path, array, plan)
             else:
                 _write_scalar(plan, array, create(plan))
+
+    def _note_fill(
+        self, path: str, attributes: Mapping[str, Any], source: ZarrArray | None, dtype: np.dtype[Any]
+    ) -> None:
+        """Note a ``_FillValue`` that xarray does not know, unless the document of the source has it, too."""
+        keeps_document = source is not None and source.zarr_format == self.form.zarr_format
+        if self.form.zarr_format == 3 and not keeps_document and (note := fill_note(attributes, dtype)):
+            self.notes.append(printable(f"{path}: {note}"))
 
     def _note_filters(self, path: str, array: StoredArray, plan: Rewrite) -> None:
         """Note filters that became others."""
