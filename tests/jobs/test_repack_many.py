@@ -671,3 +671,10 @@ def test_full_disk_fails_files_that_are_made_when_there_is_room(tmp_path: Path) 
 @pytest.mark.parametrize("replace", [False, True])
 def test_kills_of_25_processes_and_10_runs_lose_nothing(replace: bool) -> None:
     assert not kill_many.check(200, 25, 10, 2, replace=replace)
+
+
+def test_manifest_for_people_has_relative_bounds(tree: Path, tmp_path: Path) -> None:
+    tamis.repack_many(tree, tmp_path / "out", {"TS": "bitround(keepbits=6)|shuffle|deflate(4)"}, workers=1)
+    header, _, row, *_ = tamis.manifest(tmp_path / "out").to_markdown().splitlines()
+    cells = dict(zip(header.split(" | "), row.split(" | "), strict=True))
+    assert cells["bound"] == "0.781 %"

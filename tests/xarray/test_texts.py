@@ -214,3 +214,12 @@ def test_text_with_a_fill_value_from_netcdf_to_zarr_and_back(tmp_path: Path) -> 
     tamis.repack(tmp_path / "a.zarr", tmp_path / "a.nc", {})
     with netCDF4.Dataset(tmp_path / "a.nc") as file:
         assert file["station"].__dict__ == {"_FillValue": "NA"}
+
+
+def test_categories_of_pandas_are_refused_in_words(tmp_path: Path) -> None:
+    ds = xr.Dataset({"c": ("x", pd.Categorical(["a", "b", "a"]))})
+    for name in ("a.nc", "a.zarr"):
+        save = ds.tamis.to_netcdf if name == "a.nc" else ds.tamis.to_zarr
+        with pytest.raises(tamis.ParameterError, match=r"c: expected numbers, .* got category: convert it first"):
+            save(tmp_path / name)
+        assert not (tmp_path / name).exists()

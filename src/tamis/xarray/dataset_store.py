@@ -143,6 +143,10 @@ def _check_name(name: Hashable) -> None:
 def _refuse_sequences(name: str, variable: Variable) -> None:
     """Raise ParameterError if values are sequences or records with sequences, which this engine of xarray lacks."""
     dtype = variable.dtype
+    if not isinstance(dtype, np.dtype):  # of pandas, such as categories
+        raise ParameterError(
+            f"{name}: expected numbers, times or text, got {dtype}: convert it first, ds[{name!r}].astype(str)"
+        ).at(dataset=name)
     kind = (dtype.metadata or {}).get("vlen", str)
     first = variable[(0,) * variable.ndim].values if dtype.kind == "O" and kind is str and variable.size else None
     if (dtype.kind == "O" and kind is not str) or (first is not None and isinstance(first.item(), np.ndarray)):

@@ -394,6 +394,10 @@ def _with_ladder(result: PlannedVariable, variable: Variable, settings: Settings
     return result.with_note(f"; its noise level is about {noise.level:.2g}, judged by neighbours") if rungs else result
 
 
+_WORTH_SAYING = 1.001
+"""How much better the ratio of an offer is at least: less would be 0.0 % of the bytes."""
+
+
 def _offers(others: Sequence[Candidate], candidates: Candidates, ratio: float) -> Iterator[Offer]:
     """Yield the best of the candidates for each kind of other readers, where it is better than for those before."""
     best: dict[str, Offer] = {}
@@ -401,7 +405,7 @@ def _offers(others: Sequence[Candidate], candidates: Candidates, ratio: float) -
         offer = candidates.offer(candidate, ratio)
         best.setdefault(offer.readers, offer)
     for readers in READERS:
-        if readers in best and best[readers].ratio > ratio:
+        if readers in best and best[readers].ratio > _WORTH_SAYING * ratio:
             ratio = best[readers].ratio
             yield best[readers]
 
