@@ -143,7 +143,8 @@ def _check_name(name: Hashable) -> None:
 def _refuse_sequences(name: str, variable: Variable) -> None:
     """Raise ParameterError if values are sequences or records with sequences, which this engine of xarray lacks."""
     dtype = variable.dtype
-    if not isinstance(dtype, np.dtype):  # of pandas, such as categories
+    is_of_numpy = isinstance(dtype, np.dtype)
+    if not is_of_numpy:  # but of pandas, such as categories
         raise ParameterError(
             f"{name}: expected numbers, times or text, got {dtype}: convert it first, ds[{name!r}].astype(str)"
         ).at(dataset=name)
