@@ -196,7 +196,7 @@ def _filter(reader: _Reader) -> Filter:
 
 def _refuse_other_notation(text: str) -> None:
     """Raise ParameterError for a text that looks like an argument of h5repack or of nccopy."""
-    if re.match(r"(UD|GZIP|SZIP|SOFF)=|[0-9]+(,|$)", text):
+    if re.match(r"(UD|GZIP|SZIP|SOFF)=|[0-9]+,", text):
         raise ParameterError(
             f"expected filters such as zfp(accuracy=0.1), got {printable(text)}, as other programs write them:"
             f" tamis spec {shlex.quote(text)} translates them"

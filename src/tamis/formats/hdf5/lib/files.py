@@ -282,7 +282,7 @@ def _part_of_several(place: Path) -> str:
     try:
         with place.open("rb") as stream:
             head = stream.read(_SUPERBLOCK_NBYTES)
-    except OSError:
+    except (OSError, ValueError):  # also a name that no file can have
         return ""
     return next((words.format(place.name) for mark, words in _DRIVERS.items() if mark in head), "")
 
