@@ -152,6 +152,16 @@ def test_source_is_never_the_target(files: list[Path]) -> None:
 
 
 @pytest.mark.check
+def test_what_a_folder_has_besides_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "README").write_text("of the author")
+    with pytest.raises(tamis.ParameterError, match="no files to combine; 1 left out, neither HDF5, netCDF nor Zarr"):
+        tamis.combine(tmp_path / "in", tmp_path / "all.nc", {}, "time")
+    write(tmp_path / "in", {"a.nc": part(range(10)), "b.nc": part(range(10, 15))})
+    result = tamis.combine(tmp_path / "in", tmp_path / "all.nc", {}, "time")
+    assert [note for note in result.notes if "README" in note]
+
+
 def test_many_files_are_joined_with_few_of_them_open(tmp_path: Path) -> None:
     script = """
 import resource, sys, tamis

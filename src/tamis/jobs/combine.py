@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import Choice, list_files
+from tamis.jobs.many.listing import Choice, left_out_notes, list_files
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.repack.witnessing import look, witness_of
@@ -86,8 +86,9 @@ def combine(
     for _, message in listing.failed.values():
         raise FileError(message)
     files = [file.source for file in listing.files.values()]
+    left_out = [*left_out_notes(listing.left_out, may_copy=False)]
     if not files:
-        raise ParameterError("no files to combine")
+        raise ParameterError("; ".join(["no files to combine", *left_out]))
     here = [file for file in files if not is_address(file)]
     if os.path.exists(target) and any(os.path.samefile(target, file) for file in here):
         raise ParameterError(f"{os.fsdecode(target)}: is one of the files that are combined: choose another target")
@@ -109,7 +110,7 @@ def combine(
 
         result = save_store(store, target, completed, progress or (lambda *_: None), check)
         notes = [] if store.is_sorted else [f"{dimension} has no coordinate: files are joined in their given order"]
-    return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes))
+    return replace(result, source=plural(len(files), "file"), notes=(*result.notes, *notes, *left_out))
 
 
 def _is_named(target: str | os.PathLike[str], paths: Iterable[object]) -> bool:
