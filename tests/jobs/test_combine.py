@@ -151,7 +151,6 @@ def test_source_is_never_the_target(files: list[Path]) -> None:
         tamis.combine(files, files[1], FILTERS, "time", overwrite=True)
 
 
-@pytest.mark.check
 def test_what_a_folder_has_besides_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "README").write_text("of the author")
@@ -162,6 +161,7 @@ def test_what_a_folder_has_besides_is_named(tmp_path: Path) -> None:
     assert [note for note in result.notes if "README" in note]
 
 
+@pytest.mark.check
 def test_many_files_are_joined_with_few_of_them_open(tmp_path: Path) -> None:
     script = """
 import resource, sys, tamis
