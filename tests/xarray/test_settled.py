@@ -361,8 +361,12 @@ def test_dates_of_units_and_calendars_are_compared() -> None:
         return np.array([*values, None], object)[:-1]
 
     far = np.array(["2500-03-01T01:02:03", "NaT"], "M8[s]")
-    wrapped = far.astype("M8[ns]")  # which NumPy takes for equal
-    assert first(far, wrapped) == (0,)
+    wrapped = (far[:1].astype("i8") * 10**9).astype("M8[ns]")  # which NumPy before 2.5 takes for equal
+    assert first(far[:1], wrapped) == (0,)
+    assert first(wrapped, far[:1]) == (0,)
+    durations = np.array([-1_500, 2_000], "m8[ms]")
+    assert first(durations, np.array([-2, 2], "m8[s]")) == (0,)
+    assert first(durations, durations.astype("m8[ns]")) is None
     assert first(np.array(["2000-01-01"], "M8[s]"), np.array(["2000-01-01"], "M8[ns]")) is None
     for kind in (cftime.DatetimeProlepticGregorian, cftime.DatetimeGregorian):
         assert first(far, objects(kind(2500, 3, 1, 1, 2, 3), None)) is None

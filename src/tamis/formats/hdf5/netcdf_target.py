@@ -275,13 +275,13 @@ class NetcdfTarget:
                 values = reader.read(part)
                 values = values if fixed is None else np.ascontiguousarray(values).view(fixed)
                 values = np.ascontiguousarray(values, object if dataset.dtype.kind == "O" else None)
-                if values.dtype.kind == "O":
-                    _refuse_zeros(variable.path, variable.path, values, [axis.start for axis in part])
                 if fixed is not None and any(b"\0" in item for item in values.flat):
                     raise FileError(
                         f"{array.label}: expected bytes without zeros inside, which netCDF's text ends at, found some:"
                         " store them in Zarr or in a file named .h5"
                     )
+                if values.dtype.kind == "O":
+                    _refuse_zeros(variable.path, variable.path, values, [axis.start for axis in part])
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)
                 else:  # chunks may have another byte order

@@ -92,15 +92,14 @@ def _same(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
 def _same_counts(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where times of NumPy are equal, which may have different units.
 
-    NumPy converts to the finer unit, in which far times wrap around to others.
+    NumPy would convert to the finer unit, in which far times wrap around to others or, from NumPy 2.5 on, are an error.
     """
-    fits = (_through(expected, found.dtype) == expected) & (_through(found, expected.dtype) == found)
-    return np.asarray(((expected == found) & fits) | (np.isnat(expected) & np.isnat(found)))
-
-
-def _through(times: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return times after a conversion to the finer unit of both types, and back."""
-    return times.astype(np.promote_types(times.dtype, dtype)).astype(times.dtype)
+    is_finer = np.promote_types(expected.dtype, found.dtype) == found.dtype
+    coarse, fine = (expected, found) if is_finer else (found, expected)
+    step = np.timedelta64(1, np.datetime_data(coarse.dtype)).astype(f"m8[{np.datetime_data(fine.dtype)[0]}]")
+    is_whole = fine.astype("i8") % (step.astype("i8") // np.datetime_data(fine.dtype)[1]) == 0
+    same = (fine.astype(coarse.dtype) == coarse) & is_whole
+    return np.asarray(same | (np.isnat(expected) & np.isnat(found)))
 
 
 _CALENDARS = ("proleptic_gregorian", "standard", "gregorian")
