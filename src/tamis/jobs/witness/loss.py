@@ -96,8 +96,10 @@ def _same_counts(expected: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool
     """
     is_finer = np.promote_types(expected.dtype, found.dtype) == found.dtype
     coarse, fine = (expected, found) if is_finer else (found, expected)
-    step = np.timedelta64(1, np.datetime_data(coarse.dtype)).astype(f"m8[{np.datetime_data(fine.dtype)[0]}]")
-    is_whole = fine.astype("i8") % (step.astype("i8") // np.datetime_data(fine.dtype)[1]) == 0
+    units: Any = np.datetime_data(coarse.dtype)
+    unit, count = np.datetime_data(fine.dtype)
+    step = int(np.timedelta64(1, units).astype(f"m8[{unit}]").astype("i8")) // count
+    is_whole = fine.astype("i8") % step == 0
     same = (fine.astype(coarse.dtype) == coarse) & is_whole
     return np.asarray(same | (np.isnat(expected) & np.isnat(found)))
 
