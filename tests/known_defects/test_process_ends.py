@@ -71,7 +71,7 @@ EXIT_CODES = {
     "sharded.zarr": "00000000100",
     "references.json": "00000000101",
     "folder.zarr": "11111111111",
-    "parts": "00000000111",
+    "parts": "00000200111",
     "text.nc": "11111111111",
     "empty.h5": "11111111111",
     "absent.h5": "11111111111",

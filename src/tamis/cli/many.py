@@ -172,8 +172,9 @@ def split_paths(paths: Sequence[str], many: dict[str, Any]) -> tuple[list[str], 
 
 def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
     """Return whether a command line is about several files: by its options, or by a folder on either side."""
-    is_store = target.lower().endswith(".zarr")  # never the name of a folder of targets
-    are_several = len(sources) != 1 or any(map(is_folder, sources))
+    is_store = _names_store(target)  # and no folder of targets
+    # A folder with the name of a store may be one whose metadata are lost, which opening it says.
+    are_several = len(sources) != 1 or (is_folder(sources[0]) and not (is_store and _names_store(sources[0])))
     if many["combine"] is None and are_several and is_store:
         raise ParameterError(
             f"{target}: expected a folder for several files, got the name of a Zarr store: join the files (--combine"
@@ -188,6 +189,10 @@ def is_many(sources: Sequence[str], target: str, many: dict[str, Any]) -> bool:
             "end the name of a new folder with /"
         )
     return False
+
+
+def _names_store(path: str) -> bool:
+    return path.lower().endswith(".zarr")
 
 
 def repack_many(
