@@ -2,16 +2,6 @@
 
 A list of filters has a label for each filter that its writer knew. Where a label is absent and the filter is registered
 by now, H5Ocopy writes the label into a copy that has no room for it, and nobody can open the copy (HDF5 1.14 and 2.0).
-
-::
-
-    header, version 1 : 01 00 | messages, u16 | references, u32 | bytes, u32 | 0 (4) | message …
-    message           : type, u16 | bytes, u16 | flags, u8 | 0 (3) | content
-    header, version 2 : "OHDR" 02 | flags, u8 | times (16), if flag 32 | 4 bytes, if flag 16 | bytes, u8 to u64 |
-                        message …
-    message           : type, u8 | bytes, u16 | flags, u8 | creation order, u16, if flag 4 of the header | content
-
-Type 11 is the list of filters, and type 16 the offset and size of more messages. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -26,11 +16,9 @@ from h5py import h5p
 from tamis.arrays.source import ByteSource
 from tamis.formats.hdf5.lib.files import source_of
 from tamis.formats.hdf5.lib.new_filters import is_registered
+from tamis.formats.hdf5.lib.object_headers import SHARED, messages
 
-_FILTERS, _CONTINUED, _SHARED = 11, 16, 2
-_FIRST_WITH_LABEL = 256
-_MOST_NBYTES = 1 << 16  # limit of a part of a header
-_MOST_PARTS = 64
+_FILTERS, _FIRST_WITH_LABEL = 11, 256
 
 
 class Labels:
@@ -69,31 +57,9 @@ class Labels:
 
 def _list_of_filters(file: ByteSource, offset: int, base: int) -> bytes:
     """Return the content of the message that has the filters; raise LookupError if there is none in the file."""
-    start = file.read(offset, 64)
-    is_new = start[:5] == b"OHDR\2"
-    if is_new:
-        flags, at = start[5], 6
-        at += 16 * bool(flags & 32) + 4 * bool(flags & 16)
-        width = 1 << (flags & 3)
-        parts = [(offset + at + width, int.from_bytes(start[at : at + width], "little"))]
-        prefix = 4 + 2 * bool(flags & 4)
-    elif start[:2] == b"\1\0":
-        parts, prefix = [(offset + 16, struct.unpack_from("<I", start, 8)[0])], 8
-    else:
-        raise LookupError("expected an object header")
-    for _ in range(_MOST_PARTS):
-        part_offset, nbytes = parts.pop()
-        data, at = file.read(part_offset, min(nbytes, _MOST_NBYTES)), 0
-        while at + prefix <= len(data):
-            kind, length, flags = struct.unpack_from("<BHB" if is_new else "<HHB", data, at)
-            content = data[at + prefix : at + prefix + length]
-            at += prefix + length
-            if kind == _FILTERS and not flags & _SHARED:
-                return content
-            if kind == _CONTINUED:
-                place, more = struct.unpack_from("<QQ", content)
-                # The newer format has a signature before, and a checksum after further messages.
-                parts.append((base + place + 4, more - 8) if is_new else (base + place, more))
+    for message in messages(file, offset, base):
+        if message.kind == _FILTERS and not message.flags & SHARED:
+            return message.content
     raise LookupError("expected a list of filters")
 
 

@@ -1,15 +1,8 @@
 """Restore times in object headers; HDF5 sets them to the present in a copy, and has no call to change them.
 
 An object header has one of two formats. The older one may have a message with the time of the last change. The newer
-one may have four times in its prefix, and has a checksum at the end of its first part. All numbers are little-endian.
-
-::
-
-    version 1 : 01 00 | messages, u16 | references, u32 | bytes, u32 | 0 (4) | message …
-    message   : type, u16 | bytes, u16 | flags, u8 | 0 (3) | content        type 18: 01 | 0 (3) | seconds, u32
-                                                                            type 16: offset and size of more messages
-    version 2 : "OHDR" 02 | flags, u8 | times, 4 of u32, if flag 32 | 4 bytes, if flag 16 | bytes, u8 to u64 |
-                messages … | checksum, u32
+one may have four times in its prefix, and has a checksum at the end of its first part. The message is of type 18, and
+has ``01 | 0 (3) | seconds, u32``; `tamis.formats.hdf5.lib.object_headers` has the rest of both formats.
 """
 
 from __future__ import annotations
@@ -17,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
 
@@ -26,11 +19,12 @@ import h5py
 from tamis.arrays.source import ByteSource, Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.files import source_of
+from tamis.formats.hdf5.lib.object_headers import messages
 from tamis.safety.disk import write_at
 
-_CHANGED, _CONTINUED = 18, 16
+_CHANGED = 18
 _HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16
-_PREFIX_1, _MESSAGE = struct.Struct("<BBHIII"), struct.Struct("<HHBxxx")
+_PREFIX_1_NBYTES = 16
 _MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
 
 
@@ -83,11 +77,11 @@ class _Header:
             data = file.read(offset, nbytes) if nbytes <= _MOST_NBYTES else b""
             sound = len(data) == nbytes > 4 and checksum(data[:-4]) == int.from_bytes(data[-4:], "little")
             return cls(offset, data, 6, 16, checked=True) if sound else None
-        if len(start) < _PREFIX_1.size or start[:2] != b"\1\0":
+        if len(start) < _PREFIX_1_NBYTES or start[:2] != b"\1\0":
             return None
-        for content_offset, content in _messages(file, offset, _PREFIX_1.unpack_from(start)[4], base):
-            if content[:1] == b"\1" and len(content) >= 8:
-                return cls(content_offset, content, 4, 4, checked=False)
+        for message in messages(file, offset, base):
+            if message.kind == _CHANGED and message.content[:1] == b"\1" and len(message.content) >= 8:
+                return cls(message.offset, message.content, 4, 4, checked=False)
         return None
 
     def write(self, file: int, times: bytes) -> None:
@@ -96,28 +90,6 @@ class _Header:
         if self._checked:
             data = data[:-4] + struct.pack("<I", checksum(data[:-4]))
         write_at(file, data, self._offset)
-
-
-def _messages(file: ByteSource, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of time messages in a header of version 1, whose parts may be anywhere in the file."""
-    parts, visited_nbytes, end = [(offset + 16, nbytes)], 0, file.nbytes
-    while parts and visited_nbytes < _MOST_NBYTES:
-        part_offset, nbytes = parts.pop()
-        data = file.read(part_offset, min(nbytes, _MOST_NBYTES))
-        position = 0
-        while position + _MESSAGE.size <= len(data):
-            kind, length, _ = _MESSAGE.unpack_from(data, position)
-            position += _MESSAGE.size
-            visited_nbytes += 1 + length
-            if kind == _CHANGED:
-                yield part_offset + position, data[position : position + length]
-            elif (
-                kind == _CONTINUED and length == 16 and position + 16 <= len(data)
-            ):  # otherwise addresses have another size
-                address, count = struct.unpack_from("<QQ", data, position)
-                if base + address < end:
-                    parts.append((base + address, count))
-            position += length
 
 
 def checksum(data: bytes) -> int:
