@@ -85,6 +85,13 @@ def relative_text(bound: float) -> str:
     return f"{100 * bound:.3g} %"
 
 
+def bound_text(bound: float | None, relative: float | None) -> str:
+    """Return an absolute bound, or a relative one if there is no other; empty if there is none."""
+    if bound is not None:
+        return f"{bound:g}"
+    return "" if relative is None else relative_text(relative)
+
+
 def percent_text(fraction: float) -> str:
     """Return a fraction as a percentage: whole, or with one decimal below 10 %."""
     percent = 100 * fraction

@@ -13,7 +13,7 @@ from typing import Any
 
 from tamis import _native
 from tamis.errors import FileError
-from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, size_text
+from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State, new_content
 from tamis.jobs.result import SCHEMA, Line, Part, Result, Table, json_text
@@ -124,7 +124,7 @@ class Manifest(Result):
             before, after = row.get("nbytes"), row.get("target_nbytes")
             error = row.get("largest_error")
             numbers = (
-                _bound_text(row.get("bound"), row.get("relative_bound")),
+                bound_text(row.get("bound"), row.get("relative_bound")),
                 "" if error is None else f"{error:.3g}",
                 ratio_text(ratio(before, after) if before and after else None),
             )
@@ -145,12 +145,6 @@ class Manifest(Result):
         after = sum(record.target_nbytes for record in self.files)
         sizes = f"{size_text(before)} -> {size_text(after)}"
         yield "name", f"{printable(self.folder)}: {plural(len(self.files), 'file')}, {sizes}"
-
-
-def _bound_text(bound: float | None, relative: float | None) -> str:
-    if bound is not None:
-        return f"{bound:g}"
-    return "" if relative is None else relative_text(relative)
 
 
 @checked(folder=PATH)

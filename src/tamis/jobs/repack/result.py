@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
+from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
 from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
@@ -413,9 +413,7 @@ def _filters(pipeline: str) -> str:
 
 
 def _bound(dataset: Repacked | DatasetPreview) -> str:
-    if dataset.bound is not None:
-        return f"{dataset.bound:g}"
-    return "none" if dataset.relative_bound is None else relative_text(dataset.relative_bound)
+    return bound_text(dataset.bound, dataset.relative_bound) or "none"
 
 
 def _notes_of(dataset: DatasetPreview) -> Iterator[str]:

@@ -323,7 +323,7 @@ TEXT = np.dtype(object)
 """Type of texts."""
 
 
-def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> Types:
+def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray, layout: TextLayout) -> Types:
     """Write an array of texts of varying length, with zarr-python's own codecs.
 
     Returns
@@ -331,7 +331,6 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
     Types
         Those of attributes that are not among the metadata.
     """
-    layout = TextLayout.of(array, form)
     source = array if isinstance(array, ZarrArray) else None
     about = attributes_of(variable.path, variable.attributes, variable.forms, source, TEXT)
     names: list[str | None] = [*variable.dimensions] if about.source is None else about.source.dimensions
@@ -492,10 +491,10 @@ class ZarrTarget:
         if variable.is_text:
             source = array if isinstance(array, ZarrArray) else None
             if source is None or (fixed := source.with_fixed_length()) is None:
-                self._texts[variable.path] = write_texts(self.folder, self.form, variable, array)
+                layout = TextLayout.of(array, self.form)
+                self._texts[variable.path] = write_texts(self.folder, self.form, variable, array, layout)
                 self._note_fill(variable.path, variable.attributes, source, TEXT)
-                notes = TextLayout.of(array, self.form).notes
-                self.notes += [printable(f"{variable.path}: {note}") for note in notes]
+                self.notes += [printable(f"{variable.path}: {note}") for note in layout.notes]
                 return
             array = fixed
         with located(array.label, dataset=array.path):
