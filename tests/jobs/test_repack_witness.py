@@ -20,7 +20,7 @@ xr = pytest.importorskip("xarray")
 pytest.importorskip("zarr")
 
 from tamis.jobs.witness import process  # noqa: E402
-from tamis.jobs.witness.look import Expected, Sources, Told, XarrayWitness  # noqa: E402
+from tamis.jobs.witness.look import Briefing, Expected, Sources, XarrayWitness  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
@@ -203,7 +203,7 @@ def test_witness_refuses_a_wrong_target(sources: Path, tmp_path: Path, case: str
         ds.drop_encoding().to_zarr(target)
     witness = XarrayWitness(Sources([sources / "a.nc"], with_codecs=False))
     with pytest.raises(tamis.BoundError, match=message):
-        witness.look(target, Told({"/t": Expected(0.1)}))
+        witness.look(target, Briefing({"/t": Expected(0.1)}))
 
 
 def test_witness_without_xarray_names_the_extra_before_anything_is_written(tmp_path: Path) -> None:

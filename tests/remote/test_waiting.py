@@ -37,7 +37,7 @@ def test_short_requests_are_not_told_and_the_thread_ends() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(8):
-            with waiting.noted(Address("http://host/a.nc")):
+            with waiting.watch(Address("http://host/a.nc")):
                 time.sleep(0.05)
     for _ in range(200):
         if not any(thread.name == "tamis-waiting" for thread in threading.enumerate()):

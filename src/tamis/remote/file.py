@@ -38,7 +38,7 @@ from tamis.remote.objects import (
     failure,
     objects_of,
 )
-from tamis.remote.waiting import noted
+from tamis.remote.waiting import watch
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ class RemoteBytes:
         """Make one request; raise FileError for anything but the bytes of the same object."""
         check_not_forked(address)
         try:
-            with noted(address):
+            with watch(address):
                 part = objects.get(key, span, version)
         except (NoRangesError, FileError):
             raise
@@ -421,7 +421,7 @@ class RemoteFile(RemoteBytes):
         if len(spans) == 1 or self._whole is not None:
             return [first, *map(self.fetch, spans[1:])]
         try:
-            with noted(self.address):
+            with watch(self.address):
                 others = [memoryview(data) for data in self._objects.get_many(self._key, spans[1:])]
         except Exception as error:  # obstore and fsspec raise many kinds
             raise failure(error, self.address) from None

@@ -36,8 +36,8 @@ class _Requests:
         self._watchers: list[Thread] = []  # At most one, as a rule: two do no harm
 
     @contextmanager
-    def noted(self, address: Address) -> Iterator[None]:
-        """See `noted`."""
+    def watch(self, address: Address) -> Iterator[None]:
+        """See `watch`."""
         key = object()
         self._pending[key] = time.monotonic(), address
         if not self._watchers:
@@ -73,6 +73,6 @@ class _Requests:
 _requests = _Requests()
 
 
-def noted(address: Address) -> AbstractContextManager[None]:
+def watch(address: Address) -> AbstractContextManager[None]:
     """Warn, once, if what is done inside takes long."""
-    return _requests.noted(address)
+    return _requests.watch(address)

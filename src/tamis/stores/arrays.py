@@ -207,10 +207,6 @@ class ListedStore(Generic[A]):
         """Return the path of an array; empty if there is none."""
         return path if path in self._arrays else ""
 
-    def file_behind(self, path: str) -> str:
-        """Return nothing: no link leads into another file."""
-        return ""
-
     def paths(self) -> dict[str, str]:
         """Return the path of each array, by itself."""
         return {path: path for path in self._arrays}

@@ -116,11 +116,16 @@ def place(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
+def numbered(pattern: str) -> re.Pattern[str]:
+    """Return what matches paths that have a number of a block where a pattern has its sign."""
+    return re.compile(r"\d+".join(map(re.escape, pattern.split(NUMBER))))
+
+
 def numbered_files(pattern: str) -> list[str]:
     """Return the files whose paths have a number of a block where the pattern has its sign, by path."""
     if NUMBER not in pattern:
         return [pattern] if os.path.exists(pattern) else []
-    fits = re.compile(r"\d+".join(map(re.escape, pattern.split(NUMBER)))).fullmatch
+    fits = numbered(pattern).fullmatch
     return sorted(path for path in iglob(escape(pattern).replace(NUMBER, "*")) if fits(path))
 
 

@@ -202,10 +202,6 @@ class Store(Protocol):
     def first_path(self, path: str) -> str:
         """Return the canonical path of an array, for any path that leads to it; empty if none does."""
 
-    def file_behind(self, path: str) -> str:
-        """Return the other file in which a path ends, after links into it; empty for an object of the store."""
-        ...
-
     def paths(self) -> Mapping[str, str]:
         """Return the first path of each array by all its paths."""
 

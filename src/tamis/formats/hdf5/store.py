@@ -137,9 +137,12 @@ class Hdf5Store:
 
     def linked(self, path: str) -> tuple[str, str] | None:
         """Return the other file to which an external link on a path leads, and the path in it."""
+        if not self.links_elsewhere() or remote_of(self.file) is not None:
+            return None
         from tamis.formats.hdf5.tree.other_files import NamedFile, end_at  # late: few files have such links
 
-        end = None if remote_of(self.file) is not None else end_at(self.file, path)
+        with reading(self.path):
+            end = end_at(self.file, self.stored_path(path))
         return (end[0].path, end[1]) if end is not None and isinstance(end[0], NamedFile) else None
 
     def has(self, path: str) -> bool:
@@ -225,16 +228,6 @@ class Hdf5Store:
             return path
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
-
-    def file_behind(self, path: str) -> str:
-        """Return the other file in which a path ends, after an external link; empty for an object of the file."""
-        if not self.links_elsewhere():
-            return ""
-        from tamis.formats.hdf5.tree.other_files import NamedFile, end_of  # late: few files have such links
-
-        with reading(self.path):
-            end = end_of(self.file, self.stored_path(path))
-        return end.path if isinstance(end, NamedFile) else ""
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,6 @@ anything is written. If a run in place stores its values, its sources may have l
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +21,7 @@ from tamis.jobs.repack.planning import Planning, plan_datasets
 from tamis.remote.address import place_of
 from tamis.rewrite.tolerance import provisional
 from tamis.rounding import PackingRange
-from tamis.stores.other_files import NUMBER, Places, place
+from tamis.stores.other_files import NUMBER, Places, numbered, place
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -48,7 +47,7 @@ class Fate(NamedTuple):
     sources: tuple[Source, ...] = ()  # What it shows, if it stays virtual, or is a link
 
 
-class Shown(NamedTuple):
+class AffectedSource(NamedTuple):
     """A dataset that others show, and what becomes of it, in words."""
 
     file: str
@@ -115,7 +114,7 @@ class Fates:
         options = replace(options, recipe=recipe, optional_names=True, storage="disk")
         return plan_datasets(store, options, _NoSurvey(options.ranges))
 
-    def first(self, store: Store, sources: Iterable[Source], what: Callable[[Fate], str]) -> Shown | None:
+    def first(self, store: Store, sources: Iterable[Source], what: Callable[[Fate], str]) -> AffectedSource | None:
         """Return the first dataset, of some or of those that they show, of which a run makes something.
 
         `store` is the file that has the sources.
@@ -127,7 +126,7 @@ class Fates:
             fates = {source: self._of(*source, store if source[0] == own else None) for source in todo}
             for source, fate in fates.items():
                 if text := what(fate):
-                    return Shown(*source, text)
+                    return AffectedSource(*source, text)
             todo = {source: None for fate in fates.values() for source in fate.sources if source not in seen}
         return None
 
@@ -152,7 +151,7 @@ class Fates:
             planning = self.planned(store) if self._is_own(file) else Planning({}, {}, store.arrays, frozenset())
             self._by_file[file] = dict(self._fates(store, file, planning))
         if NUMBER in path:
-            fits = re.compile(r"\d+".join(map(re.escape, path.split(NUMBER)))).fullmatch
+            fits = numbered(path).fullmatch
             return Fate(sources=tuple((file, own) for own in store.paths() if fits(own)))
         if first := store.first_path(path):
             return self._by_file[file].get(first, Fate())

@@ -16,12 +16,12 @@ from tamis.formats.registry import open_store
 from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.witness.look import (
+    Briefing,
     Elsewhere,
     Expected,
     Need,
     Origin,
     Sources,
-    Told,
     Witnessed,
     XarrayWitness,
     needs_codecs,
@@ -92,7 +92,7 @@ def look(
             if CONTAINER in array.attributes
         }
         needs = needs_of(out)
-    told = Told(
+    briefing = Briefing(
         expected,
         needs,
         left_out=paths.with_all(dict.fromkeys(absent, "")).keys(),
@@ -105,13 +105,19 @@ def look(
         is_same_format=copies_objects,
         origin=partial(_origin, target),
     )
-    return witness.look(target, told)
+    return witness.look(target, briefing)
 
 
 def _origin(target: Path, path: str) -> Origin:
     """Return where a path of a target leads, which few paths need."""
     with open_store(target) as out:
-        return Origin(out.first_path(path), out.file_behind(path))
+        return Origin(out.first_path(path), _file_behind(out, path))
+
+
+def _file_behind(store: Store, path: str) -> str:
+    """Return the other file to which a path leads; empty for an object of the store."""
+    linked = store.linked(path)
+    return "" if linked is None else linked[0]
 
 
 class _Paths:
@@ -130,12 +136,12 @@ class _Paths:
 
 def _elsewhere(paths: _Paths, planning: Planning, expected: Mapping[str, Expected]) -> Iterator[tuple[str, Elsewhere]]:
     """Yield the paths of a source where its copy has what other targets of the run have, or other arrays of it."""
-    virtual = _Virtual(paths.store, planning, expected)
+    virtual = _VirtualSources(paths.store, planning, expected)
     for path, first in paths.first.items():
         if first:
             if first not in expected and (source := virtual.changed_source(first)):
                 yield path, Elsewhere(f"a virtual dataset, which has values of {source}")
-        elif (file := paths.store.file_behind(path)) and (target := planning.places.target_of(file)) is not None:
+        elif (file := _file_behind(paths.store, path)) and (target := planning.places.target_of(file)) is not None:
             yield path, Elsewhere(f"a link to {_of_run(target)}", is_linked=True)
 
 
@@ -143,7 +149,7 @@ def _of_run(target: str) -> str:
     return f"{target}, which this run makes and compares with its own source"
 
 
-class _Virtual:
+class _VirtualSources:
     """The sources of virtual arrays that stay virtual."""
 
     def __init__(self, store: Store, planning: Planning, expected: Mapping[str, Expected]) -> None:
@@ -161,7 +167,7 @@ class _Virtual:
     def _changed_at(self, file: str, inner: str, seen: frozenset[str]) -> str:
         is_own = not file or os.path.realpath(file) == os.path.realpath(self._store.path)
         first = self._store.first_path(inner) if is_own else ""
-        other = file if not is_own else "" if first else self._store.file_behind(inner)
+        other = file if not is_own else "" if first else _file_behind(self._store, inner)
         if other:
             target = self._places.target_of(other)
             return "" if target is None else _of_run(target)

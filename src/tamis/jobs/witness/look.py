@@ -58,7 +58,7 @@ class Origin(NamedTuple):
     file: str = ""  # The other file
 
 
-class Told(NamedTuple):
+class Briefing(NamedTuple):
     """What a witness is told of a target before it looks.
 
     A variable may have several paths, through hard and soft links: those of the source are told with all of them, those
@@ -172,14 +172,14 @@ class XarrayWitness:
         """The paths of all groups and variables that xarray found in the source."""
         return [*self._before.groups, *(posixpath.join(*key) for key in self._before.variables)]
 
-    def look(self, target: Path, told: Told) -> Witnessed:
+    def look(self, target: Path, briefing: Briefing) -> Witnessed:
         """Compare a target with the source.
 
         Parameters
         ----------
         target
             Path of the target.
-        told
+        briefing
             What is known of it.
 
         Raises
@@ -189,8 +189,8 @@ class XarrayWitness:
         FileError
             If xarray cannot read the target because another one of the run, to which it leads, does not exist.
         """
-        after = self._opened(target, told)
-        looked = _Look(target, self._before, after, told)
+        after = self._opened(target, briefing)
+        looked = _Look(target, self._before, after, briefing)
         looked.check_metadata(self._sources.dimension)
         regions = looked.regions()
         before = self._samples(regions)
@@ -199,20 +199,20 @@ class XarrayWitness:
             reader_of(after),
             looked.compared,
             looked.chunks,
-            {path: need.text for path, need in sorted(told.needs.items())},
+            {path: need.text for path, need in sorted(briefing.needs.items())},
             tuple(looked.unread),
         )
 
-    def _opened(self, target: Path, told: Told) -> Opened:
+    def _opened(self, target: Path, briefing: Briefing) -> Opened:
         """Return what xarray reads of the target, by the engine that read the source if both are files."""
-        parts = {key_of(path): [item.worst] for path, item in told.expected.items() if item.worst is not None}
+        parts = {key_of(path): [item.worst] for path, item in briefing.expected.items() if item.worst is not None}
         is_like = self._before.engine in ("netcdf4", "h5netcdf") and target.is_file()
         engine = self._before.engine if is_like else ""
-        times, codecs = self._before.decode_times, needs_codecs(told.needs)
+        times, codecs = self._before.decode_times, needs_codecs(briefing.needs)
         try:
             return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
         except UnopenedError as error:
-            refuse_absent(target, told, "external link")
+            refuse_absent(target, briefing, "external link")
             raise unopened(target, error) from error
 
     def _samples(self, regions: Mapping[Key, list[Region] | None]) -> dict[Key, Read]:
@@ -285,12 +285,12 @@ def unopened(target: Path, error: UnopenedError) -> BoundError:
     return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
 
 
-def refuse_absent(target: Path, told: Told, kind: Kind) -> None:
+def refuse_absent(target: Path, briefing: Briefing, kind: Kind) -> None:
     """Raise FileError if a target leads to another one that does not exist, so that xarray cannot read it."""
-    absent = (other for other in told.of_run if other.kind == kind and not os.path.exists(other.file))
+    absent = (other for other in briefing.of_run if other.kind == kind and not os.path.exists(other.file))
     if (other := next(absent, None)) is None:
         return
-    if other.file == told.name:
+    if other.file == briefing.name:
         text = "the target itself, which gets this name after the witness: link to its object by a soft link"
     else:
         text = (
@@ -326,8 +326,8 @@ def _within(part: Region, axis: int, begin: int, end: int) -> Region | None:
 class _Look:
     """The comparison of a target with its source."""
 
-    def __init__(self, target: Path, before: Opened, after: Opened, told: Told) -> None:
-        self._target, self._before, self._after, self._told = target, before, after, told
+    def __init__(self, target: Path, before: Opened, after: Opened, briefing: Briefing) -> None:
+        self._target, self._before, self._after, self._briefing = target, before, after, briefing
         self.compared = 0
         self.chunks: dict[str, int] = {}
         self.unread: list[Unread] = []
@@ -339,17 +339,19 @@ class _Look:
 
     def check_metadata(self, dimension: str) -> None:
         """Compare groups and variables: names, dimensions, extents, types and attributes."""
-        told = self._told
+        briefing = self._briefing
         for group, attributes in self._before.groups.items():
             if (others := self._after.groups.get(group)) is None:
-                if group not in told.translated and not self._is_below_link(group):
+                if group not in briefing.translated and not self._is_below_link(group):
                     raise self._differ(group, "the group", "none")
                 continue
-            if group not in told.translated and not self._is_linked(group):
-                self._check_attributes(group, attributes, others, {"history"}, may_have_more=not told.is_same_format)
+            if group not in briefing.translated and not self._is_linked(group):
+                self._check_attributes(
+                    group, attributes, others, {"history"}, may_have_more=not briefing.is_same_format
+                )
         for key, own in self._before.variables.items():
             path = posixpath.join(*key)
-            if path in told.left_out:
+            if path in briefing.left_out:
                 continue
             if (found := self._after.variables.get(key)) is None:
                 if self._is_below_link(path):
@@ -364,7 +366,7 @@ class _Look:
 
     def _is_linked(self, path: str) -> bool:
         """Return whether a link leads to an object in another file, where it is compared."""
-        known = self._told.elsewhere.get(path)
+        known = self._briefing.elsewhere.get(path)
         return known is not None and known.is_linked
 
     def _is_below_link(self, path: str) -> bool:
@@ -373,10 +375,10 @@ class _Look:
 
     def _is_added(self, path: str) -> bool:
         """Return whether a target may have a variable that its source has not."""
-        if path in self._told.added:
+        if path in self._briefing.added:
             return True
-        origin = self._told.origin(path)
-        return origin.first_path in self._told.added or bool(origin.file)
+        origin = self._briefing.origin(path)
+        return origin.first_path in self._briefing.added or bool(origin.file)
 
     def _check_variable(self, path: str, own: Read, found: Read, dimension: str) -> None:
         names = [name for name in own.dims if not name.startswith("phony_dim_")]
@@ -389,9 +391,9 @@ class _Look:
         ]
         if len(own.shape) != len(found.shape) or any(extent != other for extent, other in extents):
             raise self._differ(path, f"the shape {own.shape}", str(found.shape))
-        if path in self._told.translated or self._is_linked(path):
+        if path in self._briefing.translated or self._is_linked(path):
             return
-        expected = self._told.expected.get(path)
+        expected = self._briefing.expected.get(path)
         if _type_of(own) != _type_of(found) and not (expected and {own.kind, found.kind} == {"f"}):
             raise self._differ(path, f"the type {own.dtype}", found.dtype)
         if own.is_coordinate != found.is_coordinate:
@@ -399,7 +401,7 @@ class _Look:
             raise self._differ(path, words[own.is_coordinate], words[found.is_coordinate])
         changed = {*expected.changed_attributes} if expected else set[str]()
         changed |= {"actual_range"} if dimension else set()
-        may_have_more = expected is not None or not self._told.is_same_format
+        may_have_more = expected is not None or not self._briefing.is_same_format
         self._check_attributes(path, own.attributes, found.attributes, changed, may_have_more=may_have_more)
 
     def _check_attributes(
@@ -427,10 +429,10 @@ class _Look:
         regions: dict[Key, list[Region] | None] = {}
         for key, found in self._after.variables.items():
             path = posixpath.join(*key)
-            if key not in self._before.variables or path in self._told.left_out:
+            if key not in self._before.variables or path in self._briefing.left_out:
                 continue
-            if path in self._told.elsewhere:
-                self.unread.append(Unread(path, self._told.elsewhere[path].reason))
+            if path in self._briefing.elsewhere:
+                self.unread.append(Unread(path, self._briefing.elsewhere[path].reason))
             else:
                 regions[key] = None if found.reason else [part for part, _ in found.samples]
         return regions
@@ -440,14 +442,14 @@ class _Look:
         for key in regions:
             path, own, found = posixpath.join(*key), before[key], self._after.variables[key]
             # What was written anew could be decoded, whether xarray has its old filters or not.
-            if found.reason and (path in self._told.expected or not own.reason):
-                refuse_absent(self._target, self._told, "raw file")
-                own_path = path if path in self._told.needs else self._told.origin(path).first_path
-                refuse_unread(self._target, own_path or path, found.reason, self._told.needs)
+            if found.reason and (path in self._briefing.expected or not own.reason):
+                refuse_absent(self._target, self._briefing, "raw file")
+                own_path = path if path in self._briefing.needs else self._briefing.origin(path).first_path
+                refuse_unread(self._target, own_path or path, found.reason, self._briefing.needs)
             if found.reason or own.reason:
                 self.unread.append(Unread(path, self._why_unread(path, own, found)))
                 continue
-            expected = self._told.expected.get(path, Expected())
+            expected = self._briefing.expected.get(path, Expected())
             for (part, given), (_, values) in zip(own.samples, found.samples, strict=True):
                 self._check_part(path, part, own, found, np.asarray(given), np.asarray(values), expected)
             if found.samples:
@@ -455,7 +457,7 @@ class _Look:
 
     def _why_unread(self, path: str, own: Read, found: Read) -> str:
         sides = [side for side, item in (("source", own), ("target", found)) if item.reason]
-        damaged = "damaged " if path in self._told.damaged else ""
+        damaged = "damaged " if path in self._briefing.damaged else ""
         return f"{damaged}in the {' and the '.join(sides)}: {found.reason or own.reason}"
 
     def _check_part(
