@@ -330,7 +330,7 @@ class Hdf5Array(DatasetFacts):
         """
         if self.layout != "virtual" or self.problem or not is_plain(self.file) or not is_read_only(self.file):
             return None
-        self.check_files()
+        self._check_kinds()  # the reader looks for circles where a source is virtual, too
         if not fills_absent and (absent := self.absent_files):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
         late = imported("tamis.formats.hdf5.virtual_reader")  # as above
@@ -338,11 +338,25 @@ class Hdf5Array(DatasetFacts):
         return found
 
     def check_files(self) -> None:
-        """Raise FileError if a virtual source or raw file is a pipe, device or folder: HDF5 may wait for it."""
+        """Raise FileError if HDF5 may wait for a pipe, device or folder, or crash in a circle of virtual datasets."""
+        self._check_kinds()
+        if self._circle:
+            raise FileError(f"{self.label}: {self._circle}")
+
+    def _check_kinds(self) -> None:
         if self.layout in ELSEWHERE and remote_of(self.file) is None:
             from tamis.formats.hdf5.tree.other_files import check_files  # late, as above
 
             check_files(self.dataset, filename_of(self.file), self.label)
+
+    @lazy_property
+    def _circle(self) -> str:
+        """Why the values of a virtual dataset end nowhere; empty if they end, and for any other dataset."""
+        if self.layout != "virtual" or remote_of(self.file) is not None:
+            return ""
+        from tamis.formats.hdf5.tree.other_files import circle_of  # late, as above
+
+        return circle_of(self.dataset, filename_of(self.file))
 
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.
@@ -411,6 +425,7 @@ class Hdf5Array(DatasetFacts):
         """Open the values as h5py has them."""
         if self.number_type is not None or self.value_type is None or self.is_unreadable_empty:
             return self.open_reader(independent=True)
+        self.check_files()
         return WitnessReader(self)
 
     @property

@@ -138,6 +138,7 @@ class VirtualReader:
             )
         if array is None or array.number_type is None:
             return None
+        array.check_files()
         return _Opened(store, array, array.open_stored())
 
     def has_filters(self) -> bool:

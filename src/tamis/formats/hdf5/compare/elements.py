@@ -273,6 +273,8 @@ def unequal_elements(
     progress(0, total)
     if not total:
         return None
+    source.check_files()
+    target.check_files()
     itemsize = max(source.value_nbytes, 1)
     block = block_shape(
         shape, [array.chunk_shape for array in (source, target) if array.chunk_shape], _BLOCK_NBYTES // itemsize

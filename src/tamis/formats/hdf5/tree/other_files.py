@@ -17,7 +17,7 @@ from tamis.formats.hdf5.tree.create import without_raw_files
 from tamis.formats.hdf5.tree.walk import walk
 from tamis.formatting import kind_of_mode
 from tamis.remote.address import Address
-from tamis.stores.other_files import NUMBER, Kind, OtherFile, OtherFiles, Places, numbered_files, place
+from tamis.stores.other_files import NUMBER, Kind, OtherFile, OtherFiles, Places, numbered, numbered_files, place
 from tamis.stores.protocols import ELSEWHERE
 
 SAME_FILE = "."
@@ -186,12 +186,24 @@ def _places_of(file: h5py.File | str, inner: str) -> list[tuple[str, str]]:
 
 
 def _places_in(file: h5py.File, inner: str) -> list[tuple[str, str]]:
+    if has_number(inner):
+        return [(os.path.realpath(file.filename), name) for name in _numbered(file, inner)]
     if (end := end_at(file, inner)) is None:
         return []
     if isinstance(end[0], NamedFile):
         return [(os.path.realpath(path), end[1]) for path in end[0].files]
     found = file.get(inner.encode("utf-8", "surrogateescape"))
     return [*_places(found, file.filename)] if isinstance(found, h5py.Dataset) else []
+
+
+def _numbered(file: h5py.File, inner: str) -> list[str]:
+    """Return the paths that a path with the number of a block means."""
+    folder, name = posixpath.split(inner)
+    group = file.get(folder or "/")
+    if has_number(folder) or not isinstance(group, h5py.Group):
+        return []
+    fits = numbered(name).fullmatch
+    return [posixpath.join(folder, each) for each in group if fits(each)]
 
 
 def _places(dataset: h5py.Dataset, filename: str) -> Iterator[tuple[str, str]]:
@@ -228,6 +240,39 @@ def check_is_file(path: str, label: str) -> None:
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise FileError(f"{label}: leads to {path}: expected a file, found {kind_of_mode(mode)}")
+
+
+_DEEPEST = 1000
+"""Virtual datasets that show one another; HDF5 calls itself for each."""
+
+
+def circle_of(dataset: h5py.Dataset, filename: str) -> str:
+    """Return why HDF5 would call itself until it crashes: a virtual dataset shows itself; empty if it does not."""
+    own = os.path.realpath(filename)
+    start = own, posixpath.join("/", dataset.name)
+    way = {start: _sources_at(start, dataset, own)}  # from the dataset to the one that is looked at
+    seen = {start}
+    while way:
+        found = next(next(reversed(way.values())), None)
+        if found is None:
+            way.popitem()
+        elif found in way or len(way) == _DEEPEST:
+            names = [inner if path == own else f"{inner} in {path}" for path, inner in [*way, found]]
+            names[3:-2] = ["…"] * (len(names) > 5)
+            kind = "circle" if found in way else f"row of more than {_DEEPEST}"
+            return f"expected a virtual dataset that ends in values, found one in a {kind}: {' shows '.join(names)}"
+        elif found not in seen:
+            seen.add(found)
+            way[found] = _sources_at(found, dataset, own)
+    return ""
+
+
+def _sources_at(place: tuple[str, str], dataset: h5py.Dataset, own: str) -> Iterator[tuple[str, str]]:
+    """Yield the places of the sources of what is at a place, with the path from the root."""
+    path, inner = place
+    for file, name in _places_of(dataset.file if path == own else path, inner):
+        if name:
+            yield file, posixpath.normpath(posixpath.join("/", name))
 
 
 def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
