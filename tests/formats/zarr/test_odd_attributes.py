@@ -66,3 +66,17 @@ def test_lists_without_items_keep_their_types_there_and_back(version: str, tmp_p
         for name, value in before["x"].attrs.items():
             assert after["x"].attrs[name].dtype == value.dtype
             assert after["x"].attrs[name].shape == (0,)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("ending", ["nc", "h5"])
+def test_text_with_a_zero_is_whole_in_hdf5(zarr_format: Any, ending: str, tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    store, target, back = tmp_path / "s.zarr", tmp_path / f"t.{ending}", tmp_path / "back.zarr"
+    group = zarr.create_group(store, zarr_format=zarr_format, attributes={"title": "a\0b"})
+    group.create_array("x", shape=(4,), dtype="f4")[:] = 1
+    tamis.repack(store, target, {})
+    with h5py.File(target) as file:
+        assert file.attrs["title"] == b"a\0b"
+    tamis.repack(target, back, {})
+    assert zarr.open_group(back).attrs["title"] == "a\0b"

@@ -132,6 +132,8 @@ def set_text(owner: h5py.HLObject, name: str, text: str | bytes) -> None:
     kind = h5t.C_S1.copy()
     kind.set_size(max(len(raw), 1))
     kind.set_cset(h5t.CSET_ASCII if raw.isascii() or isinstance(text, bytes) else h5t.CSET_UTF8)
+    if b"\0" in raw:  # which would end the text for readers other than netCDF's library
+        kind.set_strpad(h5t.STR_NULLPAD)
     _write(owner, name, kind, h5s.create(h5s.SCALAR), np.array(raw, f"S{kind.get_size()}"))
 
 
