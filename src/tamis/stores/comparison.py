@@ -164,6 +164,8 @@ class ModelComparison:
                 path, "dimensions", f"dimensions {' became '.join(names)}", harmless=_has_own_names(before, after)
             )
         ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
+        if _becomes_text(source, target):
+            ignored = (*ignored, "_Encoding")  # which says how bytes are read as text
         yield from self._attribute_changes(path, before, after, ignored)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:
@@ -175,9 +177,9 @@ class ModelComparison:
 
         Text of a fixed length may become text of varying length, which netCDF has.
         """
-        types = [array.as_values().value_type for array in (source, target)]
-        if is_fixed_text(types[0]) and target.varies and target.type_text == "string":
+        if _becomes_text(source, target):
             return True
+        types = [array.as_values().value_type for array in (source, target)]
         known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
         return len(known) == 2 and known[0] == known[1]
 
@@ -317,6 +319,11 @@ class ModelComparison:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
+
+
+def _becomes_text(source: StoredArray, target: StoredArray) -> bool:
+    """Return whether text of a fixed length became text of varying length."""
+    return is_fixed_text(source.as_values().value_type) and target.varies and target.type_text == "string"
 
 
 def _json_pair(one: Named, other: Named, name: str) -> tuple[Any, Any] | None:

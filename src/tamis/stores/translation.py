@@ -159,7 +159,8 @@ TO_HDF5: dict[str, Row] = {
     "zarr fixed text": Row(
         "types",
         "bytes of a fixed length of more than one byte",
-        "text of varying length in a file named `.nc`, as netCDF has it; of a fixed length in others",
+        "text of varying length in a file named `.nc`, as netCDF has it, without the attribute `_Encoding`; of a fixed"
+        " length in others",
         "as in HDF5",
         "listed",
     ),
@@ -185,6 +186,12 @@ TO_HDF5: dict[str, Row] = {
     ),
     "structured attributes": Row(
         "attributes", "objects, nested lists, `true`, `false`, `null`", "their JSON as text", "text"
+    ),
+    "zeros in text": Row(
+        "attributes",
+        "text with the character U+0000",
+        "the same, padded with zeros: those at its end belong to the padding",
+        "the same, without zeros at its end",
     ),
     "zarr fill values": Row("fill values", "the fill value", "HDF5's fill value", _SAME),
     "text fill values": Row(

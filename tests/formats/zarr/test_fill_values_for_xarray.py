@@ -220,3 +220,17 @@ def test_texts_whose_fill_value_is_that_of_zarr_2_stay_missing(tmp_path: Path, v
     tamis.repack(tmp_path / "a.zarr", target, {}, zarr_format=None if after == "nc" else int(after[0]))
     xr.testing.assert_equal(seen(target, "netcdf4" if after == "nc" else "zarr"), expected)
     assert tamis.verify(tmp_path / "a.zarr", target).ok
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_of_a_fixed_length_has_no_encoding_in_netcdf(tmp_path: Path, zarr_format: Any) -> None:
+    source, target = tmp_path / "a.zarr", tmp_path / "b.nc"
+    group = zarr.create_group(source, zarr_format=zarr_format)
+    array = group.create_array("x", shape=(2,), dtype="S3", attributes={"_Encoding": "utf-8", "_ARRAY_DIMENSIONS": "t"})
+    array[:] = np.array([b"abc", "ä".encode()])
+    notes = tamis.repack(source, target, {}).notes
+    assert any("no attribute '_Encoding'" in note for note in notes)
+    assert tamis.verify(source, target).ok
+    for engine in ("netcdf4", "h5netcdf"):
+        with xr.open_dataset(target, engine=engine) as read:
+            assert read["x"].values.tolist() == ["abc", "ä"]

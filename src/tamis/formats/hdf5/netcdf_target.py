@@ -256,7 +256,8 @@ class NetcdfTarget:
         self._remove(variable)
         fixed = variable.dtype if self._is_netcdf and is_fixed_text(variable.dtype) else None
         if fixed is not None:
-            variable = replace(variable, dtype=_TEXT)
+            # xarray would decode what is text by now.
+            variable = replace(variable.with_attributes({"_Encoding": None}), dtype=_TEXT)
         elif (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
             return

@@ -395,11 +395,12 @@ class Hdf5Form:
             return ()
         from tamis.stores.translation import translations  # late: most sources are HDF5
 
-        changed = (
-            Translation(path, "zarr fixed text", f"{_FIXED_TEXT}: it gets a varying length", is_lost=False)
-            for path in self.kept_as_stored(source)
-        )
-        return itertools.chain(translations(source, to_zarr=False), changed)
+        def changed(path: str) -> Translation:
+            encoding = ", and no attribute '_Encoding'" if "_Encoding" in source.arrays[path].attributes else ""
+            text = f"{_FIXED_TEXT}: it gets a varying length{encoding}"
+            return Translation(path, "zarr fixed text", text, is_lost=False)
+
+        return itertools.chain(translations(source, to_zarr=False), map(changed, self.kept_as_stored(source)))
 
     def kept_as_stored(self, source: Store) -> Collection[str]:
         """Return the paths of texts that get a varying length, because netCDF lacks those of a fixed one."""
