@@ -150,7 +150,7 @@ def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
             f"{target}: cloud is only for HDF5 and netCDF-4 files: leave it out, or choose another name"
         )
     imported("tamis.formats.zarr.stored.store").check_installed(target)
-    form: TargetForm = imported("tamis.formats.zarr.writing.writer").ZarrForm(**options)
+    form: TargetForm = imported("tamis.formats.zarr.writing.form").ZarrForm(**options)
     return form
 
 

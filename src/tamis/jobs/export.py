@@ -313,7 +313,7 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
     """Write a folder that gets its name once it is complete."""
     from tamis.formats.references import targets
-    from tamis.formats.zarr.writing.writer import ZarrForm
+    from tamis.formats.zarr.writing.form import ZarrForm
 
     with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction, marked(transaction):
         try:

@@ -41,8 +41,9 @@ from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, Types, known_
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
 from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
+from tamis.formats.zarr.writing.layout import ZarrLayout
 from tamis.formats.zarr.writing.texts import TextLayout, lost_fill
-from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
+from tamis.formats.zarr.writing.writer import NewChunks, ZarrWriter
 from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY
@@ -123,7 +124,7 @@ class CopiedArray:
         """Return the types of attributes that are not among the metadata: none."""
         return {}
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> dict[str, Json]:
+    def write_metadata(self, root: Path, form: ZarrLayout) -> dict[str, Json]:
         """Write the metadata of the other array into the folder of the array, and return them by the names of files."""
         folder = root / self.path.strip("/")
         folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,7 @@ class CopiedArray:
         return {name: exact_json(data) for name, data in self.files.items()}
 
 
-def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
+def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrLayout, threads: int) -> CopiedArray | None:
     """Copy the chunk files of an array, and compare the copies; None if the new hierarchy needs other chunks."""
     if not isinstance(array, ZarrArray) or not stays(array, form) or array.document is None:
         return None
@@ -158,7 +159,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     return CopiedArray(variable.path, array.document.files, variable.attributes)
 
 
-def stays(array: StoredArray, form: ZarrForm) -> bool:
+def stays(array: StoredArray, form: ZarrLayout) -> bool:
     """Return whether the new hierarchy has the same files of an array: its metadata and its chunks, or shards."""
     if not isinstance(array, ZarrArray) or isinstance(array.folder, Address) or array.document is None:
         return False
@@ -175,7 +176,7 @@ METADATA = {2: (".zarray", ".zattrs", ".zgroup", ".zmetadata"), 3: ("zarr.json",
 """Names that arrays cannot have, by version of the format."""
 
 
-def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
+def check_array(form: ZarrLayout, variable: NamedArray, array: StoredArray) -> None:
     """Raise FileError if a store of this form does not support the values or attributes of an array."""
     if variable.path.rpartition("/")[2] in METADATA[form.zarr_format]:
         raise FileError(f"expected a name other than those of Zarr's metadata, {', '.join(METADATA[form.zarr_format])}")
@@ -188,7 +189,7 @@ def check_array(form: ZarrForm, variable: NamedArray, array: StoredArray) -> Non
     raise FileError(f"tamis does not write the type {array.type_words} to Zarr {form.zarr_format}")
 
 
-def kept_as_stored(form: ZarrForm, source: Store) -> frozenset[str]:
+def kept_as_stored(form: ZarrLayout, source: Store) -> frozenset[str]:
     """Return the paths of arrays that a store of this form keeps as they are, because it cannot write their type.
 
     The metadata of Zarr 2 have any type of NumPy.
@@ -204,7 +205,7 @@ def kept_as_stored(form: ZarrForm, source: Store) -> frozenset[str]:
     )
 
 
-def _can_write(variable: NamedArray, array: StoredArray, form: ZarrForm) -> bool:
+def _can_write(variable: NamedArray, array: StoredArray, form: ZarrLayout) -> bool:
     """Return whether values of an array can be encoded for a store of this form."""
     dtype = variable.dtype if array.dtype is not None and array.dtype.kind == "V" else array.dtype
     return variable.is_text or (dtype is not None and has_type(dtype, form.zarr_format))
@@ -237,7 +238,7 @@ class NewArray:
         """Return the types of the attributes that are not among the metadata of its source."""
         return self._attributes().types_of_others(zarr_format)
 
-    def write_metadata(self, root: Path, form: ZarrForm) -> dict[str, Json]:
+    def write_metadata(self, root: Path, form: ZarrLayout) -> dict[str, Json]:
         """Write the metadata into the array's folder, and return them by the names of their files.
 
         The folder exists if it has chunks.
@@ -323,7 +324,7 @@ TEXT = np.dtype(object)
 """Type of texts."""
 
 
-def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray, layout: TextLayout) -> Types:
+def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: StoredArray, layout: TextLayout) -> Types:
     """Write an array of texts of varying length, with zarr-python's own codecs.
 
     Returns
@@ -377,7 +378,7 @@ _FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
 class ZarrTarget:
     """A Zarr hierarchy that is created in a local folder."""
 
-    def __init__(self, path: Path, form: ZarrForm, threads: int = 1, mode: int = NEW_FOLDER) -> None:
+    def __init__(self, path: Path, form: ZarrLayout, threads: int = 1, mode: int = NEW_FOLDER) -> None:
         path.mkdir(mode)
         self.folder, self.form, self._threads = path, form, threads
         self._arrays: dict[str, NewArray | CopiedArray] = {}

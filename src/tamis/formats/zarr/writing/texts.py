@@ -18,7 +18,7 @@ from tamis.formats.zarr.stored.codecs import chunk_filters
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.array_metadata import Json
-    from tamis.formats.zarr.writing.writer import ZarrForm
+    from tamis.formats.zarr.writing.layout import ZarrLayout
     from tamis.stores.protocols import StoredArray
 
 _COUNT = 1 << 16
@@ -41,7 +41,7 @@ class TextLayout(NamedTuple):
     notes: tuple[str, ...]  # What the new array does not have of its source
 
     @classmethod
-    def of(cls, array: StoredArray, form: ZarrForm) -> TextLayout:
+    def of(cls, array: StoredArray, form: ZarrLayout) -> TextLayout:
         """Return the layout of a copy: that of the array, if that is one of Zarr and the version has it."""
         chunk_shape = array.chunk_shape if isinstance(array, ZarrArray) else None
         if chunk_shape is None:

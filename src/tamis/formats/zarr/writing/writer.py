@@ -2,181 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import os
-import posixpath
-import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import google_crc32c
 import numcodecs
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis.access import NEW_FILE
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.source import close_handle
 from tamis.arrays.threads import ordered_map
-from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Zfp
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
-from tamis.formats.zarr.masked import MASK_MARK, mark_of
 from tamis.formats.zarr.stored.readers import package_for
 from tamis.pipeline import Pipeline
-from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.disk import write_all
-from tamis.safety.transaction import FolderTransaction, Transaction
-from tamis.stores.first_bytes import is_zarr
-from tamis.stores.other_files import OtherFiles
-from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.arrays.source import Placed
+    from tamis.formats.zarr.writing.layout import ZarrLayout
     from tamis.meaning.missing import Flags
-    from tamis.stores.data_model import Translation
-    from tamis.stores.protocols import EncodedChunk, Store
-
-_VERSIONS = (2, 3)
-
-
-@dataclass(frozen=True, slots=True)
-class ZarrForm:
-    """The form of a new hierarchy: a `tamis.rewrite.transfer.TargetForm`, and a `FolderForm` of its transaction."""
-
-    zarr_format: Literal[2, 3] = 3
-    shards: int | None = None  # Largest number of chunks in a file, in Zarr 3; None for a file for each chunk
-    consolidated: bool = True  # Whether the root also has the metadata of all arrays, as xarray looks for them
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        if self.zarr_format not in _VERSIONS or isinstance(self.zarr_format, bool):
-            raise ParameterError(f"expected zarr_format to be 2 or 3, got {self.zarr_format!r}")
-        if self.shards is None:
-            return
-        if not isinstance(self.shards, int) or isinstance(self.shards, bool) or self.shards < 1:
-            raise ParameterError(f"expected 1 or more chunks per shard, got {self.shards!r}")
-        if self.zarr_format == 2:
-            raise ParameterError("Zarr 2 has no shards: leave out zarr_format=2, or shards")
-
-    def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> FolderTransaction:
-        """Return the transaction of a folder."""
-        return FolderTransaction(target, self, overwrite=overwrite, private=private)
-
-    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
-        """Raise an error if such a hierarchy cannot hold an array of the source that is not left out."""
-        from tamis.formats.zarr.writing.target import check_array  # late, as below: these modules need the form
-
-        check_storable(source, partial(check_array, self), dropped)
-
-    def kept_as_stored(self, source: Store) -> Collection[str]:
-        """Return the paths of arrays that are only copied as they are, because of their type."""
-        from tamis.formats.zarr.writing.target import kept_as_stored  # late, as above
-
-        return kept_as_stored(self, source)
-
-    @property
-    def files(self) -> ZarrForm:
-        """The form, which knows the files of chunks."""
-        return self
-
-    def translations(self, source: Store) -> Iterable[Translation]:
-        """See `TargetForm.translations`."""
-        yield from translations(source, to_zarr=True)
-        if source.model.is_loose:
-            yield from (item for item in source.model.extras() if not _is_carried(source, item))
-
-    def copies_objects_of(self, source: Store) -> bool:
-        """Return False: all arrays are written again."""
-        return False
-
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store to a new hierarchy."""
-        from tamis.formats.zarr.writing.target import ZarrTarget
-
-        hierarchy = ZarrTarget(target.path, self, threads, target.mode)
-        transfer(source, hierarchy, changes)
-        for item in source.model.extras() if source.model.is_loose else ():
-            if _is_carried(source, item):
-                place = target.path / item.path[1:]
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(f"{source.path}{item.path}", place)
-        return OtherFiles(hierarchy.notes, [])
-
-    def is_store(self, path: Path) -> bool:
-        """Return whether a folder is a hierarchy."""
-        return is_zarr(path)
-
-    def shard_counts(self, grid: Grid) -> tuple[int, ...] | None:
-        """Return the number of chunks of a shard along each axis: full rows of the fastest axes; None without shards.
-
-        An array of one chunk has no shards.
-        """
-        if self.shards is None or grid.chunk_count <= 1:
-            return None
-        counts, left = [], self.shards
-        for count in reversed(grid.counts):
-            counts.append(max(min(count, left), 1))
-            left //= counts[-1]
-        return tuple(counts[::-1])
-
-    def file_of(self, path: str, grid: Grid, number: int) -> str:
-        """Return the file of a chunk, relative to the hierarchy, by the number of the chunk."""
-        index = tuple(map(int, np.unravel_index(number, grid.counts)))
-        if (counts := self.shard_counts(grid)) is not None:
-            index = tuple(i // count for i, count in zip(index, counts, strict=True))
-        folder = path.strip("/")
-        if self.zarr_format == 2:
-            return f"{folder}/{'.'.join(map(str, index)) or '0'}"
-        return "/".join([folder, "c", *map(str, index)])
-
-    @property
-    def has_shards(self) -> bool:
-        """Whether a file has several chunks."""
-        return self.shards is not None
-
-    def shards_of(self, grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of the file of each chunk."""
-        if (sizes := self.shard_counts(grid)) is None:
-            return numbers
-        places = np.unravel_index(numbers, grid.counts)
-        counts = [-(-count // size) for count, size in zip(grid.counts, sizes, strict=True)]
-        return np.ravel_multi_index([at // size for at, size in zip(places, sizes, strict=True)], counts)
-
-    def mark_of(self, data: bytes, mask: int, usual: int) -> bytes:
-        """Return the bytes before a chunk."""
-        return mark_of(mask) if mask != usual or data.startswith(MASK_MARK) else b""
-
-    def ending_of(self, grid: Grid, places: ChunkNotes) -> bytes:
-        """Return the index of a shard, with its checksum; nothing for the file of one chunk."""
-        if (sizes := self.shard_counts(grid)) is None:
-            return b""
-        numbers, *own = places.columns()
-        within = [at % size for at, size in zip(np.unravel_index(numbers, grid.counts), sizes, strict=True)]
-        index = np.full((math.prod(sizes), 2), _ABSENT, "<u8")
-        index[np.ravel_multi_index(within, sizes)] = np.stack(own, axis=1)
-        data: bytes = index.tobytes()
-        return data + int(google_crc32c.value(data)).to_bytes(4, "little")
-
-
-def _is_carried(source: Store, item: Translation) -> bool:
-    """Return whether a file of a store of Zarr that is not of Zarr itself is copied to another one.
-
-    Links are not, which may lead to any file of this machine, nor what netCDF-C 4.8 says about dimensions and arrays.
-    """
-    place = f"{source.path}{item.path}"
-    is_nczarr = posixpath.basename(item.path).startswith(".ncz")
-    return not is_nczarr and os.path.isfile(place) and not os.path.islink(place)
-
-
-_ABSENT = (1 << 64) - 1
-"""Offset and size of a chunk that a shard does not have."""
-
+    from tamis.stores.protocols import EncodedChunk
 
 _MOST_FILLED, _MOST_FILLED_NBYTES = 1 << 16, 64 << 20
 """Limits of the chunks, and their bytes, that are written although the source does not store them."""
@@ -205,7 +56,7 @@ class Hierarchy(Protocol):
     """The hierarchy of a new array."""
 
     folder: Path
-    form: ZarrForm
+    form: ZarrLayout
 
     def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of an array, which has a writer."""
@@ -226,7 +77,7 @@ class ZarrWriter:
         self.grid, self.recorded = new.grid, new.recorded
         self.stored_nbytes = 0
         self._numbers: set[int] = set()
-        self._form: ZarrForm = target.form
+        self._form: ZarrLayout = target.form
         self._usual: int | None = None
         self._is_marked = False
         self._shards: dict[str, ChunkNotes] = {}
