@@ -19,7 +19,7 @@ from tamis.remote import file as remote_file
 from tamis.remote import nodes
 from tamis.remote.address import Address
 from tamis.remote.file import RemoteFile, RemoteObjects, in_fewest_rounds, requests_for
-from tamis.remote.objects import Part
+from tamis.remote.object_store import Part
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 3000), st.integers(1, 900)).map(lambda pair: (pair[0], sum(pair))), max_size=9

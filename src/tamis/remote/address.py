@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from tamis.errors import FileError, ParameterError
-from tamis.library_lock import imported
+from tamis.remote.object_store import LocalObjects
 
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")  # a pattern takes 0.5 ms to compile
 _LOCAL = "file"
@@ -55,7 +55,7 @@ class Address(str):
         if not isinstance(url, str):
             raise ParameterError(f"expected an address as text, got {url!r:.80}")
         if store is None and not is_address(url) and options.get(ALLOW_OUTSIDE) and os.path.isfile(url):
-            url, store = os.path.abspath(url), imported("tamis.remote.objects").LocalObjects()
+            url, store = os.path.abspath(url), LocalObjects()
         if store is None and not is_address(url):
             raise ParameterError(f"expected an address such as s3://bucket/a.nc, got {url!r:.80}")
         address = super().__new__(cls, _shown(url, store))
@@ -117,7 +117,7 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
         return Address(path, **options or {})
     _check_slashes(path)
     if options and _may_be_references(path):
-        return Address(os.path.abspath(path), imported("tamis.remote.objects").LocalObjects(), **options)
+        return Address(os.path.abspath(path), LocalObjects(), **options)
     if options and ALLOW_OUTSIDE in options:
         raise ParameterError(
             f"{os.fsdecode(path)}: allow_outside is only for references in a file that ends with .json"

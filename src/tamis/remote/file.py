@@ -26,18 +26,8 @@ from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.formatting import size_text
 from tamis.remote.address import Address
-from tamis.remote.objects import (
-    ChangedError,
-    EncodedError,
-    Entry,
-    NoRangesError,
-    Objects,
-    Part,
-    Range,
-    check_not_forked,
-    failure,
-    objects_of,
-)
+from tamis.remote.object_store import Entry, Objects, Part, Range
+from tamis.remote.objects import ChangedError, EncodedError, NoRangesError, check_not_forked, failure, objects_of
 from tamis.remote.waiting import watch
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from tamis.remote.file import (
     requests_for,
 )
 from tamis.remote.nodes import Crawler, Place, Wanted, guarded
-from tamis.remote.objects import Range
+from tamis.remote.object_store import Range
 
 BLOCK_NBYTES = 1024
 """Bytes of a block of the cache: nodes of a chunk index have 3 to 5 KiB, object headers less than one."""

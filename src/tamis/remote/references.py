@@ -20,7 +20,8 @@ from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import ALLOW_OUTSIDE, Address, is_address, located_path, without_outside
 from tamis.remote.file import RemoteObjects, ends_of, size_of
-from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, failure, objects_of
+from tamis.remote.object_store import Entry, LocalObjects, Objects, Part, Range
+from tamis.remote.objects import failure, objects_of
 
 _MEMORY = "memory"
 _MOST_NBYTES = 1 << 53

@@ -18,7 +18,8 @@ from tamis.formatting import size_text
 from tamis.library_lock import unless_held
 from tamis.remote.address import Address, place_of
 from tamis.remote.file import AT_ONCE, in_fewest_rounds
-from tamis.remote.objects import Entry, LocalObjects, Objects, Part, Range, objects_of
+from tamis.remote.object_store import Entry, LocalObjects, Objects, Part, Range
+from tamis.remote.objects import objects_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region

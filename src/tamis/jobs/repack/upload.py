@@ -21,7 +21,8 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.result import RepackResult
 from tamis.remote.address import Address
 from tamis.remote.file import AT_ONCE, can_list, list_below, size_of
-from tamis.remote.objects import Objects, failure, objects_of
+from tamis.remote.object_store import Objects
+from tamis.remote.objects import failure, objects_of
 from tamis.safety.disk import Identity, nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove

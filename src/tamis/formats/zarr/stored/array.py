@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.selection import Selection
     from tamis.remote.file import RemoteObjects
-    from tamis.remote.objects import Part
+    from tamis.remote.object_store import Part
     from tamis.stores.data_model import AttributeForm
 
 

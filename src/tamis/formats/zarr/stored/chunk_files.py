@@ -22,7 +22,7 @@ from tamis.remote.address import Address
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.remote.file import RemoteObjects
-    from tamis.remote.objects import Part
+    from tamis.remote.object_store import Part
 
 Json = dict[str, Any]
 
