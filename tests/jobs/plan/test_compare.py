@@ -17,7 +17,7 @@ from tamis.cli.main import main
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import plugin_client
 from tamis.jobs.plan.foreign_filters import foreign_names
-from tamis.jobs.plan.result import Compared
+from tamis.jobs.plan.planned import Compared
 
 SHAPE = (8, 40, 48)
 

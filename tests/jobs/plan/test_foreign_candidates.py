@@ -17,8 +17,8 @@ from tamis.cli.main import main
 from tamis.errors import ParameterError
 from tamis.jobs.plan.candidates import winner_of
 from tamis.jobs.plan.chunk_shapes import shapes_of_kinds
+from tamis.jobs.plan.planned import Candidate
 from tamis.jobs.plan.planner import Settings
-from tamis.jobs.plan.result import Candidate
 
 SPERR, SZ3 = "sperr(bound=0.1)|shuffle|deflate(4)", "sz3(mode=absolute,bound=0.1)|shuffle|deflate(4)"
 SZIP = "pack(bound=0.1)|szip(coding=nn,pixels=16)"

@@ -195,5 +195,5 @@ def command(
         if recipe_out is not None:
             result.dump(recipe_out, overwrite=overwrite)
         if plot is not None:
-            save(result, plot)
+            save(result.datasets, plot)
         output.result(result)

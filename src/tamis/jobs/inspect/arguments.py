@@ -15,7 +15,8 @@ from tamis.jobs.result import json_text
 from tamis.jobs.spec import spec
 
 if TYPE_CHECKING:
-    from tamis.jobs.inspect.result import DatasetInfo, Inspection
+    from tamis.jobs.inspect.dataset_info import DatasetInfo
+    from tamis.jobs.inspect.result import Inspection
 
 _JSON = ("zarr", "zarr2", "zarr3", "nczarr")
 

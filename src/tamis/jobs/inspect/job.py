@@ -19,7 +19,8 @@ from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
 from tamis.formats.registry import open_store
 from tamis.formatting import absent_text
-from tamis.jobs.inspect.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
+from tamis.jobs.inspect.result import Inspection
 from tamis.kinds import NAMES, PATH, checked
 from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding

@@ -36,9 +36,9 @@ from tamis.jobs.plan.measure import (
     magnitude,
     zfp_ladders,
 )
+from tamis.jobs.plan.planned import Candidate, Offer
 from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
 from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
-from tamis.jobs.plan.result import Candidate, Offer
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.options import RepackOptions

@@ -17,7 +17,7 @@ from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable
-    from tamis.jobs.plan.result import PlannedVariable
+    from tamis.jobs.plan.planned import PlannedVariable
 
 SERIES, MAP, WHOLE, BOX = "series", "map", "whole", "box"
 _BY_NAME = (SERIES, MAP, WHOLE)

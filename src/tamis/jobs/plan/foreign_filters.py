@@ -25,8 +25,8 @@ from tamis.jobs.plan.measure import (
     loss_of,
     ratio_and_range,
 )
+from tamis.jobs.plan.planned import Compared
 from tamis.jobs.plan.requirements import RELATIVE
-from tamis.jobs.plan.result import Compared
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:

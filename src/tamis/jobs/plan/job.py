@@ -24,6 +24,7 @@ from tamis.formatting import size_text
 from tamis.jobs.plan.candidates import PREFERENCES, RISKS, Preference
 from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
 from tamis.jobs.plan.foreign_filters import foreign_names
+from tamis.jobs.plan.planned import Confirmed, PlannedVariable
 from tamis.jobs.plan.planner import (
     LEAST_SAMPLE,
     USUAL_SAMPLE,
@@ -36,7 +37,7 @@ from tamis.jobs.plan.planner import (
 )
 from tamis.jobs.plan.readers import READERS, Readers
 from tamis.jobs.plan.requirements import PlanRequirement, as_plan_requirement
-from tamis.jobs.plan.result import Confirmed, Plan, PlannedVariable
+from tamis.jobs.plan.result import Plan
 from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.policies import POLICIES, MissingPolicy

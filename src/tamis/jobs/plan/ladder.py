@@ -11,8 +11,8 @@ from tamis.accuracy.reasonable import ZEROED_SHARE
 from tamis.errors import TamisError
 from tamis.jobs.plan.measure import differences_of
 from tamis.jobs.plan.noise import INFORMATION, Noise
+from tamis.jobs.plan.planned import PlannedVariable, Rung, repack_options
 from tamis.jobs.plan.requirements import PlanRequirement
-from tamis.jobs.plan.result import PlannedVariable, Rung, repack_options
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import Variable

@@ -40,10 +40,10 @@ from tamis.jobs.plan.chunk_shapes import (
 from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.ladder import SHARES, ladder_of, rounded_bound
 from tamis.jobs.plan.noise import noise_of
+from tamis.jobs.plan.planned import Candidate, Compared, Offer, PlannedVariable, Rechunked, Stored
 from tamis.jobs.plan.readers import READERS, Readers, read_by
 from tamis.jobs.plan.recommended import recommended_requirement
 from tamis.jobs.plan.requirements import FROM_NOISE, RECOMMENDED, PlanRequirement
-from tamis.jobs.plan.result import Candidate, Compared, Offer, PlannedVariable, Rechunked, Stored
 from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.pipeline import Pipeline

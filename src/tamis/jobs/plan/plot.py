@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tamis.jobs.plan.result import Candidate, Plan, PlannedVariable
+    from tamis.jobs.plan.planned import Candidate, PlannedVariable
 
 ENDINGS = (".svg", ".png", ".pdf")
 """Endings of names of pictures."""
@@ -46,7 +47,7 @@ def _without_matplotlib() -> MissingFilterError:
     return MissingFilterError("a picture needs matplotlib, not installed here: pip install 'tamis[plot]'")
 
 
-def figure_of(plan: Plan) -> Figure:
+def figure_of(planned: Iterable[PlannedVariable]) -> Figure:
     """Return a figure with a row for each variable; see `Plan.plot`."""
     try:
         from matplotlib.figure import Figure
@@ -54,7 +55,7 @@ def figure_of(plan: Plan) -> Figure:
         raise _without_matplotlib() from error
     if "IPython" in sys.modules:
         importlib.import_module("matplotlib.pyplot")  # a notebook shows figures only then
-    variables = [variable for variable in plan.datasets if variable.candidates]
+    variables = [variable for variable in planned if variable.candidates]
     if not variables:
         raise ParameterError("expected a plan with candidates to draw, got one without")
     heights = [max(_LEAST_INCHES, _LINE_INCHES * len(variable.candidates)) for variable in variables]
@@ -65,11 +66,11 @@ def figure_of(plan: Plan) -> Figure:
     return figure
 
 
-def save(plan: Plan, path: str | os.PathLike[str]) -> None:
+def save(planned: Iterable[PlannedVariable], path: str | os.PathLike[str]) -> None:
     """Write the picture of a plan into a file."""
     check_picture(path)
     picture = io.BytesIO()
-    figure_of(plan).savefig(picture, format=Path(os.fsdecode(path)).suffix[1:].lower(), dpi=120)
+    figure_of(planned).savefig(picture, format=Path(os.fsdecode(path)).suffix[1:].lower(), dpi=120)
     write_whole(path, picture.getvalue(), overwrite=True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES
 from tamis.accuracy.field_profile import period_of
 from tamis.formatting import plural, shape_text
-from tamis.jobs.report.result import Chart, Facts, Series
+from tamis.jobs.report.reported import Chart, Facts, Series
 
 if TYPE_CHECKING:
     from tamis.accuracy.error_profile import ErrorProfile

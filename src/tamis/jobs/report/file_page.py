@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tamis.errors import TamisError
 from tamis.formats.registry import open_store
 from tamis.formatting import percent_text, plural, ratio_text, shape_text, size_text
-from tamis.jobs.inspect.result import COLUMNS, DatasetInfo, Inspection, row
+from tamis.jobs.inspect.dataset_info import COLUMNS, DatasetInfo, row
 from tamis.jobs.report import charts
 from tamis.jobs.report.maps import CIVIDIS, png
 from tamis.jobs.report.parts import (
@@ -28,7 +28,7 @@ from tamis.jobs.report.parts import (
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
-    from tamis.jobs.report.result import Chart
+    from tamis.jobs.report.reported import Chart
     from tamis.stores.protocols import StoredArray
 
 _MOST_BARS, _MOST_DATASETS, _MOST_ROWS = 40, 20, 400
@@ -52,34 +52,34 @@ class _Detail(NamedTuple):
     chunk_map: _ChunkMap | None
 
 
-def file_page(inspection: Inspection) -> str:
-    """Return the page of a file."""
-    largest = sorted(inspection.datasets, key=lambda dataset: -dataset.stored_nbytes)
+def file_page(path: str, nbytes: int, datasets: Sequence[DatasetInfo], document: Mapping[str, Any]) -> str:
+    """Return the page of a file, which carries the JSON of its inspection."""
+    largest = sorted(datasets, key=lambda dataset: -dataset.stored_nbytes)
     shown = largest[:_MOST_DATASETS]
-    details = _details(inspection.path, shown)
-    title = os.path.basename(inspection.path.rstrip("/")) or inspection.path
+    details = _details(path, shown)
+    title = os.path.basename(path.rstrip("/")) or path
     body = [
         f"<header><h1>{text(title)}</h1>",
-        f'<div class="verdict"><p>{text(_sentence(inspection, largest), 2000)}</p></div></header><main>',
-        *_bars(inspection, largest),
-        *_table(inspection),
+        f'<div class="verdict"><p>{text(_sentence(nbytes, largest), 2000)}</p></div></header><main>',
+        *_bars(nbytes, largest),
+        *_table(datasets),
     ]
-    styles, document = [], []
+    styles, charts_by_dataset = [], []
     for number, (dataset, detail) in enumerate(zip(shown, details, strict=True)):
-        document.append({"path": dataset.path, "charts": [] if detail.chart is None else [detail.chart.to_dict()]})
+        charts_by_dataset.append(
+            {"path": dataset.path, "charts": [] if detail.chart is None else [detail.chart.to_dict()]}
+        )
         if detail.chunk_map is not None:
             styles.append(picture_rule(f"k{number}", detail.chunk_map.picture))
         body += _section(number, dataset, detail)
     body.append(f"</main><footer>{MADE_BY}</footer>")
-    inspected = inspection.to_dict()
-    return whole_page(
-        f"tamis inspect: {title}", body, {"datasets": document, "file": inspected}, styles="".join(styles)
-    )
+    content = {"datasets": charts_by_dataset, "file": document}
+    return whole_page(f"tamis inspect: {title}", body, content, styles="".join(styles))
 
 
-def _sentence(inspection: Inspection, largest: Sequence[DatasetInfo]) -> str:
+def _sentence(whole: int, largest: Sequence[DatasetInfo]) -> str:
     """Return what takes the space, in one sentence."""
-    stored, whole = sum(dataset.stored_nbytes for dataset in largest), inspection.nbytes
+    stored = sum(dataset.stored_nbytes for dataset in largest)
     values = sum(dataset.nbytes for dataset in largest)
     texts = [f"{size_text(whole)} in {plural(len(largest), 'dataset')}"]
     if stored:
@@ -89,11 +89,11 @@ def _sentence(inspection: Inspection, largest: Sequence[DatasetInfo]) -> str:
     return "; ".join(filter(None, texts)) + "."
 
 
-def _bars(inspection: Inspection, largest: Sequence[DatasetInfo]) -> Iterator[str]:
+def _bars(whole: int, largest: Sequence[DatasetInfo]) -> Iterator[str]:
     """Yield one bar for each of the largest datasets, and one for the rest of the file."""
     entries = [(dataset.path, dataset.stored_nbytes) for dataset in largest[:_MOST_BARS] if dataset.stored_nbytes]
     others = sum(dataset.stored_nbytes for dataset in largest[_MOST_BARS:])
-    rest = max(inspection.nbytes - others - sum(nbytes for _, nbytes in entries), 0)
+    rest = max(whole - others - sum(nbytes for _, nbytes in entries), 0)
     entries += [(f"{len(largest) - _MOST_BARS} other datasets", others)] if others else []
     entries += [("metadata, and free space", rest)] if rest else []
     most = max((nbytes for _, nbytes in entries), default=0)
@@ -101,14 +101,14 @@ def _bars(inspection: Inspection, largest: Sequence[DatasetInfo]) -> Iterator[st
     head = "".join(f'<th scope="col">{name}</th>' for name in ("dataset", "stored", "share", "size"))
     yield f'<table class="bars"><thead><tr>{head}</tr></thead><tbody>'
     for name, nbytes in entries:
-        share = percent_text(nbytes / inspection.nbytes) if inspection.nbytes else ""
+        share = percent_text(nbytes / whole) if whole else ""
         width = f'<div class="size" style="width:{100 * nbytes / most:.2f}%"></div>'
         yield f"<tr><td>{text(name, 80)}</td><td>{size_text(nbytes)}</td><td>{share}</td><td>{width}</td></tr>"
     yield "</tbody></table></div>"
 
 
-def _table(inspection: Inspection) -> Iterator[str]:
-    cells = ([text(cell.replace("\n", " | ")) for cell in row(dataset)] for dataset in inspection.datasets)
+def _table(datasets: Iterable[DatasetInfo]) -> Iterator[str]:
+    cells = ([text(cell.replace("\n", " | ")) for cell in row(dataset)] for dataset in datasets)
     rows = [f"<tr>{''.join(f'<td>{cell}</td>' for cell in own)}</tr>" for own in cells]
     yield '<h2 id="all">All datasets</h2>'
     yield from table_of_rows("All datasets", COLUMNS, rows, _MOST_ROWS)

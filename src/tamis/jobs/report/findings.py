@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tamis.accuracy.error_profile import ErrorProfile
     from tamis.accuracy.statistics import Tally
     from tamis.jobs.report.pair import Pair
-    from tamis.jobs.report.result import Reported
+    from tamis.jobs.report.reported import Reported
 
 _LEAST_BIAS = 0.2  # of the rmse
 _CERTAIN = 6.0  # standard errors

@@ -16,7 +16,7 @@ from tamis.jobs.many.result import worst_of
 from tamis.jobs.progress import Step
 from tamis.jobs.report.job import report
 from tamis.jobs.report.parts import MADE_BY, chart_figure, table_of_rows, text, whole_page
-from tamis.jobs.report.result import Chart, Series
+from tamis.jobs.report.reported import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.kinds import CALLBACK, FLAG, PATH, WHOLE, checked
 from tamis.safety.library_errors import disk_text

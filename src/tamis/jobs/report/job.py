@@ -33,7 +33,7 @@ from tamis.safety.disk import sha256_of
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
-    from tamis.jobs.report.result import Reported
+    from tamis.jobs.report.reported import Reported
     from tamis.jobs.verify.result import Compared, Finding
     from tamis.stores.protocols import Store, StoredArray
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tamis.formatting import plural, ratio_text, shape_text, size_text
 from tamis.jobs.report.maps import CIVIDIS, RED_BLUE
@@ -21,17 +21,63 @@ from tamis.jobs.report.parts import (
     text,
     whole_page,
 )
-from tamis.jobs.report.result import COLUMNS, Report, Reported, row
+from tamis.jobs.report.reported import COLUMNS, Reported, row
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
+    from tamis.jobs.verify.result import Finding
 
 _LEFT_OUT = "Its maps are left out, to keep this page within its budget."
 _MOST_ROWS, _MOST_OPEN = 400, 8
 _KINDS = {"missed": "missed", "not read": "missed", "met": "met", "same bits": "met"}
 
 
-def page_of(report: Report) -> str:
+class Content(Protocol):
+    """What a page shows: a dataclass like `Report`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def source(self) -> str:
+        """Path of the first file."""
+
+    @property
+    def target(self) -> str:
+        """Path of the second file."""
+
+    @property
+    def datasets(self) -> Sequence[Reported]:
+        """The variables."""
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all requirements are met, and all was read."""
+
+    @property
+    def others(self) -> Sequence[Finding]:
+        """Differences in attributes, links and groups."""
+
+    @property
+    def problems(self) -> Sequence[Finding]:
+        """What could not be read."""
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Versions, commands, sizes and checksums by name."""
+
+    @property
+    def budget(self) -> int:
+        """Bytes that the page may take."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON that the page carries."""
+
+
+def page_of(report: Content) -> str:
     """Return the page, with maps of as many variables as the budget allows."""
     mapped = [number for number, dataset in enumerate(report.datasets) if dataset.maps]
     kept = sorted(mapped, key=lambda number: _interest(report.datasets[number]))
@@ -47,7 +93,7 @@ def _interest(dataset: Reported) -> tuple[bool, bool, int]:
     return not dataset.missed, not dataset.findings, -dataset.nbytes
 
 
-def _page(report: Report, without_maps: frozenset[int]) -> str:
+def _page(report: Content, without_maps: frozenset[int]) -> str:
     datasets = [
         replace(dataset, maps=(), notes=(*dataset.notes, _LEFT_OUT)) if number in without_maps else dataset
         for number, dataset in enumerate(report.datasets)
@@ -66,14 +112,14 @@ def _name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2] or path
 
 
-def _head(report: Report) -> Iterator[str]:
+def _head(report: Content) -> Iterator[str]:
     yield "<header>"
     yield f"<h1>{text(_name(report.target))}, compared with {text(_name(report.source))}</h1>"
     kind, start = ("verdict", "") if report.ok else ("verdict bad", "<strong>Not as asked:</strong> ")
     yield f'<div class="{kind}"><p>{start}{text(report.verdict, 2000)}</p></div></header>'
 
 
-def _summary(report: Report) -> Iterator[str]:
+def _summary(report: Content) -> Iterator[str]:
     """Yield the table of variables that changed, and that of all others, folded if it is long."""
     entries = [*enumerate(report.datasets)]
     changed = [entry for entry in entries if not entry[1].compared.equal]
@@ -189,13 +235,13 @@ def _coast() -> str:
     return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{path}</defs></svg>'
 
 
-def _others(report: Report) -> Iterator[str]:
+def _others(report: Content) -> Iterator[str]:
     for title, items in (("Not read", report.problems), ("Other differences", report.others)):
         if items:
             yield f"<h2>{title}</h2>{items_of(str(item) for item in items[:_MOST_ROWS])}"
 
 
-def _foot(report: Report) -> Iterator[str]:
+def _foot(report: Content) -> Iterator[str]:
     rows = "".join(
         f"<tr><td>{text(name)}</td><td><pre>{lines_of(value)}</pre></td></tr>"
         for name, value in report.provenance.items()

@@ -14,7 +14,7 @@ from tamis.formatting import printable
 from tamis.jobs.result import json_value
 
 if TYPE_CHECKING:
-    from tamis.jobs.report.result import Chart, Facts
+    from tamis.jobs.report.reported import Chart, Facts
 
 MADE_BY = '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p>'
 _LONGEST = 300

@@ -14,7 +14,7 @@ from tamis.jobs.plan.candidates import Variable
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.report.result import Chart, Facts, Series
+from tamis.jobs.report.reported import Chart, Facts, Series
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:

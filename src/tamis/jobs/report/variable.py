@@ -22,7 +22,7 @@ from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair
 from tamis.jobs.report.profiler import Found, Profiler
-from tamis.jobs.report.result import Chart, Facts, Reported, Series
+from tamis.jobs.report.reported import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
 from tamis.rounding import recorded_rounding
 from tamis.safety.library_errors import reading
