@@ -319,3 +319,9 @@ def test_import_tamis_heavy_optional_packages_not_imported() -> None:
     code = f"import sys, tamis; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_no_imports_make_a_circle() -> None:
+    """Also those inside functions, and those for types alone."""
+    words = [sys.executable, str(ROOT / "benchmarks" / "shape.py"), "--circles"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""

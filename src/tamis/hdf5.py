@@ -13,7 +13,7 @@ from tamis.late import late_names
 if TYPE_CHECKING:
     from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
     from tamis.formats.hdf5.tree.create import PhaseChange, create_group, group_phase_change
-    from tamis.formats.hdf5.tree.walk import group_filters
+    from tamis.formats.hdf5.tree.links import group_filters
     from tamis.formats.hdf5.writing.appender import Appender, Partial
     from tamis.formats.hdf5.writing.creation import create_dataset
     from tamis.formats.hdf5.writing.dataset import create_appender, write, write_stream
@@ -38,7 +38,7 @@ __all__ = [
 _LATE = {
     "chunk_access": "chunk_type pipeline_of read_chunk",
     "tree.create": "PhaseChange create_group group_phase_change",
-    "tree.walk": "group_filters",
+    "tree.links": "group_filters",
     "writing.appender": "Appender Partial",
     "writing.creation": "create_dataset",
     "writing.dataset": "create_appender write write_stream",

@@ -6,7 +6,7 @@ Formats are imported late, because most commands need only one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tamis.reading.file import File, Reader
     from tamis.reading.listed import GroupedStore
     from tamis.rewrite.transfer import TargetForm
-    from tamis.stores.protocols import Store
+    from tamis.stores.protocols import Store, StoreComparison
 
 PathLike = str | os.PathLike[str]
 
@@ -103,6 +103,20 @@ def open_store(path: PathLike) -> Store:
     return _format_of(place).open_store(place)
 
 
+def comparison_of(before: Store, after: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
+    """Return the comparison of two stores, except for the numbers in their arrays: object by object if both are HDF5.
+
+    `dropped` has the arrays that the second store leaves out.
+    """
+    found: StoreComparison
+    if before.has_objects and after.has_objects:
+        hdf5 = imported("tamis.formats.hdf5.compare.comparison")  # late: few commands compare, as below
+        found = hdf5.Hdf5Comparison(before, after, dropped=dropped)
+    else:
+        found = imported("tamis.stores.comparison").ModelComparison(before, after)
+    return found
+
+
 def target_form(target: Path, **options: Any) -> TargetForm:
     """Return the form of a target, by its name or by the file or folder it replaces.
 
@@ -175,7 +189,7 @@ def _hdf5_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
         raise ParameterError(
             f"{target}: for {' and '.join(others)}, choose the name of a Zarr store, such as {target.stem}.zarr"
         )
-    form: TargetForm = imported("tamis.formats.hdf5.writer").Hdf5Form(cloud=bool(options.get("cloud")))
+    form: TargetForm = imported("tamis.formats.hdf5.form").Hdf5Form(cloud=bool(options.get("cloud")))
     return form
 
 

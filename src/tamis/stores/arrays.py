@@ -14,7 +14,6 @@ from tamis import meaning
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
 from tamis.lazy_property import lazy_property
-from tamis.library_lock import imported
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.stores.other_files import OtherFiles
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from tamis.meaning.companions import CompanionFlags
     from tamis.stores.data_model import Translation
     from tamis.stores.other_files import Places
-    from tamis.stores.protocols import Store, StoreComparison
 
 A = TypeVar("A", bound=StoredArray)
 
@@ -149,6 +147,7 @@ class DescribedArray:
 class ListedStore(Generic[A]):
     """Members of a `tamis.stores.protocols.Store` that knows all arrays when it is opened, by one path each."""
 
+    has_objects = False
     reader_words: ClassVar[str]
     """The reader of the values, for people."""
 
@@ -224,12 +223,6 @@ class ListedStore(Generic[A]):
     def readers_of(self, filters: Iterable[Filter]) -> Readers:
         """Return that any reader of the format can read the arrays."""
         return Readers((), szip=False, h5py=False, tamis=True, hint="", words=self.reader_words)
-
-    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return the comparison of the store with another one, in netCDF's data model."""
-        comparison = imported("tamis.stores.comparison")  # late: few commands compare
-        found: StoreComparison = comparison.ModelComparison(self, other)
-        return found
 
     def survey_other_files(self, target: str, places: Places, rewritten: Collection[str] = ()) -> OtherFiles:
         """Return that a copy leads to no other files."""

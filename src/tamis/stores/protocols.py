@@ -152,6 +152,10 @@ class Store(Protocol):
     def nbytes(self) -> int:
         """Bytes of the whole store."""
 
+    @property
+    def has_objects(self) -> bool:
+        """True for HDF5: two such stores are compared object by object."""
+
     def take_in(self) -> None:
         """Have what links into other files lead to as parts of the store.
 
@@ -223,12 +227,6 @@ class Store(Protocol):
         `rewritten` are the arrays whose values are stored anew.
         """
         ...
-
-    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return the comparison of the store with another one, except for the numbers in their arrays.
-
-        `dropped` has the arrays that the other store leaves out.
-        """
 
     def close(self) -> None:
         """Close the store."""

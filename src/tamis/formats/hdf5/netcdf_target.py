@@ -31,7 +31,7 @@ from tamis.formats.hdf5.lib.new_filters import NewFilter, create_dataset, set_fi
 from tamis.formats.hdf5.library_reader import selected
 from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
 from tamis.formats.hdf5.model.attributes import OF_SCALES, is_scale_class, write_attribute
-from tamis.formats.hdf5.tree.walk import raw_name
+from tamis.formats.hdf5.tree.links import raw_name
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, replace_companions
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of
 from tamis.formatting import plural, printable

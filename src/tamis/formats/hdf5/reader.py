@@ -22,14 +22,14 @@ from tamis.filters.registry import import_own
 from tamis.formats.hdf5.lib.attributes import all_attributes
 from tamis.formats.hdf5.lib.calls import address_of
 from tamis.formats.hdf5.lib.datatypes import Conversion, in_native_order
+from tamis.formats.hdf5.lib.elsewhere import check_links
 from tamis.formats.hdf5.lib.files import open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path, stored_paths
 from tamis.formats.hdf5.lib.quick_facts import Depth, quick_facts
 from tamis.formats.hdf5.library_reader import library_failure
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
-from tamis.formats.hdf5.tree.other_files import check_links
-from tamis.formats.hdf5.tree.walk import group_id, links_of
+from tamis.formats.hdf5.tree.links import group_id, links_of
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.reading.array import Array, SelectedChunks

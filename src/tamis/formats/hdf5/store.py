@@ -17,28 +17,20 @@ from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_o
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import (
-    Contents,
-    Datasets,
-    Scope,
-    array_at,
-    group_at,
-    group_filters,
-    scope_of,
-    walk,
-)
+from tamis.formats.hdf5.tree.links import group_filters
+from tamis.formats.hdf5.tree.scope import Scope, group_at, scope_of
+from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
     from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
-    from tamis.formats.hdf5.tree.other_files import Relocation
+    from tamis.formats.hdf5.tree.relocation import Relocation
     from tamis.formats.hdf5.tree.taken_in import LinkedScope
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
     from tamis.stores.other_files import OtherFiles, Places
-    from tamis.stores.protocols import Store, StoreComparison
     from tamis.stores.readers import Readers
 
 
@@ -80,6 +72,7 @@ _AHEAD_NBYTES = 8 << 20
 class Hdf5Store:
     """A file for reading, and its contents."""
 
+    has_objects = True
     _ahead_nbytes = 0
     _taken_in: LinkedScope | None = None
 
@@ -139,7 +132,7 @@ class Hdf5Store:
         """Return the other file to which an external link on a path leads, and the path in it."""
         if not self.links_elsewhere() or remote_of(self.file) is not None:
             return None
-        from tamis.formats.hdf5.tree.other_files import NamedFile, end_at  # late: few files have such links
+        from tamis.formats.hdf5.lib.elsewhere import NamedFile, end_at  # late: few files have such links
 
         with reading(self.path):
             end = end_at(self.file, self.stored_path(path))
@@ -218,7 +211,7 @@ class Hdf5Store:
         """Return the array at a path, which must exist."""
         if "contents" in vars(self) and path in self.contents.datasets:
             return self.contents.datasets[path]  # its facts are known, or kept for the next call
-        if self._taken_in is not None and (array := array_at(self.file, path)) is not None:
+        if self._taken_in is not None and (array := Hdf5Array.at(self.file, path)) is not None:
             return array
         return Hdf5Array(self.file, path, stored_path=self.stored_path(path))
 
@@ -226,23 +219,13 @@ class Hdf5Store:
         """Return the first path of the array at a path, through any links; empty if there is none."""
         if path in self.contents.datasets:
             return path
-        array = array_at(self.file, path)
+        array = Hdf5Array.at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 
     @property
     def nbytes(self) -> int:
         """Bytes of the file."""
         return int(self.file.id.get_filesize())
-
-    def comparison(self, other: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
-        """Return the comparison of the file with another store, object by object if that is also HDF5."""
-        if isinstance(other, Hdf5Store):
-            from tamis.formats.hdf5.compare.comparison import Hdf5Comparison  # late: few commands compare
-
-            return Hdf5Comparison(self, other, dropped=dropped)
-        from tamis.stores.comparison import ModelComparison
-
-        return ModelComparison(self, other)
 
     def survey_other_files(self, target: str, places: Places, rewritten: Collection[str] = ()) -> OtherFiles:
         """Return what a copy at `target` would lead to."""
@@ -251,6 +234,6 @@ class Hdf5Store:
 
     def relocation(self, target: str, places: Places) -> Relocation:
         """Return the conversion of references to other files for a copy at `target`, in a run with these places."""
-        from tamis.formats.hdf5.tree.other_files import Relocation  # late: only copies need it
+        from tamis.formats.hdf5.tree.relocation import Relocation  # late: only copies need it
 
         return Relocation(self.path, places.target_of(self.path) or target, places)

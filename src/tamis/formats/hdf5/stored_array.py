@@ -19,7 +19,7 @@ from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, 
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
-from tamis.formats.hdf5.lib import calls, datatypes
+from tamis.formats.hdf5.lib import calls, datatypes, elsewhere
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
 from tamis.formats.hdf5.lib.datatypes import Conversion
@@ -33,8 +33,11 @@ from tamis.formats.hdf5.lib.files import (
     source_of,
 )
 from tamis.formats.hdf5.lib.foreign_filters import is_available
+from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
+from tamis.formats.hdf5.tree.scope import object_at, scope_of
+from tamis.formats.hdf5.virtual_reader import virtual_reader
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.meaning import companions as companion_attributes
@@ -170,6 +173,17 @@ class Hdf5Array(DatasetFacts):
     _content: QuickFacts | None = None
     """Facts with values, if these were read with them, until the first use of the values."""
 
+    @staticmethod
+    def at(file: h5py.File, path: str) -> Hdf5Array | None:
+        """Find the dataset of this file that a path in netCDF leads to, through any links; None if there is none."""
+        stored, scope = stored_path(file, path), scope_of(file)
+        dataset = object_at(file, stored, h5py.Dataset)
+        if dataset is None:
+            return None
+        own_file, own_path = scope.stored(stored)
+        address = scope.address(dataset.id) if scope.is_linked else None
+        return Hdf5Array(own_file, path, dataset, stored_path=own_path, address=address)
+
     def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts, with_attributes=with_attributes)
@@ -298,27 +312,21 @@ class Hdf5Array(DatasetFacts):
         """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
         if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
             return ()
-        from tamis.formats.hdf5.tree.other_files import absent_sources  # late: few arrays have their values there
-
-        return tuple(absent_sources(self.dataset, filename_of(self.file)))
+        return tuple(elsewhere.absent_sources(self.dataset, filename_of(self.file)))
 
     @property
     def value_files(self) -> tuple[str, ...]:
         """Other files that decide on the values of a virtual or external dataset."""
         if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
             return ()
-        from tamis.formats.hdf5.tree.other_files import value_files  # late, as above
-
-        return tuple(value_files(self.dataset, filename_of(self.file)))
+        return tuple(elsewhere.value_files(self.dataset, filename_of(self.file)))
 
     @property
     def virtual_sources(self) -> tuple[tuple[str, str], ...]:
         """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
         if self.layout != "virtual" or remote_of(self.file) is not None:
             return ()
-        from tamis.formats.hdf5.tree.other_files import found_sources  # late, as above
-
-        return tuple(found_sources(self.dataset, filename_of(self.file)))
+        return tuple(elsewhere.found_sources(self.dataset, filename_of(self.file)))
 
     def open_virtual(self, *, fills_absent: bool = False) -> SourcesReader | None:
         """Open a virtual dataset, whose sources tamis reads; None for any other, and if only HDF5 can read it.
@@ -333,9 +341,9 @@ class Hdf5Array(DatasetFacts):
         self._check_kinds()  # the reader looks for circles where a source is virtual, too
         if not fills_absent and (absent := self.absent_files):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
-        late = imported("tamis.formats.hdf5.virtual_reader")  # as above
-        found: SourcesReader | None = late.virtual_reader(self, filename_of(self.file))
-        return found
+        if self.companion_flags is not None:
+            return None
+        return virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
 
     def check_files(self) -> None:
         """Raise FileError if HDF5 may wait for a pipe, device or folder, or crash in a circle of virtual datasets."""
@@ -345,18 +353,14 @@ class Hdf5Array(DatasetFacts):
 
     def _check_kinds(self) -> None:
         if self.layout in ELSEWHERE and remote_of(self.file) is None:
-            from tamis.formats.hdf5.tree.other_files import check_files  # late, as above
-
-            check_files(self.dataset, filename_of(self.file), self.label)
+            elsewhere.check_files(self.dataset, filename_of(self.file), self.label)
 
     @lazy_property
     def _circle(self) -> str:
         """Why the values of a virtual dataset end nowhere; empty if they end, and for any other dataset."""
         if self.layout != "virtual" or remote_of(self.file) is not None:
             return ""
-        from tamis.formats.hdf5.tree.other_files import circle_of  # late, as above
-
-        return circle_of(self.dataset, filename_of(self.file))
+        return elsewhere.circle_of(self.dataset, filename_of(self.file))
 
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.
@@ -365,19 +369,14 @@ class Hdf5Array(DatasetFacts):
         dataset.
         """
         self.check_files()
-        if self.layout == "virtual" and not self.problem:
-            from tamis.formats.hdf5.tree.other_files import unreadable_source
-
-            if absent := unreadable_source(self.dataset, filename_of(self.file)):
-                raise FileError(f"{self.label}: No such file or directory: {absent}")
-        if self.layout == "external":
-            from tamis.formats.hdf5.tree.other_files import misplaced_raw_file
-
-            if raw := misplaced_raw_file(self.dataset, filename_of(self.file)):
-                raise FileError(
-                    f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
-                    "or set HDF5_EXTFILE_PREFIX='${ORIGIN}'"
-                )
+        filename, is_known = filename_of(self.file), not self.problem
+        if self.layout == "virtual" and is_known and (absent := elsewhere.unreadable_source(self.dataset, filename)):
+            raise FileError(f"{self.label}: No such file or directory: {absent}")
+        if self.layout == "external" and (raw := elsewhere.misplaced_raw_file(self.dataset, filename)):
+            raise FileError(
+                f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
+                "or set HDF5_EXTFILE_PREFIX='${ORIGIN}'"
+            )
         if self.problem:
             raise FileError(f"{self.label}: {self.problem}")
 
@@ -562,6 +561,15 @@ class Hdf5Array(DatasetFacts):
             return np.zeros((), chunk.dtype)
         part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())
+
+
+def _open_shown(file: h5py.File, path: str) -> tuple[Hdf5Array, ArrayReader] | None:
+    """Open a dataset that a virtual one shows; None if it is no dataset of numbers in this file."""
+    array = Hdf5Array.at(file, path)
+    if array is None or array.number_type is None:
+        return None
+    array.check_files()
+    return array, array.open_stored()
 
 
 class ConvertedArray(Hdf5Array):

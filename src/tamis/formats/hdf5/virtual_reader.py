@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +16,13 @@ from numpy.typing import NDArray
 from tamis.arrays.grid import Region, shape_of
 from tamis.arrays.reader import ArrayReader
 from tamis.errors import FileError
+from tamis.formats.hdf5.lib.elsewhere import SAME_FILE, find_virtual, has_number
+from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.library_reader import LibraryReader
-from tamis.formats.hdf5.tree.other_files import SAME_FILE, find_virtual, has_number
-from tamis.formats.hdf5.tree.walk import array_at
-from tamis.library_lock import imported
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.stored_array import Hdf5Array
+    from tamis.formats.hdf5.dataset_facts import DatasetFacts
 
 _MOST_OPEN = 64
 """Sources that stay open; a master may have thousands."""
@@ -47,18 +47,41 @@ class _Source:
 
 
 class _Opened(NamedTuple):
-    """A source that is open. Both are closed when nobody uses them any more."""
+    """A source that is open. File and reader are closed when nobody uses them any more."""
 
-    owner: Any
-    array: Hdf5Array
+    file: h5py.File | None  # None for that of the virtual dataset
+    array: DatasetFacts
     reader: ArrayReader
 
 
-class VirtualReader:
-    """A virtual dataset whose sources are boxes. See `tamis.arrays.reader.ArrayReader`; threads may share it."""
+Shown = tuple["DatasetFacts", ArrayReader]
+"""A dataset that a virtual one shows, and the reader of its values."""
 
-    def __init__(self, array: Hdf5Array, sources: list[_Source]) -> None:
+
+class VirtualReader:
+    """A virtual dataset whose sources are boxes. See `tamis.arrays.reader.ArrayReader`; threads may share it.
+
+    Parameters
+    ----------
+    array
+        The virtual dataset.
+    sources
+        Its parts.
+    open_shown
+        Opens the dataset at a path in a file; None if HDF5 has to follow links to it.
+    check_files
+        Raises FileError if HDF5 must not read the dataset itself.
+    """
+
+    def __init__(
+        self,
+        array: DatasetFacts,
+        sources: list[_Source],
+        open_shown: Callable[[h5py.File, str], Shown | None],
+        check_files: Callable[[], None],
+    ) -> None:
         self.array, self._sources = array, sources
+        self._open_shown, self._check_files = open_shown, check_files
         self.shape: tuple[int, ...] = tuple(array.shape or ())
         self.dtype: np.dtype[Any] = np.dtype(array.number_type)
         self.chunk_shape: tuple[int, ...] | None = None
@@ -84,7 +107,7 @@ class VirtualReader:
             if not self._read_from(source, low, high, values[inside]):
                 place = tuple(slice(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True))
                 if not is_checked:
-                    self.array.check_files()
+                    self._check_files()
                     is_checked = True
                 values[inside] = LibraryReader(self.array).read(place)
         return values
@@ -126,20 +149,19 @@ class VirtualReader:
         return found
 
     def _open(self, source: _Source) -> _Opened | None:
-        store: Any = None
-        if source.file:
-            store = imported("tamis.formats.hdf5.store").Hdf5Store.open(source.file)
-        file: h5py.File = store.file if store is not None else self.array.file
-        array = array_at(file, source.inner)
-        if array is None and source.inner not in file:
+        own = open_source(source.file, keeps_chunks=False) if source.file else None
+        file: h5py.File = self.array.file if own is None else own
+        if (shown := self._open_shown(file, source.inner)) is not None:
+            return _Opened(own, *shown)
+        is_there = source.inner in file
+        if own is not None:
+            own.close()
+        if not is_there:
             raise FileError(
                 f"{self.array.label}: No such file or directory: {source.inner} in {source.file or 'this file'}, a"
                 " source of this virtual dataset"
             )
-        if array is None or array.number_type is None:
-            return None
-        array.check_files()
-        return _Opened(store, array, array.open_stored())
+        return None
 
     def has_filters(self) -> bool:
         """Return whether libhdf5 has the filters of all sources, as far as few of them show it."""
@@ -158,14 +180,19 @@ class VirtualReader:
             _, found = self._opened.popitem()
             if found is not None:
                 found.reader.close()
-                if found.owner is not None:
-                    found.owner.close()
+                if found.file is not None:
+                    found.file.close()
 
 
-def virtual_reader(array: Hdf5Array, filename: str) -> VirtualReader | None:
+def virtual_reader(
+    array: DatasetFacts,
+    filename: str,
+    open_shown: Callable[[h5py.File, str], Shown | None],
+    check_files: Callable[[], None],
+) -> VirtualReader | None:
     """Return the reader of a virtual dataset of numbers; None if HDF5 has to read it: its sources are no boxes."""
     plist = array.dataset.id.get_create_plist()
-    if array.number_type is None or array.companion_flags is not None or not array.shape:
+    if array.number_type is None or not array.shape:
         return None
     found: dict[str, str | None] = {SAME_FILE: ""}
     sources = []
@@ -181,7 +208,7 @@ def virtual_reader(array: Hdf5Array, filename: str) -> VirtualReader | None:
             file = find_virtual(name, filename)
             found[name] = None if file is None else os.path.realpath(file.path)
         sources.append(_Source(found[name], inner.replace("%%", "%"), place, box))
-    return VirtualReader(array, sources)
+    return VirtualReader(array, sources, open_shown, check_files)
 
 
 def _box_of(space: h5s.SpaceID) -> _Box | None:

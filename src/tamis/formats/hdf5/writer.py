@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -30,19 +27,17 @@ from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.formats.hdf5.lib.references import copy_attribute
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, other_ancillary
-from tamis.formats.hdf5.tree.copy import Copied, check_scales, copy_tree
+from tamis.formats.hdf5.tree.copy import Copied, copy_tree
 from tamis.formats.hdf5.tree.create import create_like, create_named, create_target, plist_like, type_like
+from tamis.formats.hdf5.tree.links import Link, link_plist
 from tamis.formats.hdf5.tree.times import keep_times
-from tamis.formats.hdf5.tree.walk import Link, link_plist
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
-from tamis.formatting import printable
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, with_line
 from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
-from tamis.rewrite.transfer import Changes, check_storable, transfer
+from tamis.rewrite.transfer import Changes
 from tamis.safety.transaction import Transaction
-from tamis.stores.data_model import Translation, is_fixed_text
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
@@ -51,7 +46,7 @@ if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding
-    from tamis.stores.protocols import EncodedChunk, Store
+    from tamis.stores.protocols import EncodedChunk
 
 
 _SHARED = (*SHARED, "_Netcdf4Dimid", "_Netcdf4Coordinates")
@@ -358,92 +353,6 @@ class _Create(CreateAtOnce):
             self.replaced = plan.new_attributes(self._source)
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return written
-
-
-CLOUD_BLOCK_NBYTES = 1 << 20
-"""Size of the blocks of metadata in files for the cloud: chunk indexes and headers lie together."""
-
-
-_FIXED_TEXT = "text of a fixed length, which netCDF lacks"
-_NETCDF_ENDINGS = (".nc", ".nc4", ".netcdf", ".cdf")
-
-
-class Hdf5Form:
-    """The form of a new HDF5 file; see `tamis.rewrite.transfer.TargetForm`. Other formats become netCDF-4 files."""
-
-    def __init__(self, *, cloud: bool = False) -> None:
-        self._block_nbytes = CLOUD_BLOCK_NBYTES if cloud else None
-        self._is_netcdf = False
-
-    def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> Transaction:
-        """Return the transaction of a file."""
-        self._is_netcdf = target.suffix.lower() in _NETCDF_ENDINGS
-        return Transaction(target, overwrite=overwrite, private=private)
-
-    def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
-        """Raise an error if HDF5 cannot hold an array of the source, or if one that is left out is needed."""
-        if not isinstance(source, Hdf5Store):
-            from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
-
-            check_storable(source, partial(check_array, is_netcdf=self._is_netcdf), dropped)
-        elif dropped:
-            check_scales(source.file, dropped)
-
-    def translations(self, source: Store) -> Iterable[Translation]:
-        """See `TargetForm.translations`."""
-        if isinstance(source, Hdf5Store):
-            return ()
-        from tamis.stores.translation import translations  # late: most sources are HDF5
-
-        def changed(path: str) -> Translation:
-            encoding = ", and no attribute '_Encoding'" if "_Encoding" in source.arrays[path].attributes else ""
-            text = f"{_FIXED_TEXT}: it gets a varying length{encoding}"
-            return Translation(path, "zarr fixed text", text, is_lost=False)
-
-        return itertools.chain(translations(source, to_zarr=False), map(changed, self.kept_as_stored(source)))
-
-    def kept_as_stored(self, source: Store) -> Collection[str]:
-        """Return the paths of texts that get a varying length, because netCDF lacks those of a fixed one."""
-        if not self._is_netcdf or isinstance(source, Hdf5Store):
-            return ()
-        return [path for path, array in source.arrays.items() if is_fixed_text(array.as_values().value_type)]
-
-    @property
-    def files(self) -> None:
-        """None: one process writes all chunks."""
-
-    def copies_objects_of(self, source: Store) -> bool:
-        """Return whether the source is also HDF5."""
-        return isinstance(source, Hdf5Store)
-
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store to a new file."""
-        if isinstance(source, Hdf5Store):
-            others = copy_file(source, target, changes, self._block_nbytes)
-            if self._is_netcdf and Path(source.path).suffix.lower() not in _NETCDF_ENDINGS:
-                others.notes.extend(_foreign_types(source, changes.dropped))
-            return others
-        from tamis.formats.hdf5.netcdf_target import NetcdfTarget
-
-        values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
-        with NetcdfTarget(
-            target.path, values_nbytes, self._block_nbytes, target.mode, threads, is_netcdf=self._is_netcdf
-        ) as out:
-            transfer(source, out, changes)
-        return OtherFiles(out.notes, [])
-
-    def __str__(self) -> str:
-        return "cloud" if self._block_nbytes else ""
-
-
-def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]:
-    """Yield a note for each dataset with floats or text that netCDF lacks, where the name of a copy promises netCDF."""
-    for path, array in source.arrays.items():
-        dtype = array.number_type
-        if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
-            yield printable(f"{path}: netCDF lacks the type {dtype}: its library and programs fail with it")
-        elif path not in dropped and is_fixed_text(array.value_type):
-            yield printable(f"{path}: {_FIXED_TEXT}: ncdump may fail with it")
 
 
 def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:

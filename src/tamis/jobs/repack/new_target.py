@@ -18,7 +18,7 @@ from tamis.accuracy.fields import FIELD_WORDS
 from tamis.accuracy.measured import AT_MOST, is_missed
 from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import BoundError, DataError, FileError, TamisError, located
-from tamis.formats.registry import open_store
+from tamis.formats.registry import comparison_of, open_store
 from tamis.formatting import plural, size_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repack.notes import (
@@ -316,7 +316,7 @@ def prove(
     by_objects = planning.form is not None and planning.form.copies_objects_of(store)
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
-        stores = None if by_objects else store.comparison(out)
+        stores = None if by_objects else comparison_of(store, out)
         anew = [path for path in source if path not in plans and path not in planning.dropped]
         if by_objects:  # others than those whose values were taken in are copied as stored
             anew = [path for path in anew if source[path].layout in ELSEWHERE and source[path].dtype is not None]

@@ -15,7 +15,7 @@ from tamis.accuracy.statistics import Observer, Tally, compare, compared, unchan
 from tamis.arrays.index import Parts, joined
 from tamis.arrays.threads import checked_threads
 from tamis.errors import TamisError
-from tamis.formats.registry import open_store
+from tamis.formats.registry import comparison_of, open_store
 from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.names import Names
@@ -213,7 +213,7 @@ class Comparison:
             second.read_ahead()
         datasets, names = first.arrays, Names(first, optional=optional_names)
         dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
-        stores = first.comparison(second, dropped=dropped)
+        stores = comparison_of(first, second, dropped=dropped)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         labels = {path: label for path, label in labels.items() if path not in dropped}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)

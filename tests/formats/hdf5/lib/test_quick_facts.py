@@ -25,7 +25,7 @@ from tamis.formats.hdf5.lib.quick_facts import (
     rewrite_small,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import link_plist
+from tamis.formats.hdf5.tree.links import link_plist
 from tamis.meaning.missing import NONE_MISSING
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import native_encoder

@@ -28,21 +28,13 @@ from tamis.formats.hdf5.compare.elements import (
 )
 from tamis.formats.hdf5.lib.attributes import stored_values, text_attribute
 from tamis.formats.hdf5.lib.datatypes import text_of, type_words
+from tamis.formats.hdf5.lib.elsewhere import linked_file, same_sources
 from tamis.formats.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.formats.hdf5.lib.references import attribute_names, has_references
 from tamis.formats.hdf5.stored_array import about_companion
-from tamis.formats.hdf5.tree.other_files import linked_file, same_sources
-from tamis.formats.hdf5.tree.walk import (
-    Contents,
-    address_of,
-    array_at,
-    group_at,
-    group_filters,
-    in_order,
-    is_old_group,
-    link_words,
-    links_of,
-)
+from tamis.formats.hdf5.tree.links import group_filters, in_order, is_old_group, link_words, links_of
+from tamis.formats.hdf5.tree.scope import group_at
+from tamis.formats.hdf5.tree.walk import Contents, address_of
 from tamis.formatting import shortened
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
@@ -294,7 +286,7 @@ class Hdf5Comparison:
 
     def counterpart(self, path: str) -> Hdf5Array | None:
         """Return the array of the second file at a path, through any links; None if there is none."""
-        return self._after.contents.datasets.get(path) or array_at(self._after.file, path)
+        return self._after.contents.datasets.get(path) or Hdf5Array.at(self._after.file, path)
 
     def attribute_changes(self, path: str, source: Hdf5Array, target: Hdf5Array) -> Iterator[Change]:
         """Yield changes of the attributes of an array."""

@@ -24,7 +24,7 @@ from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
 from tamis.formats.hdf5.lib.references import Place, has_references, sequence_at, values_in_memory
 from tamis.formats.hdf5.library_reader import read_bytes, selected
-from tamis.formats.hdf5.tree.walk import info_at, scope_of
+from tamis.formats.hdf5.tree.scope import info_at, scope_of
 from tamis.formatting import shortened
 from tamis.safety.library_errors import pass_interrupt, reading
 from tamis.stores.protocols import Unequal

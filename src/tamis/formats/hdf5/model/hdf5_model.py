@@ -17,6 +17,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.formats.hdf5.lib.attributes import is_bare_name
 from tamis.formats.hdf5.lib.calls import place_of
 from tamis.formats.hdf5.lib.datatypes import type_words
+from tamis.formats.hdf5.lib.elsewhere import check_links, end_of
 from tamis.formats.hdf5.lib.files import filename_of
 from tamis.formats.hdf5.lib.foreign_filters import isolate
 from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
@@ -30,8 +31,9 @@ from tamis.formats.hdf5.model.attributes import (
     references,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array, without_companion
-from tamis.formats.hdf5.tree.other_files import check_links, end_of
-from tamis.formats.hdf5.tree.walk import Datasets, Link, in_order, link_words, scope_of
+from tamis.formats.hdf5.tree.links import Link, in_order, link_words
+from tamis.formats.hdf5.tree.scope import scope_of
+from tamis.formats.hdf5.tree.walk import Datasets
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, Translation

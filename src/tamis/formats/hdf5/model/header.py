@@ -15,7 +15,7 @@ from tamis.errors import FileError, TamisError
 from tamis.formats.hdf5.lib.references import attribute_names
 from tamis.formats.hdf5.model.attributes import INTERNAL
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import in_order, links_of
+from tamis.formats.hdf5.tree.links import in_order, links_of
 from tamis.safety.library_errors import reading
 from tamis.stores.data_model import groups_by_parent
 from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable

@@ -50,8 +50,10 @@ from tamis.formats.hdf5.tree.create import (
     same_object,
     staging_name,
 )
-from tamis.formats.hdf5.tree.other_files import Relocation
-from tamis.formats.hdf5.tree.walk import Link, OpenGroups, Scope, in_order, link_plist, links_of, scope_of
+from tamis.formats.hdf5.tree.links import Link, in_order, link_plist, links_of
+from tamis.formats.hdf5.tree.relocation import Relocation
+from tamis.formats.hdf5.tree.scope import Scope, scope_of
+from tamis.formats.hdf5.tree.walk import OpenGroups
 from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import pass_interrupt
@@ -165,7 +167,7 @@ class TreeCopy(NamedTuple):
     """Results of a copy."""
 
     # Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
-    # about names that lead nowhere (see `tamis.formats.hdf5.tree.other_files`); and about what a copy cannot have,
+    # about names that lead nowhere (see `tamis.formats.hdf5.tree.relocation`); and about what a copy cannot have,
     # such as references to objects that no longer exist
     notes: list[str]
     # Objects that may record times: file, address there and in the target. The library sets those of the copies to now:

@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib.files import access_list, create_file, source_of
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.new_filters import MOST_VALUES, NewFilter, create_dataset, set_filters, write_labels
 from tamis.formats.hdf5.lib.references import copy_values
-from tamis.formats.hdf5.tree.walk import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
+from tamis.formats.hdf5.tree.links import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
 from tamis.kinds import FLAG, checked
 from tamis.pipeline import Pipeline, as_pipeline
 

@@ -13,9 +13,10 @@ from h5py import h5f, h5g, h5i, h5l, h5o
 from tamis.errors import FileError, TamisError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.datatypes import text_of
+from tamis.formats.hdf5.lib.elsewhere import linked_file
 from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
-from tamis.formats.hdf5.tree.other_files import linked_file
-from tamis.formats.hdf5.tree.walk import Link, Scope, links_of, set_scope
+from tamis.formats.hdf5.tree.links import Link, links_of
+from tamis.formats.hdf5.tree.scope import Scope, set_scope
 from tamis.formatting import kind_of_mode
 
 _MOST_LINKS = 64

@@ -9,26 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import h5py
-from h5py import h5, h5a, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5r, h5t
+from h5py import h5a, h5d, h5f, h5g, h5i, h5l, h5o, h5r
 
-from tamis.errors import FileError, MissingFilterError, TamisError
-from tamis.formats.hdf5.lib import calls
+from tamis.errors import FileError, MissingFilterError
 from tamis.formats.hdf5.lib.files import remote_of
-from tamis.formats.hdf5.lib.foreign_filters import is_available
-from tamis.formats.hdf5.lib.netcdf_names import renamed_paths, stored_path
+from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.quick_facts import (
     Depth,
     QuickFacts,
-    bare_address,
-    listed_pipeline,
-    quick_links,
     quick_look,
 )
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.kinds import Kind, checked
-from tamis.library_lock import imported
+from tamis.formats.hdf5.tree.links import Link
+from tamis.formats.hdf5.tree.scope import Scope, scope_of
 from tamis.meaning.companions import MARK
-from tamis.pipeline import Pipeline
 from tamis.safety.library_errors import reading
 from tamis.stores.protocols import Arrays
 
@@ -38,10 +32,6 @@ _MOST_NBYTES = 16 << 20
 _GROUP_NBYTES, _PATH_COPIES = 1536, 3
 """What HDF5 takes for an open group: for itself, and for its path."""
 
-
-GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
-
-_OLD_HEADER = 1
 
 K = TypeVar("K", bound=Hashable)
 
@@ -91,148 +81,6 @@ class OpenGroups(Mapping[K, h5py.Group]):
 
     def __len__(self) -> int:
         return len(self._known)
-
-
-INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
-
-
-class Link(NamedTuple):
-    """A copy of h5py's record of a link, which h5py reuses for the next link; `address` is for hard links."""
-
-    name: bytes
-    kind: int
-    address: int
-    charset: int
-    order: int | None
-    """Number in creation order; None if the group does not track it."""
-    place: tuple[h5py.File, str] | None = None
-    """File of the object, and its path there, if the link counts as a hard one; see `Scope`."""
-
-    @property
-    def text(self) -> str:
-        """The name in h5py."""
-        return self.name.decode("utf-8", "surrogateescape")
-
-
-def links_of(group: h5g.GroupID) -> list[Link]:
-    """List a group's links, in the order in which they are stored.
-
-    Other orders are not safe: HDF5 1.14.2 then builds a table of links, frees it wrongly on failure, and corrupts the
-    memory of the process.
-    """
-    if (listed := quick_links(group)) is not None:
-        return [Link(*fields) for fields in listed]
-    links: list[Link] = []
-
-    def note(name: bytes, info: Any) -> None:
-        links.append(Link(name, info.type, info.u, info.cset, info.corder if info.corder_valid else None))
-
-    try:
-        group.links.iterate(note, info=True, order=h5.ITER_NATIVE)
-    except (ValueError, OSError, RuntimeError) as error:
-        raise _listing_error(h5py.Group(group), error) from error
-    return links
-
-
-class Scope:
-    """The objects that count as those of a file: here its own.
-
-    `tamis.formats.hdf5.tree.taken_in.LinkedScope` also counts those that external links lead to.
-    """
-
-    is_linked = False
-
-    def __init__(self, file: h5py.File) -> None:
-        self.file = file
-        self.files = [file]
-
-    def links(self, group: h5g.GroupID) -> list[Link]:
-        """List a group's links; the addresses of hard ones are those of `address`."""
-        return links_of(group)
-
-    def address(self, item: Any) -> int:
-        """Return the number that no other object has."""
-        return int(h5o.get_info(item).addr)
-
-    def address_at(self, group: Any, name: bytes) -> int:
-        """Return the address of the object that a path leads to."""
-        return int(h5o.get_info(group, name).addr)
-
-    def number_of(self, item: Any) -> int:
-        """Return the number of the file of an object among `files`."""
-        return 0
-
-    def open(self, group: h5g.GroupID, link: Link) -> Any:
-        """Open what a hard link leads to."""
-        return h5o.open(group, link.name)
-
-    def home(self, address: int) -> tuple[h5py.File, int]:
-        """Return the file of an object, and its address there."""
-        return self.file, address
-
-    def stored(self, path: str) -> tuple[h5py.File, str]:
-        """Return the file of an object, and its path there, by a path."""
-        return self.file, path
-
-
-_SCOPE = "_tamis_scope"
-"""Attribute of h5py's file objects with their scope."""
-
-
-def scope_of(file: h5py.File) -> Scope:
-    """Return the objects that count as those of a file."""
-    return vars(file).get(_SCOPE) or Scope(file)
-
-
-def set_scope(scope: Scope) -> None:
-    """Let a file have the objects of a scope."""
-    vars(scope.file)[_SCOPE] = scope
-
-
-def link_words(group: h5py.Group, link: Link) -> str:
-    """Return a link that is no hard one in words."""
-    if link.kind not in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
-        return f"link of the type {link.kind}"
-    place = group.id.links.get_val(link.name)
-    names = [place] if link.kind == h5l.TYPE_SOFT else place
-    kind = "soft" if link.kind == h5l.TYPE_SOFT else "external"
-    return f"{kind} link to {' '.join(name.decode('utf-8', 'backslashreplace') for name in names)}"
-
-
-def in_order(links: list[Link]) -> list[Link]:
-    """Sort links in creation order if it is tracked, otherwise by name."""
-    if any(link.order is None for link in links):
-        return sorted(links, key=lambda link: link.name)
-    return sorted(links, key=lambda link: link.order or 0)
-
-
-def link_plist(charset: int) -> h5p.PropLCID | None:
-    """Return the creation properties of a link for a name in this character set; None, HDF5's default, for ASCII."""
-    if charset == h5t.CSET_ASCII:
-        return None
-    lcpl = h5p.create(h5p.LINK_CREATE)
-    lcpl.set_char_encoding(charset)
-    return lcpl
-
-
-def raw_name(path: str) -> tuple[bytes, h5p.PropLCID | None]:
-    """Return a path as HDF5 takes it, and the properties of its link."""
-    raw = path.encode("utf-8", "surrogateescape")
-    return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
-
-
-def filter_text(code: int, label: str) -> str:
-    """Return a filter's number and the beginning of its label, which may have whole sentences."""
-    short = label.partition(";")[0]
-    return f"HDF5 filter {code} ({short})" if short else f"HDF5 filter {code}"
-
-
-def _listing_error(group: h5py.Group, error: Exception) -> TamisError:
-    filters = calls.filter_list(group.id.get_create_plist())
-    missing = [filter_text(entry.id, entry.label) for entry in filters if not is_available(entry.id)]
-    if missing:
-        return MissingFilterError(f"links of {group.name} cannot be read without {' and '.join(missing)}: {INSTALL}")
-    return FileError(f"{group.file.filename}: {group.name}: damaged or incomplete: links cannot be read: {error}")
 
 
 _MOST_LINKS = 1_000_000
@@ -479,73 +327,3 @@ def _is_marked(dataset: h5d.DatasetID) -> bool:
         return bool(h5a.exists(dataset, MARK.encode()))
     except RuntimeError:
         return True
-
-
-def info_at(file: h5py.File, path: str) -> Any:
-    """Return HDF5's record of the object that a path in netCDF leads to, through any links; None if there is none."""
-    try:
-        return h5o.get_info(file.id, stored_path(file, path).encode("utf-8", "surrogateescape"))
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return None
-
-
-def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
-    """Find the dataset of this file that a path in netCDF leads to, through any links; None if there is none."""
-    stored, scope = stored_path(file, path), scope_of(file)
-    dataset = _object_at(file, stored, h5py.Dataset)
-    if dataset is None:
-        return None
-    own_file, own_path = scope.stored(stored)
-    address = scope.address(dataset.id) if scope.is_linked else None
-    return Hdf5Array(own_file, path, dataset, stored_path=own_path, address=address)
-
-
-def group_at(file: h5py.File, path: str) -> h5py.Group | None:
-    """Return the group of this file at a path, through any links; None if there is none."""
-    return _object_at(file, path, h5py.Group)
-
-
-def _object_at(file: h5py.File, path: str, kind: type) -> Any:
-    end_of = imported("tamis.formats.hdf5.tree.other_files").end_of  # late: that module imports this one
-    try:
-        if (scope := scope_of(file)).is_linked:
-            own_file, own_path = scope.stored(path)
-            item = own_file.get(own_path.encode("utf-8", "surrogateescape"))
-            return item if isinstance(item, kind) else None
-        if end_of(file, path) is not file:
-            return None  # in another file, which is not opened
-        item = file.get(path.encode("utf-8", "surrogateescape"))
-    except (FileError, OSError, RuntimeError, ValueError):
-        return None
-    return item if isinstance(item, kind) and item.file == file else None  # type: ignore[attr-defined]
-
-
-@checked(group=GROUP)
-def group_filters(group: h5py.Group) -> Pipeline:
-    """Return the filters of a group's links, with the parameters in the file.
-
-    Parameters
-    ----------
-    group
-        A group of any file; the filters need not be installed. A file means its root group.
-    """
-    item = group_id(group)
-    return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
-
-
-def is_old_group(group: h5g.GroupID) -> bool:
-    """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
-
-    Most groups do, and have no settings; asking for a property list takes 6 µs.
-    """
-    if bare_address(group) is not None:
-        return True
-    if not calls.has("H5Gget_info") or calls.link_storage(group) != calls.SYMBOL_TABLE:
-        return False
-    info = h5o.get_info(group)  # which must live as long as its parts: h5py's point into it
-    return bool(info.hdr.version == _OLD_HEADER)
-
-
-def group_id(group: h5py.Group) -> h5g.GroupID:
-    """Return the identifier of a group; for a file, that of its root group, because h5py has the file's."""
-    return h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id

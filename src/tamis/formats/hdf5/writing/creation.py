@@ -22,7 +22,7 @@ from tamis.formats.hdf5.lib import calls, new_filters
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, replace_attributes, text_attribute
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
-from tamis.formats.hdf5.tree.walk import GROUP
+from tamis.formats.hdf5.tree.links import GROUP
 from tamis.kinds import ATTRIBUTES, DTYPE_LIKE, checked
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing

@@ -23,7 +23,7 @@ from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import replace_attributes
 from tamis.formats.hdf5.lib.chunks import first_stored
-from tamis.formats.hdf5.tree.walk import GROUP
+from tamis.formats.hdf5.tree.links import GROUP
 from tamis.formats.hdf5.writer import Hdf5Writer
 from tamis.formats.hdf5.writing.appender import Appender
 from tamis.formats.hdf5.writing.creation import Target, array_like, check_place, named, new_dataset, new_path
