@@ -1,6 +1,7 @@
-"""Real information of bits: what a bit tells about the same bit of the next value (Klöwer et al. 2021).
+"""Measures of whole fields and rows: similarity (DSSIM), power spectra, and the real information of bits.
 
-As in BitInformation.jl and xbitinfo, the exponent of a float counts as a sign and a magnitude.
+The real information of a bit is what it tells about the same bit of the next value (Klöwer et al. 2021). As in
+BitInformation.jl and xbitinfo, the exponent of a float counts as a sign and a magnitude.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
-        """Return what is known of a part that did not change, if asked for with moments."""
+        """Return what is known of a part that did not change; on request, with moments."""
         valid = missing.valid(values).reshape(-1)
         if not valid.size:
             return cls()

@@ -335,7 +335,7 @@ class _Box:
             self.leave()
 
     def leave(self) -> None:
-        """Do without the box in one task of those that use it."""
+        """Count one task that needs the box no more; after the last one, the memory can be reused."""
         with self._lock:
             self._unused -= 1
             if not self._unused:

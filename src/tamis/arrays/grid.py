@@ -228,7 +228,7 @@ def pads_little(extent: int) -> bool:
 
 
 def _without_padding(extents: list[int], itemsize: int) -> list[int]:
-    """Cut axes that zfp would mostly pad into single values, unless chunks get too small; keep at most four axes."""
+    """Cut into single values the axes that zfp would mostly pad, unless chunks get too small; keep at most four."""
     chunks = [extent if extent >= BLOCK_SIDE else 1 for extent in extents]
     if math.prod(chunks) * itemsize < LEAST_CHUNK_NBYTES:
         chunks = [*extents]

@@ -40,10 +40,10 @@ class SlowSource(ByteSource, Protocol):
         """Begin to fetch ranges of offset and size; inside, reads find them."""
 
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
-        """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
+        """Begin to fetch ranges of offset and size, and return a function that writes them into a file."""
 
     def stop_at(self, offset: int) -> None:
-        """Where one read goes on after another, read ahead up to an offset, where an array ends."""
+        """Read ahead up to this offset only, at which an array ends, when one read goes on where another ended."""
 
 
 class Descriptor:

@@ -370,7 +370,7 @@ _BUILT_IN = range(5)  # filters that every Blosc2 has
 
 
 def with_bytedelta(chunk: bytes, itemsize: int) -> bytes:
-    """Return a chunk of bytes in `in_bytedelta` as one whose reader undoes that."""
+    """Return a chunk of the bytes of `in_bytedelta` with a header that makes readers undo it."""
     codes, metas = bytes([0, 0, 0, 0, _BYTE_SHUFFLE, _BYTEDELTA]), bytes([0, 0, 0, 0, 0, itemsize])
     return chunk[: _CODES.start] + codes + chunk[_CODES.stop : _METAS.start] + metas + chunk[_METAS.stop :]
 

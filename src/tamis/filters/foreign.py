@@ -23,7 +23,7 @@ _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
 
 
 class Foreign(Filter):
-    """The base class of filters that hdf5plugin runs; whoever writes with them must compare what they decode to."""
+    """The base class of filters that hdf5plugin runs; who writes with them must decode the chunks and compare."""
 
     __slots__ = ()
 

@@ -202,7 +202,7 @@ def serve(handle: int) -> None:
 
 
 def _reporter(connection: Connection, ended: list[BaseException]) -> Progress:
-    """Return a function that reports now and then, and raises an end by a signal again that was lost."""
+    """Return a function that reports now and then; it also raises the exception of a signal that Python dropped."""
     times = [0.0]
 
     def report(step: str, done: int, total: int) -> None:

@@ -25,7 +25,7 @@ _GROUP_LEAF_NBYTES = 8 + 8 * 40
 _MOST_LINK = 1 << 10
 _MOST_DEPTH = 16
 _MOST_ENTRIES = 1 << 21
-# Of a guess: the part of a node's bytes that is added, and most bytes, for one that is wanted and in all.
+# For guesses of where values are: the part of a node that is added, and the most bytes per wanted chunk and in all.
 _SLACK, _MOST_GUESSED, _MOST_GUESSED_NBYTES = 32, 1.5, 16 << 20
 
 
@@ -303,7 +303,7 @@ def _new_tree(data: bytes, wanted: Wanted | None = None) -> Iterator[Place]:
 
 
 def _width(number: int) -> int:
-    """Return the bytes of a number that may be so large."""
+    """Return how many bytes hold every number up to this one."""
     return (number.bit_length() + 7) // 8
 
 

@@ -23,7 +23,7 @@ PACKING_ATTRIBUTES = ("scale_factor", "add_offset")
 """The attributes of packed values."""
 
 _NARROW, _LEAST_NARROW_BITS = np.dtype(np.float32), 6
-"""Float32, and the fewest bits of a step, 3 % shorter at most, that it is preferred with."""
+"""Float32 is preferred if a step of this many bits does; such a step is shorter by 3 % at most."""
 
 _TYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 
@@ -207,7 +207,7 @@ def codes_in_steps(
 def _begins(
     types: Sequence[np.dtype[Any]], step: float, ends: tuple[int, int], mark_count: int
 ) -> Iterator[tuple[np.dtype[Any], int]]:
-    """Yield types with a code that missing values begin with, before those of values between two, the best first.
+    """Yield types, each with the first code for missing values, the best first; codes that equal a value come last.
 
     CDO and NCO compare values, once they are unpacked, with the code of missing ones: no value is that number, unless
     there is no room. szip takes codes as unsigned: they are negative only if they would not fit otherwise.

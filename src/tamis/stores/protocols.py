@@ -153,7 +153,7 @@ class Store(Protocol):
         """Bytes of the whole store."""
 
     def take_in(self) -> None:
-        """Have what links into other files lead to as parts of the store.
+        """Treat what links into other files lead to as parts of the store.
 
         Raises
         ------

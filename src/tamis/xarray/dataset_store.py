@@ -260,7 +260,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     layout = "in memory"
     _reader: ArrayReader | None = None
     _block_shape: tuple[int, ...] | None = None
-    """Of an array without own values."""
+    """Of an array that has no values itself."""
     _first_block: NDArray[Any] | None = None
     """Of a dask array, computed for a sample, until a reader takes it."""
 

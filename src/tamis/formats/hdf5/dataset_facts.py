@@ -36,7 +36,7 @@ _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "
 _OPEN = "_tamis_open"
 """Attribute of h5py's file objects: weak references to the facts whose datasets are open.
 
-So all ends with its last user: Python's collector, which the command does without, has no part in it.
+So everything is freed with its last user, without Python's garbage collector, which the command turns off.
 """
 
 _shared: dict[Form, dict[str, Any]] = {}

@@ -65,7 +65,7 @@ Risk = Literal["unstable"]
 RISKS = get_args(Risk)
 
 _MARGIN = 0.1
-"""Share of the range of a sample by which that of the packing of several files is wider, on either side."""
+"""For several files, the range of the packing is wider than that of the sample by this share, on either side."""
 
 _LOSS, _PACKING = "loss", "packing"
 _ABOUT_SAME = 0.03

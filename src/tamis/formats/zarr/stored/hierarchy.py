@@ -32,7 +32,7 @@ _CONSOLIDATED = ".zmetadata"
 class Document:
     """The metadata of a group or an array."""
 
-    path: str  # Path in the hierarchy, without a slash at the begin; empty for the root
+    path: str  # Path in the hierarchy, without a slash at the beginning; empty for the root
     zarr_format: int
     is_array: bool
     content: Any  # Of ``zarr.json``, ``.zarray`` or ``.zgroup``

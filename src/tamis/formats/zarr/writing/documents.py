@@ -1,4 +1,4 @@
-"""The metadata of a copy, made from those of its source: what was not asked for stays as it is in the document."""
+"""The metadata of a copy, made from those of its source: what nobody asked to change stays as it is."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Attributes:
     forms: Mapping[str, AttributeForm]
     source: Source | None = None
     before: Mapping[str, Any] = field(default_factory=dict)  # Those of the source
-    known_types: Collection[str] = ()  # Names of those of which the source records types
+    known_types: Collection[str] = ()  # Names of attributes whose types the source records
     dtype: np.dtype[Any] | None = None  # Of the values of an array; of objects for texts
 
     @property
