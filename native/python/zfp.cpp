@@ -101,7 +101,7 @@ nb::bytes new_bytes(std::size_t nbytes) {
 }
 
 // From this size on, the C library gets memory from the system each time, in new pages, and a copy of the stream would
-// need new pages twice. Below this size, used memory is faster than what would be left when a stream is shortened.
+// need new pages twice. Below this size, a copy from memory that was used before is faster than shortening.
 constexpr std::size_t fresh_nbytes = 32 << 20;
 
 // What was not filled goes back to the system; the rest stays where it is, where the C library can.
