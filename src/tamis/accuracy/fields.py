@@ -207,7 +207,7 @@ class BitPairs:
 
 
 def information_by_chance(pair_count: int, confidence: float = CONFIDENCE) -> float:
-    """Return the information in bits below which independent bits of so many pairs stay, with a probability.
+    """Return the bits of information that independent bits of this many pairs exceed only with a small probability.
 
     A random bit is 1 in a share of the values that differs from 1/2 by chance; the bound is the resulting loss of
     entropy.

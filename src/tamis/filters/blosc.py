@@ -94,7 +94,7 @@ def elements(data: Data, itemsize: int) -> NDArray[Any]:
 
 
 def decompressed(decode: Callable[..., bytes], data: memoryview, nbytes: int, what: str) -> bytes:
-    """Return what a function of imagecodecs decompresses; raise StreamError unless it has so many bytes."""
+    """Return what a function of imagecodecs decompresses; raise StreamError unless it has this many bytes."""
     try:
         plain = decode(data, numthreads=1, out=nbytes)
     except (RuntimeError, ValueError) as error:

@@ -335,7 +335,7 @@ def _extensible_array(header: bytes, wanted: Wanted | None) -> Iterator[Place]:
     nbytes, bits, own, least, direct, page = *header[6:11], 1 << min(header[11], 30)
     if not least:
         return
-    # Blocks of a level have so many entries, and there are so many of them: the first ones are in the index block.
+    # The number of entries in a block of each level, and of such blocks: the first ones are in the index block.
     offset, entries = (bits + 7) // 8, 14 + own * nbytes
     levels, listed, first_far = bits - least.bit_length() + 2, 2 * (direct - 1), 2 * direct.bit_length() - 2
     numbers = range(min(_u(header, 44, 8), _MOST_ENTRIES)) if wanted is None else wanted.numbers()

@@ -111,7 +111,7 @@ class Codes:
         Raises
         ------
         DataError
-            If no code keeps the bound, the valid range or, where asked for, zeros.
+            If no code keeps the bound, the valid range or, where required, zeros.
         """
         given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         result = np.empty(given.shape, self.dtype)
@@ -279,7 +279,7 @@ def _exact_steps(unpacked: np.dtype[Any], step: float) -> int:
 
 
 def _step(bound: float, bits: int) -> float:
-    """Return the largest number of so many bits up to twice the bound."""
+    """Return the largest number up to twice the bound that has only this many bits."""
     fraction, exponent = math.frexp(2 * bound)
     return math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
 

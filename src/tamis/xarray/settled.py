@@ -48,7 +48,7 @@ class Asked:
 
     @property
     def is_bound(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether there is any requirement."""
         return self.absolute is not None or self.relative is not None or bool(self.others)
 
     def allows(self, loss: Loss, share: float = 1.0) -> bool:

@@ -34,7 +34,7 @@ struct Stage {
 // HDF5's numbers of filters.
 inline constexpr int deflate_id = 1, shuffle_id = 2, fletcher32_id = 3, zfp_id = 32013;
 
-inline constexpr std::size_t max_stages = 32;  // a mask has so many bits
+inline constexpr std::size_t max_stages = 32;  // the bits of a mask
 inline constexpr unsigned most_level = 9;      // of deflate
 inline constexpr int unknown_level = -1;
 inline constexpr std::size_t checksum_nbytes = 4;  // of fletcher32

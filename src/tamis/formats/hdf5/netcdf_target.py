@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
 _COMPLEX_NAMES = {"f": "_PFNC_FLOAT_COMPLEX_TYPE", "d": "_PFNC_DOUBLE_COMPLEX_TYPE"}
-"""Names of complex types by that of a part, as netCDF4-python has them (``auto_complex``)."""
+"""Names of complex types by the name of the type of a part, as in netCDF4-python (``auto_complex``)."""
 
 
 def named_type(file: h5py.File, variable: NamedArray, dtype: np.dtype[Any], taken: Collection[str]) -> Any:

@@ -294,7 +294,7 @@ _COPIED_NBYTES = 8 << 20
 
 
 def _replaced(task: FileTask, report: Progress) -> FileRecord:
-    """Make a new file beside its source, which it replaces once it is complete and proven."""
+    """Make a new file beside its source; once it is complete and proven, it replaces the source."""
     path, options, began = Path(task.file.source), task.options, time.perf_counter()
     new = path.with_name(f"{REPLACEMENT}{path.name}")
     _end_exchange(task, path)

@@ -72,7 +72,7 @@ _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
 _FOREIGN_GAIN = 1.1
 _WORTH = 1.5
-"""Filters must be so many times as fast as others with a slightly better ratio."""
+"""Filters must be this many times as fast as others that have a slightly better ratio."""
 FAST_SHARE = 2 / 3
 """A fast choice has at least this share of the best ratio."""
 _USUAL_BITS = 12

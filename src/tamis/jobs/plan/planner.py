@@ -149,7 +149,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
 def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collection[str]) -> tuple[Rechunked, ...]:
     """Return chunk shapes for variables without a plan whose chunks are much larger than all of their values.
 
-    Those that no requirement names are only noted: a recipe changes nothing that was not asked for.
+    Those that no requirement names are only noted: a recipe changes nothing that nobody requested.
     """
     found = []
     for path, array in stores[0].arrays.items():
@@ -165,7 +165,7 @@ _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
 _SHAPES_NBYTES, _ARCHIVE_TIMES = 5_000_000, 3
-"""Bytes on which chunk shapes are compared, and so many times more for archives."""
+"""Bytes on which chunk shapes are compared, and by how much they are multiplied for archives."""
 _LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 6
 """Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
 _LIKELY_SHARE = 0.8

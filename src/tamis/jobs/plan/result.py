@@ -51,8 +51,8 @@ class Candidate:
     fallbacks
         Share of the chunks that are stored without loss, because zfp cannot keep their values.
     needs
-        What readers must have besides those that were asked for; empty if these can read it. Only candidates without
-        needs are chosen.
+        What readers must have that the named readers lack; empty if these can read it. Only candidates without needs
+        are chosen.
     warnings
         Why the error is large for these values: beyond a tenth of the standard deviation, or more than 1 % of the
         values that are not zero become zero.
@@ -163,7 +163,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Filters with a better ratio, for other readers than those that were asked for.
+    """Filters with a better ratio, for other readers than the named ones.
 
     Parameters
     ----------
@@ -586,7 +586,7 @@ def _rung_row(variable: PlannedVariable, rung: Rung) -> tuple[str, ...]:
 
 
 def _warnings(variable: PlannedVariable) -> Iterator[str]:
-    """Yield what is said of the errors of candidates, once each; that of the chosen one alone if there is one."""
+    """Yield the warnings about errors of candidates, each once; of the chosen candidate alone if there is one."""
     marked = [variable.chosen] if variable.chosen is not None else [*variable.candidates]
     yield from dict.fromkeys(text for candidate in marked for text in candidate.warnings)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A value that a reader gets otherwise than it was given."""
+    """A value that a reader gets differently from how it was given."""
 
     index: tuple[int, ...]
     given: Any

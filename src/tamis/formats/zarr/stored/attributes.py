@@ -321,7 +321,7 @@ def json_forms(
 
 
 def json_values(attributes: Mapping[str, Any], known: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that readers of Zarr have otherwise than `known`, except those whose type is recorded.
+    """Return the attributes that differ from `known` for readers of Zarr, except those whose type is recorded.
 
     Those about the values themselves, such as ``_FillValue``, have the type of the values.
     """

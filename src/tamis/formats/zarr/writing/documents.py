@@ -32,7 +32,7 @@ _OF_CHUNKS = {
 """Members of the metadata of an array that say how its chunks are stored, by version of the format."""
 
 _SEPARATOR: dict[int, Json] = {2: {"dimension_separator": "."}, 3: {}}
-"""What stands between the numbers in the names of new chunks, where documents say it beside them."""
+"""The separator of the numbers in names of new chunks, for documents that have a member for it."""
 
 _OF_VALUES = {2: ("dtype", "fill_value"), 3: ("data_type", "fill_value")}
 """Members about the values, which stay as they are unless the values get another type."""
@@ -122,7 +122,7 @@ class Attributes:
         return {name: kind for name, kind in types.items() if name in recorded}
 
     def types_of_others(self, zarr_format: int) -> Types:
-        """Return the types that a copy must record beside those in its source."""
+        """Return the types that a copy must record in addition to those in its source."""
         types = self.types()
         if self.keeps_document(zarr_format):
             changed = self._changed
