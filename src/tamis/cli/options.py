@@ -30,7 +30,7 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
             self.fail(
                 (
                     "tamis neither reads files from standard input nor writes them to standard output; for a file "
-                    "of the name -, write ./-"
+                    "named -, write ./-"
                 ),
                 param,
                 ctx,

@@ -165,7 +165,7 @@ class Sz3(Foreign):
         Foreign.check(self, chunk)
         if chunk.dtype.kind == "u" and chunk.dtype.itemsize == 4:
             raise ParameterError(
-                "expected other values than uint32 for sz3, whose library does not come to an end for some of them: use"
+                "expected other values than uint32 for sz3, because its library never returns for some of these: use"
                 " pack or zfp"
             )
 
