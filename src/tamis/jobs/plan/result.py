@@ -1,4 +1,4 @@
-"""The result of `tamis.plan`."""
+"""The result of `tamis.plan`: candidates, choices, offers and the recipe, as text, JSON and HTML."""
 
 from __future__ import annotations
 
