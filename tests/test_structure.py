@@ -219,28 +219,55 @@ def folders(top: str, *kinds: str) -> set[str]:
     return {f"{path.parent.relative_to(ROOT)}/" for path in found}
 
 
-def test_structure_page_names_every_folder_and_nothing_else() -> None:
-    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / "structure.md").read_text(), re.MULTILINE)
-    assert not [row for row, count in Counter(row for row, _ in rows).items() if count > 1]
-    named = {row for row, _ in rows if row.endswith("/")}
-    assert all((ROOT / row).exists() for row, _ in rows)
-    within = {f"{row}{name}" for row, text in rows for name in re.findall(r"`([a-z_0-9/]+/)`", text)}
+def structure_page() -> str:
+    return (ROOT / "docs" / "structure.md").read_text()
+
+
+def folders_of_the_tree() -> list[str]:
+    """Folders in the tree of the page: a line has one or more, each below the nearest line above with less indent."""
+    around = {-1: ""}
+    found = []
+    for line in structure_page().split("```")[1].splitlines()[1:]:
+        line_of_tree = re.fullmatch(r"( *)(\S+/(?:  \S+/)*|\S+) {2,}\S.*", line)
+        assert line_of_tree, line
+        indent, names = len(line_of_tree[1]), line_of_tree[2].split()
+        within = around[max(level for level in around if level < indent)]
+        here = [within + name for name in names if name.endswith("/")]
+        found += here
+        around = {level: name for level, name in around.items() if level < indent} | {indent: here[0] if here else ""}
+    return found
+
+
+def test_structure_page_names_every_folder_once_and_nothing_else() -> None:
+    named = folders_of_the_tree()
+    assert not [folder for folder, count in Counter(named).items() if count > 1]
     there = folders("src", ".py") | folders("native", ".hpp", ".cpp", ".h", ".c", ".f90", ".F90")
-    assert named | within == there - {"src/tamis/"}
+    assert set(named) == there
 
 
-def test_structure_page_names_modules_that_are_there() -> None:
-    rows = re.findall(
-        r"^\| `(src/tamis/[^`]+/)` \| (.+) \|$", (ROOT / "docs" / "structure.md").read_text(), re.MULTILINE
-    )
-    assert rows
-    unknown = {
-        (row, name)
-        for row, text in rows
-        for name in re.findall(r"`(_?[a-z][a-z_0-9]*)`", text)
-        if not (ROOT / row / f"{name}.py").exists() and not (PACKAGE / name).is_dir()
-    }
-    assert not unknown
+def test_structure_page_names_folders_of_the_package_from_the_top_down() -> None:
+    named = [folder.removeprefix("src/tamis/") for folder in folders_of_the_tree() if folder.startswith("src/tamis/")]
+    levels = [LEVEL[folder.split("/")[0]] for folder in named if folder]
+    assert levels == sorted(levels)
+
+
+def test_structure_page_names_places_that_are_there() -> None:
+    below = structure_page().split("```")[2]
+    places = re.findall(r"`([\w.-]+(?:/[\w.-]+)*/|[\w.-]+(?:/[\w.-]+)*\.(?:py|cpp|txt))`", below)
+    assert len(places) > 30
+    assert not [place for place in places if not (PACKAGE / place).exists() and not (ROOT / place).exists()]
+
+
+def test_package_docstrings_name_modules_that_are_there() -> None:
+    """A word in backticks that begins a line of a list in the docstring of a folder is a module or a folder in it."""
+    folders_with_lists = 0
+    for path in MODULES:
+        if path.name == "__init__.py":
+            names = re.findall(r"^- `(\w+)`", ast.get_docstring(tree_of(path)) or "", re.MULTILINE)
+            folders_with_lists += bool(names)
+            there = {other.stem for other in path.parent.iterdir()}
+            assert not set(names) - there, path
+    assert folders_with_lists
 
 
 def test_tests_mirror_the_package() -> None:

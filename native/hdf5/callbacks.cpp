@@ -1,5 +1,5 @@
-// HDF5 filter 32013: its three callbacks. netCDF calls the last one for chunks of its Zarr stores, too; nczarr.cpp is
-// what it asks else.
+// HDF5 filter 32013: its three callbacks. netCDF calls the last one for chunks of its Zarr stores, too; nczarr.cpp
+// has the other functions that it calls.
 //
 // Whatever is wrong with type, chunk, pipeline or parameters fails in H5Dcreate, for optional filters too: HDF5 would
 // store every chunk unfiltered without a word. Only the data themselves can fail later; HDF5 then leaves the chunk as
@@ -16,8 +16,8 @@ namespace tamis::hdf5 {
 
 namespace {
 
-// HDF5 asks when a dataset is created, and again before the first write to one that was opened. What cannot be created
-// is refused by set_local; what exists must stay writable, unless more harm were done.
+// HDF5 asks when a dataset is created, and again before the first write to one that was opened. set_local refuses
+// datasets that cannot be created; existing ones must stay writable, unless that would do more harm.
 htri_t can_apply(hid_t dcpl, hid_t type, hid_t) {
     const Hdf5* const hdf5 = Hdf5::of(__builtin_return_address(0));
     if (type < 0 || hdf5 == nullptr || !hdf5->complete() || !takes_bytes_for_other_numbers(*hdf5, dcpl, type)) return 1;

@@ -5,7 +5,7 @@
 
 namespace tamis::hdf5 {
 
-// What the creation of a dataset tells about its chunks, as far as ZFP can take them.
+// Type and layout of a new dataset's chunks, as far as ZFP can take them.
 struct Chunk {
     Type type = Type::float64;
     bool is_unsigned = false;

@@ -12,7 +12,7 @@ bool has_chosen_fill(const Hdf5& hdf5, hid_t dcpl) {
     return hdf5.fill_defined(dcpl, &status) >= 0 && status == fill_user_defined;
 }
 
-// The bits of a fill value that somebody chose; that of a dataset without one, 0, is a value as others are.
+// The bits of a fill value that somebody chose. The default, 0, is a value like any other.
 std::optional<std::uint64_t> chosen_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Type scalar) {
     std::uint64_t wide = 0;
     std::uint32_t narrow = 0;
@@ -27,7 +27,7 @@ bool asks_for_no_proof(CdValues requested) {
     return is_stored(requested) && parse_stored(requested, stored) && !stored.proven;
 }
 
-// Note behind the header what the filter has to know, which is given nothing but these words.
+// Note behind the header what the filter has to know, because it gets nothing but these words.
 Status append_proof(const Hdf5& hdf5, hid_t dcpl, hid_t type, CdValues requested, const Chunk& chunk, int minexp,
                     unsigned (&stored)[max_stored], std::size_t& count) {
     if (hdf5.has_property(dcpl, unproven_property) > 0 || asks_for_no_proof(requested))

@@ -5,8 +5,8 @@
 
 namespace tamis::hdf5 {
 
-// A property of a dataset creation property list, of any value: chunks are written as H5Z-ZFP writes them. It is
-// inserted with H5Pinsert2, as H5Z-ZFP's "zfp_controls" is.
+// A property of a dataset creation property list: if it is there, with any value, chunks are written as H5Z-ZFP writes
+// them. H5Pinsert2 inserts it, as it does H5Z-ZFP's "zfp_controls".
 inline constexpr const char* unproven_property = "tamis_zfp_unproven";
 
 // Exchange the requested parameters of the property list for those to store. False, after the library was told why,

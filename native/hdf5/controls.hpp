@@ -1,5 +1,5 @@
 // The temporary property by which the properties interface hands its request to set_local, which finds no cd_values
-// then. It is never stored. Name and layout are H5Z-ZFP's: its library works with our plugin, and the reverse.
+// then. It is never stored. Name and layout are H5Z-ZFP's: its library works with our plugin, and ours with its plugin.
 #pragma once
 
 #include <cstring>

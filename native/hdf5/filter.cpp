@@ -62,8 +62,8 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
                                                 status.exponent, {outcome.buffer.get(), outcome.nbytes});
         if (!verdict.status) return has_rest ? unfiltered() : failure(describe(verdict, header));
     }
-    // In HDF5, a chunk that is written again, now without zfp where it went through it or the reverse, keeps its old
-    // mask if its size is as before (HDF5 to 2.2): no stream is as long as the values. In bounds: guard_nbits follow.
+    // HDF5 (up to 2.2) keeps the old mask of a chunk that is written again with the same size, even if only one of both
+    // went through zfp. So no stream is as long as the values. In bounds: guard_nbits follow.
     if ((proven || has_rest) && outcome.nbytes == in_nbytes) outcome.buffer.get()[outcome.nbytes++] = 0;
     // H5Ocopy copies chunks that HDF5 keeps decoded into the previous chunk's buffer, unchecked (HDF5 up to 2.0).
     const std::size_t enough = std::max(outcome.nbytes, in_nbytes);

@@ -38,7 +38,7 @@ struct FilterClass {
 // Major and minor error numbers are variables of the library: their names are looked up as they are needed.
 class Hdf5 {
 public:
-    // The libhdf5 that holds `caller`, a return address inside it, or that the library links which does.
+    // The libhdf5 that holds `caller`, a return address, or that is linked by the library that holds it.
     explicit Hdf5(const void* caller);
 
     // The same, bound once for each caller: HDF5 asks for every dataset, and binding all calls takes as long as half

@@ -45,8 +45,8 @@ bool is_moved_by_netcdf(const Entry& entry) {
     return entry.id == fletcher32 || entry.id == shuffle || entry.id == deflate;
 }
 
-// HDF5 is amid its loop over the list when it calls set_local: filters that move to places behind it are not asked for
-// theirs, which these do not have.
+// HDF5 calls set_local in a loop over the list, and does not call it for filters that move meanwhile to places behind
+// that of the loop. These filters have no set_local.
 bool has_no_set_local(const Entry& entry) {
     constexpr int ids[] = {deflate, fletcher32, bzip2, lz4, zstd};
     return std::ranges::find(ids, entry.id) != std::end(ids);

@@ -76,7 +76,7 @@ private:
 };
 
 // Whether work on so many bytes takes longer than handing the interpreter's lock to another thread and getting it back:
-// of the codec, about 1 GB/s, and of what takes 10 and more.
+// for the codec, at about 1 GB/s, and for quick work, at 10 GB/s and more.
 inline bool worth_unlocking(Py_ssize_t nbytes) { return nbytes >= Py_ssize_t{1} << 15; }
 inline bool quick_worth_unlocking(Py_ssize_t nbytes) { return nbytes >= Py_ssize_t{1} << 19; }
 

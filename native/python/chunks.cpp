@@ -1,6 +1,6 @@
 // The part of `_native` that takes many chunks in one call; src/tamis/arrays/ gives it a Python face.
 //
-// What cannot be done here is left to the caller, chunk by chunk: he knows how to, or what to say.
+// Chunks that cannot be handled here are left to the caller, who takes the slow way with each, or says what is wrong.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -100,8 +100,8 @@ nb::bytes new_bytes(std::size_t nbytes) {
     return nb::steal<nb::bytes>(made);
 }
 
-// From here on the C library asks the system for memory each time, which makes every page of it anew: to copy a stream
-// would make them twice. Below, memory that was used before is faster than what a shorter stream would leave of it.
+// From this size on, the C library gets memory from the system each time, in new pages, and a copy of the stream would
+// need new pages twice. Below this size, a copy from memory that was used before is faster than shortening.
 constexpr std::size_t fresh_nbytes = 32 << 20;
 
 // What was not filled goes back to the system; the rest stays where it is, where the C library can.

@@ -20,19 +20,19 @@ from typing import BinaryIO
 from tamis.errors import FileError
 
 NEW_FILE, NEW_FOLDER = 0o666, 0o777
-"""Modes of what is for everybody whom the umask allows."""
+"""Modes of files and folders for everybody whom the umask allows."""
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-"""Modes of what is for its owner alone."""
+"""Modes of files and folders for their owner alone."""
 
 _LIST = "system.posix_acl_access"
 _SPECIAL = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 
 
 def mode_for(target: Path, usual: int = NEW_FILE) -> int:
-    """Return the mode with which a file or folder is created that gets the name of a target when it is complete.
+    """Return the mode in which to create a file or folder that gets the name of a target once it is complete.
 
-    Only its owner can open one that replaces another, which fewer users may read than a new one.
+    If it replaces another one, only its owner can open it, because fewer users may read that one than a new one.
     """
     return usual & PRIVATE_FOLDER if os.path.exists(target) else usual
 
@@ -66,7 +66,7 @@ def take_access(new: Path, replaced: Path) -> bool:
 def _take_owner(new: Path, status: os.stat_result) -> bool:
     """Give a file to the owner and group of another one, as far as this user may; return whether it has the group.
 
-    This comes before its mode, of which it clears bits.
+    Call this before the mode is set: a change of owner clears bits of the mode.
     """
     for owner in (status.st_uid, -1):
         with suppress(PermissionError):
@@ -110,8 +110,8 @@ def _has_list(path: Path) -> bool:
 
 
 def take_access_inside(new: Path) -> None:
-    """Give everything in a folder the mode of the folder, so that whom the folder admits can use all of it."""
-    if _has_list(new):  # which has modes of its own for what is inside
+    """Give everything in a folder the folder's mode, so that everybody who may open the folder can use all of it."""
+    if _has_list(new):  # the list itself sets the modes of what is inside
         return
     mode = stat.S_IMODE(new.stat().st_mode)
     for folder, folders, files in os.walk(new):
@@ -129,7 +129,7 @@ def opened_like(source: Path, new: Path) -> BinaryIO:
 
 
 def copy_attributes(source: Path, new: Path | int) -> None:
-    """Copy the extended attributes of a file that say nothing about access, and none of tamis, as far as allowed."""
+    """Copy the extended attributes of a file, as far as allowed, without those about access and those of tamis."""
     if not hasattr(os, "listxattr"):
         return
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What waits until it is needed, so that commands start fast.
+"""Imports and calls that wait until they are needed, so that commands start fast.
 
 Names of a module are imported on first use, and functions are called when another module is imported.
 """

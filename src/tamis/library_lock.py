@@ -37,7 +37,7 @@ def is_held() -> bool:
 def waiting() -> AbstractContextManager[None]:
     """Return what to do while this thread waits for one of another package, such as zarr's event loop.
 
-    With the lock, the collector pauses, which would wait for the lock in that thread.
+    If this thread holds the lock, the garbage collector pauses, which could otherwise wait for the lock in that thread.
     """
     return without_collection() if is_held() else nullcontext()
 
@@ -61,7 +61,7 @@ class _Collector:
 
     def pause(self) -> bool:
         """Pause it, and return whether `resume` has to follow: not if it is off."""
-        # Whoever has the lock may be in the collector, the last time before it is off, and wait for HDF5's.
+        # The thread that holds this lock may still be in the garbage collector, and wait for HDF5's lock there.
         if not self._lock.acquire(blocking=not is_held()):
             return False
         try:
@@ -98,7 +98,7 @@ def imported(name: str) -> Any:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause the garbage collector: in the thread of another library, it would wait for a lock of a thread that waits.
+    """Pause the garbage collector: in another library's thread, it may wait for the lock of a thread that waits for it.
 
     This is the deadlock of h5py's issue 2019.
     """

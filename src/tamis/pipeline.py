@@ -120,7 +120,7 @@ class Pipeline:
 
     @property
     def bounded(self) -> Filter | None:
-        """The filter that encodes values with errors which it can bound, such as zfp, if there is one."""
+        """The filter that encodes values with an error that it can bound, such as zfp, if there is one."""
         return next((candidate for candidate in self.filters if candidate.bounds_errors), None)
 
     @property

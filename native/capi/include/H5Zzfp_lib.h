@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Register this library's filter with the program's HDF5, in place of any other of its number, a plugin's too. Returns
- * 1; -1 if HDF5 refuses it. It may be called again. */
+/* Register this library's filter with the program's HDF5, in place of any other filter of its number, also one of a
+ * plugin. Returns 1; -1 if HDF5 refuses it. It may be called again. */
 extern int H5Z_zfp_initialize(void);
 
 /* Take the filter back, if H5Z_zfp_initialize registered it; HDF5 then looks for a plugin again. Returns 1; -1 if HDF5

@@ -1,7 +1,7 @@
 /* The generic interface: cd_values for H5Pset_filter(dcpl, H5Z_FILTER_ZFP, flags, count, cd_values).
  *
- * No library is needed for it, only the plugin at run time. What a file stores are other words than these: the getters
- * of H5Zzfp_props.h read both.
+ * It needs no library, only the plugin at run time. A file stores other words than these: the getters of
+ * H5Zzfp_props.h read both.
  *
  * cd_values    0    1       2         3         4         5
  * rate         1    0       rate, as 8 bytes in this machine's order

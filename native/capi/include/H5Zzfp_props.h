@@ -32,9 +32,10 @@ extern herr_t H5Pset_zfp_reversible(hid_t plist);
 
 /* What a property list says, whether a call above or H5Pset_filter made it or H5Dget_create_plist read it from a file.
  *
- * The mode: H5Z_ZFP_MODE_RATE and so on, 0 without the filter, or -1. The others fail in another mode than theirs, but
- * for the one of expert mode: all modes have these four numbers, once the dataset is created. A file stores the rate
- * and the accuracy that it keeps: the rate in whole bits per block, the accuracy as the power of two below. */
+ * H5Pget_zfp_mode returns H5Z_ZFP_MODE_RATE and so on, 0 without the filter, or -1. The others fail if the list has
+ * another mode than theirs; only H5Pget_zfp_expert then works, too, because all modes have these four numbers once the
+ * dataset is created. A file stores the rate and the accuracy that it keeps: the rate in whole bits per block, the
+ * accuracy as the power of two below. */
 extern int H5Pget_zfp_mode(hid_t plist);
 extern herr_t H5Pget_zfp_rate(hid_t plist, double* rate);
 extern herr_t H5Pget_zfp_precision(hid_t plist, unsigned int* prec);

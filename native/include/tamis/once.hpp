@@ -9,7 +9,7 @@ namespace tamis {
 // and Fortran link the static library of the filter without one. Has to be `constinit static`.
 //
 // No thread waits for another: several may make the value at once, and the first one keeps it. A process that is forked
-// while a thread of its parent makes it would else wait forever.
+// while a thread of its parent makes it would otherwise wait forever.
 template <class T>
 class Once {
     enum State { absent, in_work, present };

@@ -51,7 +51,7 @@ inline constexpr auto to_block_order<4> = make_few_shuffles(inverse_order<4>());
 // looked at: the others are zero.
 template <const FewShuffles& shuffles, unsigned sources = 16>
 [[gnu::always_inline]] inline void shuffle_bytes(const Bytes<4>& from, Bytes<4>& to) {
-    // Inlined without exception: two kernels are made of these lines, and a function of both is kept from one only.
+    // Always inlined: two kernels are made of these lines, and of a function in both, the linker would keep one copy.
     const auto shuffle = [&]<std::size_t i>(__m256i& sum) __attribute__((always_inline)) {
         if constexpr (shuffles.from[i] < sources) {
             const __m256i places = _mm256_broadcastsi128_si256(load_half(shuffles.places[i].data()));

@@ -20,8 +20,8 @@ _WORD = 62
 class Window(NamedTuple):
     """Neighbouring bins."""
 
-    # Whether bins have one width, ``2**step``, or else ``2**step`` neighbouring floats or integers each. Two bins of
-    # one step are one of the next.
+    # If true, all bins have the width ``2**step``; otherwise each has ``2**step`` neighbouring floats or integers. Two
+    # bins of a step make one of the next step.
     equal: bool
     # Size of the bins, and numbers of the first and the last
     step: int

@@ -82,7 +82,7 @@ class Changes:
         return Changes(apart=self.apart + min(map(_most_apart, counts), default=0))
 
     def ks_statistic(self, count: int) -> float:
-        """Return the Kolmogorov-Smirnov statistic of so many values, changed or not; never too small.
+        """Return the Kolmogorov-Smirnov statistic of all values, changed or not, given their number; never too small.
 
         It is exact for integers of up to 19 bits.
         """

@@ -50,7 +50,7 @@ class ErrorProfile:
     # Ends of the values, and how many values are exactly there; before and after
     lows: tuple[tuple[float, int], tuple[float, int]]
     highs: tuple[tuple[float, int], tuple[float, int]]
-    # Values with another sign, zeros that are none any more, and new zeros
+    # Values with another sign, zeros that became other values, and new zeros
     sign_changes: int
     zeros_lost: int
     zeros_new: int

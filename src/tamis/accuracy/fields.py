@@ -1,6 +1,7 @@
-"""Real information of bits: what a bit tells about the same bit of the next value (Klöwer et al. 2021).
+"""Measures of whole fields and rows: similarity (DSSIM), power spectra, and the real information of bits.
 
-As in BitInformation.jl and xbitinfo, the exponent of a float counts as a sign and a magnitude.
+The real information of a bit is what it tells about the same bit of the next value (Klöwer et al. 2021). As in
+BitInformation.jl and xbitinfo, the exponent of a float counts as a sign and a magnitude.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class BitPairs:
 
 
 def information_by_chance(pair_count: int, confidence: float = CONFIDENCE) -> float:
-    """Return the information in bits below which independent bits of so many pairs stay, with a probability.
+    """Return the bits of information that independent bits of this many pairs exceed only with a small probability.
 
     A random bit is 1 in a share of the values that differs from 1/2 by chance; the bound is the resulting loss of
     entropy.

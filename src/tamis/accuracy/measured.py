@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
-        """Return what is known of a part that did not change, if asked for with moments."""
+        """Return what is known of a part that did not change; on request, with moments."""
         valid = missing.valid(values).reshape(-1)
         if not valid.size:
             return cls()
@@ -56,7 +56,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def repeated(cls, value: NDArray[Any], count: int, missing: Missing) -> Measured:
-        """Return what is known of so many equal values that did not change."""
+        """Return what is known of a number of equal values that did not change."""
         if not count or missing.find(value.reshape(1)) is not None:
             return cls()
         number = value.item()
@@ -112,5 +112,5 @@ def reached(measured: Measured, words: Collection[str], scale: float) -> dict[st
 
 
 def is_missed(word: str, asked: float, value: float | None) -> bool:
-    """Return whether a measure of changed values is worse than asked for, or not defined."""
+    """Return whether a measure of changed values is worse than required, or not defined."""
     return value is None or not (value <= asked if word in AT_MOST else value >= asked)

@@ -49,7 +49,7 @@ WHOLE: Mapping[str, Parameter] = {
     "psnr": positive("least peak signal-to-noise ratio, range over rmse, in dB"),
     "dssim": share("least data structural similarity of each field"),
     "corr": share("least correlation with the source, Pearson's r"),
-    "ks": share("least probability of the test of Kolmogorov and Smirnov, for as many values as there are"),
+    "ks": share("least probability by the Kolmogorov-Smirnov test, for the number of values of the dataset"),
     "spectrum": positive("largest relative difference of mean power along the last axis, from 4 values on"),
 }
 """Words with a number about a whole dataset."""

@@ -35,7 +35,7 @@ _WASTED = 0.25
 _NEARLY_ALL = 0.9
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
 _OVERSIZED_TIMES, _OVERSIZED_NBYTES = 16, 1 << 20
-"""A chunk with room for so many times the values of the array, and so many bytes more, was made for another one."""
+"""A chunk this many times as large as the whole array, and this many bytes larger, was made for another array."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Chunked arrays in any storage: grids, selections, parallel maps, caches."""
+"""Chunked arrays in any storage: the grid of chunks, their index, sources of bytes, readers, selections, threads."""

@@ -244,7 +244,7 @@ class ChunkReader:
     def read_many(self, part: Region, out: NDArray[Any], threads: int = 1, *, fetches: bool = False) -> bool:
         """Read a part of the array in one native call, if it covers many small chunks and `out` has their type.
 
-        Those of a slow source are fetched if asked for, and if all of their values are used.
+        Chunks of a slow source are fetched on request, and only if all of their values are used.
         """
         source = self._source
         if out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk) or self._many is None:

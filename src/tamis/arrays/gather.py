@@ -264,14 +264,14 @@ def one_by_one(function: Callable[[Region, NDArray[Any]], R]) -> PartsFunction[R
 
 
 def bounded_threads(nbytes: int, threads: int) -> int:
-    """Return the number of threads for chunks of so many bytes, limited by memory and by what they gain."""
+    """Return the number of threads for chunks of this many bytes, limited by memory and by what they gain."""
     if nbytes < _LEAST_SHARED_NBYTES:
         return 1
     return max(1, min(threads, _LARGE_NBYTES // max(_COPIES * nbytes, 1)))
 
 
 def chunks_at_once(nbytes: int) -> int:
-    """Return the number of chunks of so many bytes in one task.
+    """Return how many chunks of this many bytes make one task.
 
     Small chunks share a task, because threads that exchange the interpreter's lock after each chunk mostly wait for it.
     """
@@ -279,7 +279,7 @@ def chunks_at_once(nbytes: int) -> int:
 
 
 def tasks_of(parts: Parts, nbytes: int) -> Iterator[Parts]:
-    """Yield chunks of so many bytes in groups, each a task that is efficient for one thread."""
+    """Yield chunks of this many bytes in groups, each a task that is efficient for one thread."""
     at_once = chunks_at_once(nbytes)
     return (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
@@ -335,7 +335,7 @@ class _Box:
             self.leave()
 
     def leave(self) -> None:
-        """Do without the box in one task of those that use it."""
+        """Count one task that needs the box no more; after the last one, the memory can be reused."""
         with self._lock:
             self._unused -= 1
             if not self._unused:

@@ -153,7 +153,7 @@ MOST_OBJECT_VALUES_NBYTES = 64 << 20
 def chunks_for_objects(
     shape: tuple[int, ...], chunk_shape: tuple[int, ...], itemsize: int, ratio: float
 ) -> tuple[int, ...]:
-    """Return a chunk shape whose stored bytes suit object stores, where values are so many times the stored bytes.
+    """Return a chunk shape whose stored bytes suit object stores, if the values have `ratio` times as many bytes.
 
     There are half as many chunks along the axis that has the most, or twice as many along the axis of the longest
     steps, until they fit. Those of a small array become all of it; chunks have at most 64 MiB of values.
@@ -228,7 +228,7 @@ def pads_little(extent: int) -> bool:
 
 
 def _without_padding(extents: list[int], itemsize: int) -> list[int]:
-    """Cut axes that zfp would mostly pad into single values, unless chunks get too small; keep at most four axes."""
+    """Cut into single values the axes that zfp would mostly pad, unless chunks get too small; keep at most four."""
     chunks = [extent if extent >= BLOCK_SIDE else 1 for extent in extents]
     if math.prod(chunks) * itemsize < LEAST_CHUNK_NBYTES:
         chunks = [*extents]

@@ -26,7 +26,7 @@ SMALL_NBYTES = 32 << 10
 """Size of the largest chunks that are read many at a time; for larger ones, Python costs little."""
 
 _LARGEST_NBYTES = 64 << 20
-"""Size of the largest chunks that native code reads; it takes three times as much memory, if only on paper."""
+"""Size of the largest chunks that native code reads; it allocates three times as much memory, and may use less."""
 
 _LEAST_COUNT = 8
 """Smallest number of chunks for a native call, whose preparation costs as much as reading a few."""
@@ -35,7 +35,7 @@ _CALL_NBYTES = 64 << 20
 """Limit of the decoded bytes of one call, so that Ctrl-C takes effect soon."""
 
 _FETCHED_NBYTES = 8 << 20
-"""Decoded bytes of one call whose bytes are fetched, while the next ones are."""
+"""Decoded bytes of one call for a slow source, which fetches the bytes of the next call meanwhile."""
 
 _THREAD_NBYTES = 128 << 10
 """Decoded bytes for which another thread pays."""

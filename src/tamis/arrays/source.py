@@ -23,7 +23,7 @@ class ByteSource(Protocol):
         """Number of all bytes."""
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from an offset; fewer only at the end."""
+        """Return this many bytes from an offset; fewer only at the end."""
 
     def read_into(self, offset: int, room: memoryview) -> int:
         """Fill memory as `read` does, and return the count of bytes."""
@@ -40,10 +40,10 @@ class SlowSource(ByteSource, Protocol):
         """Begin to fetch ranges of offset and size; inside, reads find them."""
 
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
-        """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
+        """Begin to fetch ranges of offset and size, and return a function that writes them into a file."""
 
     def stop_at(self, offset: int) -> None:
-        """Where one read goes on after another, read ahead up to an offset, where an array ends."""
+        """Read ahead up to this offset only, at which an array ends, when one read goes on where another ended."""
 
 
 class Descriptor:
@@ -68,7 +68,7 @@ class FileSource:
         return os.fstat(self.descriptor.number).st_size
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from an offset; fewer only at the end."""
+        """Return this many bytes from an offset; fewer only at the end."""
         return read_at(self.descriptor.number, nbytes, offset)
 
     def read_into(self, offset: int, room: memoryview) -> int:
@@ -101,7 +101,7 @@ def opened(path: str | Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def read_at(handle: int, nbytes: int, offset: int) -> bytes:
-    """Read so many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
+    """Read this many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
     data = os.pread(handle, nbytes, offset)
     while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
         data += more

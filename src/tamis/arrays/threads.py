@@ -65,7 +65,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
 
 
 def _cancel(pending: Sequence[Future[R]]) -> None:
-    """Cancel the last tasks, as far as none is running: a task may wait for an earlier one, as `gather` has them do.
+    """Cancel tasks from the last one back to one that runs: a task may wait for an earlier one, as in `gather`.
 
     An earlier one may not be running yet, although a thread has taken it.
     """

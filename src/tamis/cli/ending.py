@@ -231,7 +231,7 @@ def _end_at_once(number: int) -> NoReturn:
     from tamis.safety.transaction import abandon_all  # late: commands that write nothing do not need it
 
     abandon_all()
-    if number == signal.SIGINT:  # only Ctrl-C is told, as where the command ends by itself
+    if number == signal.SIGINT:  # as where the command ends by itself, a message is only for Ctrl-C
         _say_interrupted()
     os._exit(128 + number)
 

@@ -243,7 +243,7 @@ def _naming_the_next_step(output: Output) -> Iterator[None]:
 def _combine(
     output: Output, sources: list[str], target: str | None, recipe: tamis.Recipe, dry_run: bool, many: Any, options: Any
 ) -> None:
-    """Join files to one, and print the result; refuse options that this has not."""
+    """Join files into one, and print the result; refuse options that make no sense for one file."""
     dimension, files_from = many.pop("combine"), many.pop("files_from")
     choice = {name: many.pop(name) for name in ("include", "exclude")}
     refused = [name for name, value in many.items() if value] + ["dry_run"] * dry_run

@@ -30,7 +30,7 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
             self.fail(
                 (
                     "tamis neither reads files from standard input nor writes them to standard output; for a file "
-                    "of the name -, write ./-"
+                    "named -, write ./-"
                 ),
                 param,
                 ctx,
@@ -47,7 +47,7 @@ _STORAGE = "tamis.storage_options"
 
 
 def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...] | bool) -> None:
-    """Keep the settings of remote stores for the names of files, which are read later."""
+    """Keep the settings of remote stores until the names of files are read."""
     settings = ctx.meta.setdefault(_STORAGE, {})
     if values is True:
         settings["skip_signature"] = True
@@ -59,7 +59,7 @@ def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str
 
 
 def _keep_allowed(ctx: click.Context, _: click.Parameter, is_allowed: bool) -> None:
-    """Keep for the names of files that references may lead outside their folder."""
+    """Keep, until the names of files are read, that references may lead outside their folder."""
     if is_allowed:
         ctx.meta.setdefault(_STORAGE, {})["allow_outside"] = True
 
@@ -112,7 +112,7 @@ threads_option = click.option(
 
 
 def bound_option(words: str) -> Callable[[Command], Command]:
-    """Return the option --bound, with what its help adds."""
+    """Return the option --bound, whose help ends with these words."""
     return click.option(
         "--bound",
         "bounds",

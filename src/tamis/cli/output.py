@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from tamis.jobs.result import Line, Result
 
     LinesWithin = Callable[[int | None], Iterator[Line]]
-    """Return the lines of a text, at most so many characters wide; None for no limit."""
+    """Return the lines of a text, at most `width` characters wide; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Registered HDF5 filters, one frozen object each, and the registry of those that tamis knows."""
+"""Registered HDF5 filters, one frozen object each, and the registry of those that tamis knows.
+
+Filters of hdf5plugin may crash, so they run in separate processes: `tamis.filters.plugin_client` starts
+`tamis.filters._plugin_worker`.
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def elements(data: Data, itemsize: int) -> NDArray[Any]:
 
 
 def decompressed(decode: Callable[..., bytes], data: memoryview, nbytes: int, what: str) -> bytes:
-    """Return what a function of imagecodecs decompresses; raise StreamError unless it has so many bytes."""
+    """Return what a function of imagecodecs decompresses; raise StreamError unless it has this many bytes."""
     try:
         plain = decode(data, numthreads=1, out=nbytes)
     except (RuntimeError, ValueError) as error:
@@ -370,7 +370,7 @@ _BUILT_IN = range(5)  # filters that every Blosc2 has
 
 
 def with_bytedelta(chunk: bytes, itemsize: int) -> bytes:
-    """Return a chunk of bytes in `in_bytedelta` as one whose reader undoes that."""
+    """Return a chunk of the bytes of `in_bytedelta` with a header that makes readers undo it."""
     codes, metas = bytes([0, 0, 0, 0, _BYTE_SHUFFLE, _BYTEDELTA]), bytes([0, 0, 0, 0, 0, itemsize])
     return chunk[: _CODES.start] + codes + chunk[_CODES.stop : _METAS.start] + metas + chunk[_METAS.stop :]
 

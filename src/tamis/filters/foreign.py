@@ -23,7 +23,7 @@ _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
 
 
 class Foreign(Filter):
-    """The base class of filters that hdf5plugin runs; whoever writes with them must compare what they decode to."""
+    """The base class of filters that hdf5plugin runs; who writes with them must decode the chunks and compare."""
 
     __slots__ = ()
 
@@ -165,7 +165,7 @@ class Sz3(Foreign):
         Foreign.check(self, chunk)
         if chunk.dtype.kind == "u" and chunk.dtype.itemsize == 4:
             raise ParameterError(
-                "expected other values than uint32 for sz3, whose library does not come to an end for some of them: use"
+                "expected other values than uint32 for sz3, because its library never returns for some of these: use"
                 " pack or zfp"
             )
 

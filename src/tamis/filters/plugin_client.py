@@ -48,7 +48,7 @@ class _Request(NamedTuple):
 
 
 class _Workers:
-    """As many processes as threads of ours ask at once, but not more than processors, as a rule."""
+    """A process for each thread that asks at the same time, but as a rule no more than there are processors."""
 
     def __init__(self) -> None:
         begin_in_each_process(self._begin)

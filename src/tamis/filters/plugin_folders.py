@@ -61,7 +61,7 @@ for name in map(ctypes.util.find_library, ("hdf5", "hdf5_serial")):
 
 
 def with_others(own: Path) -> str:
-    """Return a value of HDF5_PLUGIN_PATH with a folder of tamis that keeps the plugins that programs find without it.
+    """Return a value of HDF5_PLUGIN_PATH: a folder of tamis, and those where programs find plugins without it.
 
     The folder of tamis is first: its zfp works in every libhdf5. Then come the folders of the variable; that of
     netCDF4's plugins, which netCDF4 itself names if the variable is not set; and those in which HDF5 then searches.

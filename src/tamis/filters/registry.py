@@ -119,12 +119,12 @@ def is_group_safe(code: int) -> bool:
 
 
 def needs_plugin(code: int) -> bool:
-    """Return whether HDF5 has a filter from a plugin, if at all: neither by itself nor from tamis."""
+    """Return whether HDF5 needs a plugin for a filter, which neither HDF5 itself nor tamis has."""
     return code not in BUILT_IN and code != _ZFP
 
 
 def is_safe(code: int) -> bool:
-    """Return whether tamis, or an installed package, has a class for a filter that does not end the process."""
+    """Return whether tamis or an installed package has a class for a filter, and it cannot end the process."""
     kind = _kind(code)
     return kind is not None and not kind.is_foreign
 

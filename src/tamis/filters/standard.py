@@ -60,7 +60,7 @@ class Deflate(OneNumber):
 
 
 def whole_stream(name: str, reader: Any, data: Data, most: int) -> bytes:
-    """Return what a decompressor of the standard library makes of a whole stream, of at most so many bytes."""
+    """Return what a decompressor of the standard library makes of a whole stream, at most this many bytes."""
     try:
         plain: bytes = reader.decompress(data, most)
     except (zlib.error, OSError, ValueError) as error:

@@ -69,7 +69,7 @@ class Workers(Protocol):
         """Begin a task."""
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """Wait, at most so long, and yield what happened."""
+        """Wait at most this many seconds, and yield what happened."""
 
     def stop(self) -> None:
         """End all work; a later run continues unfinished files."""
@@ -91,7 +91,7 @@ class LocalWorkers:
         next(worker for worker in self._workers if worker.task is None).begin(task)
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """Wait, at most so long, and yield what happened."""
+        """Wait at most this many seconds, and yield what happened."""
         busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
         for connection in wait([item for item in busy if item is not None], seconds):
             event = busy[connection].event()  # type: ignore[index]  # of the connections that were given
@@ -202,7 +202,7 @@ def serve(handle: int) -> None:
 
 
 def _reporter(connection: Connection, ended: list[BaseException]) -> Progress:
-    """Return a function that reports now and then, and raises an end by a signal again that was lost."""
+    """Return a function that reports now and then; it also raises the exception of a signal that Python dropped."""
     times = [0.0]
 
     def report(step: str, done: int, total: int) -> None:
@@ -254,7 +254,7 @@ class DaskWorkers:
         self._tasks[future] = task
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """Wait, at most so long, and yield what happened."""
+        """Wait at most this many seconds, and yield what happened."""
         with connected(self._client), suppress(TimeoutError):
             self._wait([*self._tasks], timeout=seconds, return_when="FIRST_COMPLETED")
         for future in [item for item in self._tasks if item.done()]:

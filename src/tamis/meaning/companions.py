@@ -1,4 +1,4 @@
-"""Fill gaps of missing values from their neighbours, so that a codec of blocks keeps valid values."""
+"""Missing-value masks (companions): their names, their flags, and gaps that are filled from neighbouring values."""
 
 from __future__ import annotations
 

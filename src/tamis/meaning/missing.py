@@ -1,4 +1,4 @@
-"""A table of missing values, each with a small number: its flag."""
+"""Missing values: the markers of an array, how many there are, and a table that gives each a number, its flag."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _UNITS = frozenset(
     for sign, end in (("_", "north"), ("_", "N"), ("", "N"), ("_", "east"), ("_", "E"), ("", "E"))
 )
 _SMALL = 0.01
-"""Fraction of the values of the largest variable: a 1-D variable with at most so many describes its axis."""
+"""A 1-D variable describes its axis if it has at most this fraction of the values of the largest variable."""
 
 
 _MOST_GROUPS = 256

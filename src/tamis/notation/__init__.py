@@ -1,1 +1,1 @@
-"""The ways to write filters down. One module each, parser and printer."""
+"""The ways to write filters down: one module for each notation, with its parser and printer."""

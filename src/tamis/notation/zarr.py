@@ -52,7 +52,7 @@ _PCODEC = {
     "delta_encoding_order": None,
     "equal_pages_up_to": 1 << 18,
 }
-"""Defaults of numcodecs, beside the level."""
+"""Defaults of numcodecs, apart from the level."""
 _ZFPY, _ZFPY_REVERSIBLE = {"rate": 2, "precision": 3, "tolerance": 4}, 5
 """zfpy's numbers of the modes that numcodecs encodes, by their parameters, and of the one that it only decodes."""
 

@@ -1,1 +1,9 @@
-"""Files that are elsewhere: addresses, objects of stores, and their bytes as sources and as files for libhdf5."""
+"""Files that are elsewhere, on object stores and web servers.
+
+- `address`: texts that go wherever a path goes.
+- `objects`: objects of stores through obstore or fsspec.
+- `file`: the bytes of an object, in parallel ranges.
+- `metadata`: what libhdf5 reads, filled ahead by `nodes`, and kept by `disk_cache`.
+- `references`: a document of references (kerchunk) as a store.
+- `waiting`: a warning about requests without an answer.
+"""

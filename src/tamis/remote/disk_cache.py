@@ -29,7 +29,7 @@ _MARK = b"tamis\0c1"
 
 
 def folder() -> Path | None:
-    """Return the folder of the cache; None if there shall be none."""
+    """Return the folder of the cache; None if nothing is to be kept."""
     given = os.environ.get(FOLDER)
     if given is not None:
         return Path(given) if given else None

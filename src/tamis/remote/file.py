@@ -95,7 +95,7 @@ def _cost(requests: Sequence[Range]) -> int:
 
 
 class Answer(Generic[T]):
-    """What a function returns, which a thread asks; a thread that must not wait for others asks it itself."""
+    """The result of a function, called in another thread; a thread that must not wait for others calls it itself."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask, self._known = ask, list[T]()

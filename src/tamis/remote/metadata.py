@@ -128,7 +128,7 @@ class MetadataFile(io.RawIOBase):
             if guessed and can_guess and self._missing(spans):  # otherwise the values are asked for at once
                 self.remote.begin(guessed)
                 can_guess = False
-            for some in (self.remote.absent(spans), spans):  # others than those among values are not read with these
+            for some in (self.remote.absent(spans), spans):  # those outside of the values come first
                 self._load(some, self._fetch_in_threads)
             parts = [(p.parse, self._cached(p.offset + self.base, p.nbytes)) for p in places if p.parse is not None]
             places = [child for parse, data in parts if data for child in guarded(parse, data)]

@@ -25,7 +25,7 @@ _GROUP_LEAF_NBYTES = 8 + 8 * 40
 _MOST_LINK = 1 << 10
 _MOST_DEPTH = 16
 _MOST_ENTRIES = 1 << 21
-# Of a guess: the part of a node's bytes that is added, and most bytes, for one that is wanted and in all.
+# For guesses of where values are: the part of a node that is added, and the most bytes per wanted chunk and in all.
 _SLACK, _MOST_GUESSED, _MOST_GUESSED_NBYTES = 32, 1.5, 16 << 20
 
 
@@ -303,7 +303,7 @@ def _new_tree(data: bytes, wanted: Wanted | None = None) -> Iterator[Place]:
 
 
 def _width(number: int) -> int:
-    """Return the bytes of a number that may be so large."""
+    """Return how many bytes hold every number up to this one."""
     return (number.bit_length() + 7) // 8
 
 
@@ -335,7 +335,7 @@ def _extensible_array(header: bytes, wanted: Wanted | None) -> Iterator[Place]:
     nbytes, bits, own, least, direct, page = *header[6:11], 1 << min(header[11], 30)
     if not least:
         return
-    # Blocks of a level have so many entries, and there are so many of them: the first ones are in the index block.
+    # The number of entries in a block of each level, and of such blocks: the first ones are in the index block.
     offset, entries = (bits + 7) // 8, 14 + own * nbytes
     levels, listed, first_far = bits - least.bit_length() + 2, 2 * (direct - 1), 2 * direct.bit_length() - 2
     numbers = range(min(_u(header, 44, 8), _MOST_ENTRIES)) if wanted is None else wanted.numbers()

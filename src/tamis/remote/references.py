@@ -28,7 +28,7 @@ _MOST_NBYTES = 1 << 53
 """Largest offset of the last byte of a reference: larger ones are damage."""
 
 _CHECKED_NBYTES = 1 << 32
-"""Offset from which on the size of a file is asked for before its parts are."""
+"""From this offset on, the size of a file is requested before its parts."""
 
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 

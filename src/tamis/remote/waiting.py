@@ -1,4 +1,4 @@
-"""A warning about requests that have no answer for long: otherwise a server that hangs is waited for without a word.
+"""A warning about requests without an answer: otherwise users wait for a server that hangs, and do not know why.
 
 A thread looks at them now and then, because the libraries that wait do not come back to Python meanwhile. It takes no
 lock, as others must not: see `tamis.remote.file`.
@@ -49,14 +49,14 @@ class _Requests:
             self._pending.pop(key, None)
 
     def _watch(self) -> None:
-        """Look at the requests until there are none for as long as a look takes."""
+        """Look at the requests now and then, until there are none at a look."""
         while True:
             time.sleep(LOOK_SECONDS)
             self._warn(time.monotonic() - NOTED_SECONDS)
             if self._pending:
                 continue
             self._watchers = []
-            if not self._pending:  # none has begun that counts on this thread
+            if not self._pending:  # otherwise a new request counts on this thread
                 return
 
     def _warn(self, latest: float) -> None:

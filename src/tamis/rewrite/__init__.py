@@ -1,1 +1,10 @@
-"""Facts from a pass over all values of an array: missing values, range and deviation, measures of whole fields."""
+"""One array rewritten from another: planned, encoded, written and proven.
+
+- `rewrite`: the plan of an array.
+- `new_chunk`, `encode`: chunks rounded, encoded, decoded again and compared.
+- `write`: all chunks of an array; `segments` has those that other processes encode.
+- `prove`, `witness`: the written array, read again by tamis and by other libraries.
+- `streams`: chunks and zfp streams that are kept.
+- `tolerance`, `packed_array`: the loosest tolerance for a bound, and floats as packed integers.
+- `transfer`: everything in a store, written into another format.
+"""

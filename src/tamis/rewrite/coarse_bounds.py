@@ -1,4 +1,4 @@
-"""Bounds that are too large for the values that they are for, judging by a sample, before anything is written."""
+"""Warn, before anything is written, about bounds that are too large for the values, judging by a sample."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_BLOCKS, _MOST_VALUES = 8, 1 << 15
 """Limits of a sample: blocks of a variable, each of another chunk, and values of a block."""
 
 Change = Callable[["Region", NDArray[Any]], NDArray[Any]]
-"""Returns the values of a part, in units of the variable, as they become; by its stored values."""
+"""Returns what the stored values of a part become, in units of the variable."""
 
 
 class Warned(NamedTuple):

@@ -1,4 +1,4 @@
-"""Find the chunks of an array that cannot be decoded: what keeps its bytes is copied with them."""
+"""Find the chunks of an array that cannot be decoded; an array that keeps its bytes is copied with them."""
 
 from __future__ import annotations
 

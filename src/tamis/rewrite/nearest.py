@@ -1,4 +1,4 @@
-"""Filters for an array whose own ones the target's format lacks: the smallest of some, as a sample of chunks shows."""
+"""Filters for an array whose own ones the target's format lacks: those that make a sample of chunks smallest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packing without a source that is a store: the codes of new arrays, and of more values for existing ones."""
+"""Packing of values that come from no store: the codes of new arrays, and of more values for existing ones."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class Rewrite:
         return bound if self.rounding is None else {**bound, **self.rounding.rounding.recorded}
 
     def _bound_attribute(self, source: StoredArray) -> Mapping[str, Any]:
-        """Return the attribute with the bound that is asked for, if the filters record another one in their place."""
+        """Return the attribute with the requested bound, if the filters record another one in its place."""
         if self.recoded and self.pipeline.bound and self.pipeline.bounded is not None:
             return {ERROR_BOUND: np.float64(self.unpacked_bound)}
         return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}

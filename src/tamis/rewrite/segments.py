@@ -223,7 +223,7 @@ def remove_segment(path: Path) -> None:
 
 
 def by_file(parts: Iterable[Parts], files: ChunkFiles, grid: Grid, at_once: int) -> Iterator[Parts]:
-    """Yield the same parts, about so many at a time, so that those of a file are together, in their order."""
+    """Yield the same parts, about this many at a time, with those of one file together, in their order."""
     numbers = np.concatenate([np.empty(0, np.int64), *(as_array(some.numbers) for some in parts)])
     _, first, file, counts = np.unique(
         files.shards_of(grid, numbers), return_index=True, return_inverse=True, return_counts=True

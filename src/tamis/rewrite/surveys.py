@@ -1,4 +1,4 @@
-"""Count the missing values of a dataset."""
+"""Facts from a pass over all values of an array: missing values, range and deviation, measures of whole fields."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ _MARGIN = 0.9
 """The sample must keep this fraction of the bound, because other chunks have larger errors."""
 
 _MISSES = 32
-"""One in so many chunks of the sample may be stored without zfp for a looser tolerance."""
+"""One in this many chunks of the sample may be stored without zfp for a looser tolerance."""
 
 _ROOM = 1.0
 """Rounding adds half an epsilon of a value; other values than those of the sample may be twice as large."""

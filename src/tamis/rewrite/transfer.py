@@ -142,7 +142,7 @@ class Target(Protocol):
         """Copy an array, with its filters if the target has them, replacing one that `create_like` may have begun."""
 
     def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
-        """Store an array again, as that at a path is stored: the source has several links to one array."""
+        """Store an array once more, like the one at a path, because the source has several links to it."""
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group, in its old place among the attributes if there was one."""

@@ -1,4 +1,4 @@
-"""The values of a chunk beyond the edge of its array."""
+"""Values converted to the type of a target, and the values of a chunk beyond the edge of its array."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
 
 SMALL_NBYTES = 64 << 10
-"""Limit of arrays of which all values are read: one call for all is cheaper than one for each chunk."""
+"""Arrays of at most this size are read whole: one call for all is cheaper than one for each chunk."""
 
 _EACH = 16
 """A slow library reads this many small arrays of a kind, and then one out of this many."""

@@ -44,7 +44,7 @@ _KEPT_NBYTES = 16 << 20
 """Up to this size, written chunks stay in memory, to be written again if a later chunk needs the other filters."""
 
 _OBJECT_NBYTES = 256
-"""Memory of a chunk beside its bytes."""
+"""Memory of a chunk in addition to its bytes."""
 
 
 def write(

@@ -23,7 +23,7 @@ PACKING_ATTRIBUTES = ("scale_factor", "add_offset")
 """The attributes of packed values."""
 
 _NARROW, _LEAST_NARROW_BITS = np.dtype(np.float32), 6
-"""Float32, and the fewest bits of a step, 3 % shorter at most, that it is preferred with."""
+"""Float32 is preferred if a step of this many bits does; such a step is shorter by 3 % at most."""
 
 _TYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 
@@ -111,7 +111,7 @@ class Codes:
         Raises
         ------
         DataError
-            If no code keeps the bound, the valid range or, where asked for, zeros.
+            If no code keeps the bound, the valid range or, where required, zeros.
         """
         given = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         result = np.empty(given.shape, self.dtype)
@@ -207,7 +207,7 @@ def codes_in_steps(
 def _begins(
     types: Sequence[np.dtype[Any]], step: float, ends: tuple[int, int], mark_count: int
 ) -> Iterator[tuple[np.dtype[Any], int]]:
-    """Yield types with a code that missing values begin with, before those of values between two, the best first.
+    """Yield types, each with the first code for missing values, the best first; codes that equal a value come last.
 
     CDO and NCO compare values, once they are unpacked, with the code of missing ones: no value is that number, unless
     there is no room. szip takes codes as unsigned: they are negative only if they would not fit otherwise.
@@ -279,7 +279,7 @@ def _exact_steps(unpacked: np.dtype[Any], step: float) -> int:
 
 
 def _step(bound: float, bits: int) -> float:
-    """Return the largest number of so many bits up to twice the bound."""
+    """Return the largest number up to twice the bound that has only this many bits."""
     fraction, exponent = math.frexp(2 * bound)
     return math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tamis.rounding.rounding_base import Rounding
 
 ERROR_BOUND = "tamis_error_bound"
-"""The attribute with the absolute error that was asked for, in units of the variable, if filters record another."""
+"""The attribute with the requested absolute error, in units of the variable, if the filters record another."""
 
 CONTAINER = "quantization"
 """The attribute of a rounded variable that names its container."""

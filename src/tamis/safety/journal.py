@@ -190,7 +190,7 @@ _RECORD_TYPE = np.dtype([*zip(Record._fields, _TYPES, strict=True), ("own_checks
 
 @contextmanager
 def marked(target: Transaction) -> Iterator[None]:
-    """Remove what ended runs left for a target, and mark what this process writes, so that a later run may do so."""
+    """Remove what ended runs left for a target, and mark what this process writes, so that a later run can do so."""
     target.notes += remove_leftovers(target)
     journal = Journal(target.journal, Run({}, {}))
     try:

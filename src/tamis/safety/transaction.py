@@ -33,11 +33,11 @@ _JOURNAL_ENDING = "-journal"
 _SEGMENTS_ENDING = "-chunks"
 _TOKEN_NBYTES = 4
 _TRIES = 9
-"""Of the removal of a folder in which workers of a run that was aborted may still be at work."""
+"""Attempts to remove a folder in which workers of an aborted run may still be at work."""
 
 
 _open: WeakSet[Transaction] = WeakSet()
-"""Those whose temporary files may exist."""
+"""Transactions whose temporary files may exist."""
 
 
 def abandon_all() -> None:

@@ -1,1 +1,13 @@
-"""The nouns: a store, its arrays, a writer of an array, netCDF's data model, and two stores compared."""
+"""Files and folders of arrays, whatever their format: protocols, and what several formats share.
+
+`protocols` defines a store, which is a file or folder of arrays; a stored array, whose facts are read once; and an
+array writer, which takes chunks. `tamis.rewrite` knows only these three.
+
+- `arrays`: what several formats share.
+- `data_model`, `header`: netCDF's data model, and the header for CDL.
+- `comparison`: two stores compared.
+- `translation`: what becomes of each kind of thing in another format.
+- `joined`, `extended`: several files as one store, and arrays up to the ends of their dimensions.
+- `other_files`: what a target leads to.
+- `first_bytes`, `readers`: what a file is, and who can read it.
+"""

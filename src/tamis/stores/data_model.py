@@ -202,7 +202,7 @@ class NamedArray:
     enum: EnumType | None = None  # The enumeration of the values, if it has a name
     # Forms of the attributes that do not follow from their values, by name
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
-    # Attributes that readers of the format have otherwise than those of netCDF: values of JSON
+    # Attributes that differ for readers of the format from those for readers of netCDF: values of JSON
     json: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -285,7 +285,7 @@ class DataModel(Protocol):
 
 
 def groups_by_parent(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Return the paths of groups by that of the group that they are in."""
+    """Return the paths of groups by the path of the group that they are in."""
     inner: dict[str, list[str]] = {}
     for path in paths:
         if path != "/":

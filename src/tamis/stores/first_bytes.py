@@ -21,7 +21,7 @@ READABLE = "an HDF5, netCDF-4 or netCDF classic file, a Zarr store, or reference
 """The formats that tamis reads."""
 
 CLASSIC_KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
-"""Kinds of netCDF classic by the number after the letters CDF at the begin of a file, as ``ncdump -k`` calls them."""
+"""Kinds of netCDF classic, as ``ncdump -k`` calls them, by the number after the letters CDF that begin a file."""
 
 _CLASSIC_HEADS = tuple(b"CDF" + bytes([number]) for number in CLASSIC_KINDS)
 _HDF5_HEAD = b"\x89HDF\r\n\x1a\n"
@@ -149,13 +149,13 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 _opened: dict[tuple[str, str], tuple[RemoteFile, float]] = {}
-"""The remote file that was opened last to see what it is, and when: who opens it at once needs no other request."""
+"""The remote file that was last opened to find out what it is, and when: opening it right away needs no request."""
 
 _LOOKED_SECONDS = 2.0
 
 
 def opened_remote(address: Address) -> RemoteFile:
-    """Open a file that is elsewhere, or take the one that was opened to look at it."""
+    """Open a file that is elsewhere, or return the one that was just opened to find out what it is."""
     known = _opened.pop(_key(address), None)
     if known and time.monotonic() - known[1] < _LOOKED_SECONDS:
         return known[0]
@@ -168,7 +168,7 @@ def _key(address: Address) -> tuple[str, str]:
 
 
 def _remote_head(address: Address) -> bytes:
-    """Return the first bytes of a file that is elsewhere, and keep it open for who opens it next."""
+    """Return the first bytes of a file that is elsewhere, and keep it open for the next caller of `opened_remote`."""
     remote = opened_remote(address)
     _opened.clear()
     _opened[_key(address)] = remote, time.monotonic()

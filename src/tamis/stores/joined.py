@@ -40,7 +40,7 @@ _IGNORED = ("_ARRAY_DIMENSIONS", "actual_range")
 
 
 class _Files:
-    """The files, of which the last ones that were read are open."""
+    """The files; those that were read last stay open."""
 
     def __init__(self, paths: Sequence[str], opens: Opens) -> None:
         self.paths, self._opens = paths, opens

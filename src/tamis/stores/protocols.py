@@ -157,7 +157,7 @@ class Store(Protocol):
         """True for HDF5: two such stores are compared object by object."""
 
     def take_in(self) -> None:
-        """Have what links into other files lead to as parts of the store.
+        """Treat what links into other files lead to as parts of the store.
 
         Raises
         ------

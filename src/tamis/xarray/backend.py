@@ -1,4 +1,4 @@
-"""An array of a file that xarray reads when it needs values."""
+"""A file as xarray reads it: its groups as datasets, whose values are read when they are needed."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class FileStore(AbstractDataStore):
 
 
 def _with_one_length(group: NamedGroup) -> dict[str, NamedArray]:
-    """Return the variables of a group, with other names for axes whose name has another length there: xarray has one.
+    """Return the variables of a group; axes of one name with several lengths get names of their own, for xarray.
 
     Arrays of Zarr may have any, such as the levels of a pyramid.
     """

@@ -1,4 +1,4 @@
-"""Variables of files as dask arrays."""
+"""Variables of files as dask arrays, so that they are never in memory as a whole."""
 
 from importlib.util import find_spec
 

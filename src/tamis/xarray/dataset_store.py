@@ -59,7 +59,7 @@ class EncodedGroup:
     dataset: Dataset  # The dataset, with the encoding of its variables
     variables: Mapping[str, Variable]  # Encoded variables by name; those of dask arrays are lazy
     attributes: Mapping[str, Any]  # Attributes of the group
-    notes: Mapping[str, str]  # What changed of a variable beside its encoding, by name
+    notes: Mapping[str, str]  # Other changes of a variable than its encoding, by name
     unlimited: frozenset[str]  # Names of unlimited dimensions
     # Forms of the attributes that are values of JSON: of the group by the name "", of variables by theirs
     forms: Mapping[str, Mapping[str, AttributeForm]] = field(default_factory=dict)
@@ -260,7 +260,7 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
     layout = "in memory"
     _reader: ArrayReader | None = None
     _block_shape: tuple[int, ...] | None = None
-    """Of an array without own values."""
+    """Of an array that has no values itself."""
     _first_block: NDArray[Any] | None = None
     """Of a dask array, computed for a sample, until a reader takes it."""
 

@@ -122,7 +122,7 @@ class _Comparison:
         self._attributes = dict(encoded.attrs)
         # Attributes of an undecoded variable have the same meaning before and after.
         self._own = {key: value for key, value in given.attrs.items() if key in _DECODED_BY}
-        # A coder of dates would also make xarray read durations otherwise than it does by default.
+        # A coder of dates would also change how xarray reads durations.
         self._coder: Any = CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else True
         self._is_text, self._is_time = encoded.dtype.kind in "OS", given.dtype.kind == "M"
 
@@ -138,7 +138,7 @@ class _Comparison:
         return loss_between(expected, found, step, origin or (0,) * expected.ndim)
 
     def checked(self, given: Any, encoded: Any) -> Any:
-        """Return an encoded part, or raise DataError if it reads otherwise than it was given."""
+        """Return an encoded part, or raise DataError if it reads differently from how it was given."""
         if (first := self(given, encoded).first) is not None:
             raise DataError(
                 f"{self._name}: its encoding does not keep {first.given!s}, which reads as {first.found!s}: "

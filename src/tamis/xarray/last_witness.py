@@ -35,7 +35,7 @@ def check_saved(
 ) -> Witnessed | None:
     """Return what xarray, in another process, reads of a target as the datasets have it; None if it has no engine.
 
-    Blocks of dask arrays are not computed again for this: of such variables, the sample is only read.
+    Blocks of dask arrays are not computed again for this: the sample of such a variable is read, but not compared.
 
     Raises
     ------

@@ -39,7 +39,7 @@ _SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for of the values of a variable, of which the encoding may take a part."""
+    """The requirements on the values of a variable; its encoding may use up a part of the error."""
 
     absolute: float | None = None  # Largest absolute error
     relative: float | None = None  # Largest error relative to a value
@@ -48,11 +48,11 @@ class Asked:
 
     @property
     def is_bound(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether there is any requirement."""
         return self.absolute is not None or self.relative is not None or bool(self.others)
 
     def allows(self, loss: Loss, share: float = 1.0) -> bool:
-        """Return whether a loss is within what is asked for, or a share of it if lossy filters follow."""
+        """Return whether a loss is within the requirements, or within a share of them if lossy filters follow."""
         share = share if self.lossy else 1.0
         within = [
             found <= bound * share and (found < bound or not self.lossy)
@@ -75,7 +75,7 @@ class Settled:
     notes: tuple[str, ...] = ()
 
     def recipe(self, store: DatasetStore, recipe: Recipe, asked: Mapping[str, Asked]) -> Recipe:
-        """Return a recipe whose bounds are what the encodings, which already took a part, leave of them."""
+        """Return a recipe with smaller bounds, because the encodings have used up a part of each."""
         match = Names(store).match
         filters, require = assigned(recipe.filters, match), assigned(recipe.require, match)
         new_filters: dict[str, Pipeline] = {}
@@ -121,7 +121,7 @@ class Settled:
 
 
 def asked_of(store: DatasetStore, recipe: Recipe) -> dict[str, Asked]:
-    """Return what is asked for of each variable with a recipe, by path."""
+    """Return the requirements on each variable with a recipe, by path."""
     match = Names(store).match
     filters: dict[str, Pipeline] = {}
     for entry in assigned(recipe.filters, match):
@@ -134,7 +134,7 @@ def asked_of(store: DatasetStore, recipe: Recipe) -> dict[str, Asked]:
 
 
 def asked_by(pipeline: Pipeline, required: Requirement | None) -> Asked:
-    """Return what filters and a requirement ask for of the values of a variable."""
+    """Return what filters and a requirement together require of the values of a variable."""
     own = pipeline.rounding.bound if isinstance(pipeline.rounding, Absolute) else pipeline.error_bound
     bounds, relative = [own] if own else [], None
     others: tuple[str, ...] = ()
@@ -200,8 +200,8 @@ def settle(groups: Mapping[str, EncodedGroup], given: Collection[str], asked: Ma
 def inherited(dataset: Dataset, asked: Mapping[str, Asked]) -> Settled:
     """Return which encodings of a dataset do not keep its values where an engine of xarray writes it.
 
-    That engine cannot be told that an encoding took a part of a bound. So where filters lose something, all others have
-    to keep every value; `Asked.lossy` is False for variables whose type and filters are tested together.
+    That engine cannot know that an encoding has used up a part of a bound. So where filters lose something, encodings
+    have to keep every value; `Asked.lossy` is False for variables whose type and filters are tested together.
     """
     left_out: dict[str, dict[str, Any]] = {}
     notes: list[str] = []

@@ -21,7 +21,7 @@ _FILLS = ("", "NA", "missing")
 
 
 class NewEncoding(NamedTuple):
-    """An encoding that keeps texts, and what is to be said of it."""
+    """An encoding that keeps texts, and a note about it."""
 
     encoding: dict[str, Any]
     note: str

@@ -1,6 +1,6 @@
 // The filters of a chunk, as far as they are native: a chunk's bytes from what is stored of it, and back.
 //
-// Nothing here says what is wrong with a chunk. Whoever asked takes the slow way with it, which does.
+// Nothing here says what is wrong with a chunk. The caller then takes the slow way, which does.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Stage {
 // HDF5's numbers of filters.
 inline constexpr int deflate_id = 1, shuffle_id = 2, fletcher32_id = 3, zfp_id = 32013;
 
-inline constexpr std::size_t max_stages = 32;  // a mask has so many bits
+inline constexpr std::size_t max_stages = 32;  // the bits of a mask
 inline constexpr unsigned most_level = 9;      // of deflate
 inline constexpr int unknown_level = -1;
 inline constexpr std::size_t checksum_nbytes = 4;  // of fletcher32
@@ -100,7 +100,7 @@ public:
         return stored.size() == nbytes() ? std::optional(stored) : std::nullopt;
     }
 
-    // Whether what zfp, as the first filter, makes of a chunk can go through the others, but those of the mask.
+    // Whether the streams of zfp, as the first filter, can go through all other filters except those of the mask.
     bool encodes(std::uint32_t mask) const {
         if (stages_.empty() || stages_[0].kind != Kind::zfp || stages_[0].swapped || mask & 1) return false;
         for (std::size_t i = 1; i < stages_.size(); ++i)

@@ -58,8 +58,8 @@ struct ChunkMemory {
     zfp::RawMemory stored;
 };
 
-// Of memory that a thread keeps, because fresh pages take longer than decoding what comes into them: 3.75 MiB through
-// shuffle and deflate took twice as long.
+// Limit of the memory that a thread keeps, because fresh pages take longer than decoding into them: with them, 3.75 MiB
+// through shuffle and deflate took twice as long.
 inline constexpr std::size_t kept_capacity = std::size_t{10} << 20;
 
 // The memory of this thread, for one reader at a time.

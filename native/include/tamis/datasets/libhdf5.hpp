@@ -1,5 +1,5 @@
-// Calls of the libhdf5 that a loaded library, such as a module of h5py, brings along: bound by name, since there is
-// none to link. Identifiers are shared with that library. Numbers and types are those of HDF5 1.10.5 to 2.x.
+// Calls of the libhdf5 that a loaded library, such as a module of h5py, brings along. They are bound by name, because
+// there is none to link. Identifiers are shared with that library. Numbers and types are those of HDF5 1.10.5 to 2.x.
 //
 // HDF5 is not safe in threads: whoever calls holds the lock of that library.
 #pragma once

@@ -1,6 +1,6 @@
 // A small dataset of numbers: its facts, and its values as the file has them.
 //
-// What is unusual, damaged or large is left to others: they know how to, or what to say.
+// Unusual, damaged and large datasets are left to the general code, which reads them, or says what is wrong.
 #pragma once
 
 #include <optional>
@@ -145,7 +145,7 @@ private:
         return fits(extents, rank, shape_);
     }
 
-    // Take extents over whose product, in bytes, is small and not 0, unless any size will do.
+    // Copy extents to a shape. False if their product, in bytes, is 0 or large, unless any size is allowed.
     bool fits(const hsize_t* extents, int rank, chunks::Shape& shape) const {
         hsize_t room = max_nbytes / itemsize_;
         shape.rank = static_cast<unsigned>(rank);

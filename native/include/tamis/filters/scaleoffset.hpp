@@ -81,7 +81,7 @@ inline void encode(const Params& params, const Plan& plan, const std::uint8_t* i
     const Header header = plan.header;
     const std::size_t items = params.items;
     const bool big = params.big;
-    // By value, here and below: what a byte that is written might be part of, is read again for each item.
+    // By value, here and below: the compiler would read it again for each item, in case a written byte is part of it.
     detail::specialise(params, [=]<class Codec>(Codec codec) {
         BitWriter bits(body.data());
         codec.begin(header);

@@ -76,7 +76,7 @@ struct Largest {
     }
 };
 
-// The largest of so many magnitudes: `at(i, n)` gives n of them from i on.
+// The largest of `count` magnitudes: `at(i, n)` gives n of them from i on.
 //
 // Taken four by four, since each maximum would wait for the one before: 2.5 times as fast.
 template <class Scalar, class At>

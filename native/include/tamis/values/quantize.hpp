@@ -173,7 +173,7 @@ bool are_plain(std::span<const Scalar> values, const Kept<Scalar>& kept) {
     return std::all_of(kept.marks.begin(), kept.marks.end(), [&](Scalar mark) { return std::abs(mark) > reach; });
 }
 
-// Give the values of a block their bits back that have to keep them; returns how many of those are valid.
+// Restore the values of a block that have to keep their bits; returns how many of those are valid.
 template <class Scalar>
 [[gnu::noinline]] std::size_t restore(std::span<const Scalar> in, Scalar* out, const Kept<Scalar>& kept) {
     using Lanes = Vector<Scalar>;

@@ -1,7 +1,7 @@
 // What is added up about the valid values of two arrays in one pass: range, errors and moments.
 //
-// Values are taken some at a time, few enough for the processor's nearest cache, which goes through them again for each
-// sum. Sums over them are added up as if they were those of separate arrays, so that rounding does not grow with the
+// Values are taken some at a time, few enough to stay in the processor's nearest cache while each sum goes through them
+// again. Sums over them are added up as if they were those of separate arrays, so that rounding does not grow with the
 // number of values.
 #pragma once
 
@@ -75,8 +75,8 @@ struct Statistics {
 
 namespace detail {
 
-// Sums and extremes of several values at a time, each for itself: compilers make vectors of them, since the order is
-// as written. One term at a time, since they do not of several.
+// Sums and extremes in several lanes, each for itself: compilers make vectors of them, because the order stays as
+// written. One term at a time, because compilers make no vectors of several.
 template <class T, class At, class Join>
 T joined(std::size_t count, T start, At at, Join join) {
     constexpr std::size_t lane_count = 16;
@@ -106,7 +106,7 @@ Error<Scalar> error_of(Scalar was, Scalar now) {
     }
 }
 
-// So small or large that squares of it would underflow or overflow; its exponent if they would, or else 0.
+// The exponent of a number whose square would underflow or overflow; 0 of any other number.
 inline int scale_of(double largest) {
     if (!std::isfinite(largest)) return 0;
     int exponent = 0;

@@ -1,4 +1,4 @@
-// Memory that is taken as it comes.
+// Memory that is allocated, and not cleared.
 #pragma once
 
 #include <cstdint>

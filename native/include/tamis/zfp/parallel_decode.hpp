@@ -81,7 +81,7 @@ private:
         }
     }
 
-    // Threads that so many blocks are enough for.
+    // How many threads have enough work with this many blocks.
     std::size_t threads_for(std::size_t blocks) const {
         return std::clamp<std::size_t>(blocks / sharing_.search_blocks, 1, sharing_.threads);
     }

@@ -13,7 +13,7 @@ enum class Type : unsigned { int32 = 1, int64 = 2, float32 = 3, float64 = 4 };
 
 inline constexpr unsigned max_rank = 4;
 
-// A block has so many values along each axis; what lies beyond an array is made up.
+// A block has this many values along each axis; values beyond the array are made up.
 inline constexpr unsigned block_side = 4;
 
 constexpr std::size_t item_nbytes(Type type) { return type == Type::int32 || type == Type::float32 ? 4 : 8; }

@@ -1,4 +1,4 @@
-"""The command `tamis config`."""
+"""The command `tamis config`: print what builds in C, C++ and Fortran need, or install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `tamis copy`."""
+"""The command `tamis copy`: copy a netCDF-4 file with the options of nccopy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `tamis export`."""
+"""The command `tamis export`: write references through which Zarr reads existing files."""
 
 from __future__ import annotations
 

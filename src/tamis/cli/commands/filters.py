@@ -1,4 +1,4 @@
-"""The command `tamis filters`."""
+"""The command `tamis filters`: list the filters that tamis knows."""
 
 from __future__ import annotations
 

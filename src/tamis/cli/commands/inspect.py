@@ -1,4 +1,4 @@
-"""The command `tamis inspect`."""
+"""The command `tamis inspect`: show the filters, sizes and readers of datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `tamis manifest`."""
+"""The command `tamis manifest`: print or check the record of a repacked folder."""
 
 from __future__ import annotations
 

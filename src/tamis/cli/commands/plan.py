@@ -1,4 +1,4 @@
-"""The command `tamis plan`."""
+"""The command `tamis plan`: measure which filters meet requirements, and choose."""
 
 from __future__ import annotations
 

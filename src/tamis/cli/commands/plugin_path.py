@@ -1,4 +1,4 @@
-"""The command `tamis plugin-path`."""
+"""The command `tamis plugin-path`: print the folder of the HDF5 plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `tamis repack`."""
+"""The command `tamis repack`: copy files with new filters, and prove the bound."""
 
 from __future__ import annotations
 

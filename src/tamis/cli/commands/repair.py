@@ -1,4 +1,4 @@
-"""The command `tamis repair`."""
+"""The command `tamis repair`: repair Zarr stores of netCDF-C with a wrong shuffle."""
 
 from __future__ import annotations
 

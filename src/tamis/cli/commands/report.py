@@ -1,4 +1,4 @@
-"""The command `tamis report`."""
+"""The command `tamis report`: write a page that shows what compression did."""
 
 from __future__ import annotations
 

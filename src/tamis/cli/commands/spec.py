@@ -1,4 +1,4 @@
-"""The command `tamis spec`."""
+"""The command `tamis spec`: write filters in every notation."""
 
 from __future__ import annotations
 

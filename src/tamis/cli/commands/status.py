@@ -1,4 +1,4 @@
-"""The command `tamis status`."""
+"""The command `tamis status`: show how far the repack of a folder is."""
 
 from __future__ import annotations
 

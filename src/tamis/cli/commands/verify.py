@@ -1,4 +1,4 @@
-"""The command `tamis verify`."""
+"""The command `tamis verify`: compare files with their sources, within bounds."""
 
 from __future__ import annotations
 

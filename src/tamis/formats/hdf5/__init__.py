@@ -1,4 +1,11 @@
-"""HDF5 and netCDF-4 files. Importing this package lets h5py read and write ZFP (filter 32013)."""
+"""HDF5 and netCDF-4 files: one as a store of arrays, and new ones. Importing this package registers ZFP with h5py.
+
+- `store`, `stored_array`, `dataset_facts`: a file, its datasets, and facts of a dataset, each of which is read once.
+- `reader`: what `tamis.open` returns of a file.
+- `library_reader`, `virtual_reader`, `chunk_access`: values read by HDF5, from other files, and chunk by chunk.
+- `writer`: new files that are copies of HDF5 files, and the encoded chunks in them.
+- `netcdf_target`: new netCDF-4 files with the content of other formats.
+"""
 
 from __future__ import annotations
 

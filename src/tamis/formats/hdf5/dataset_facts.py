@@ -36,7 +36,7 @@ _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "
 _OPEN = "_tamis_open"
 """Attribute of h5py's file objects: weak references to the facts whose datasets are open.
 
-So all ends with its last user: Python's collector, which the command does without, has no part in it.
+So everything is freed with its last user, without Python's garbage collector, which the command turns off.
 """
 
 _shared: dict[Form, dict[str, Any]] = {}
@@ -117,7 +117,7 @@ class DatasetFacts(DescribedArray):
     def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
         """Take over facts that were read together; those that follow from form and attributes are shared.
 
-        Without attributes, what follows from these is read when it is asked for.
+        Without attributes, facts that follow from them are read when they are needed.
         """
         self._surveyed = True
         known = tuple(sorted((entry for entry in facts.attributes if is_known(entry[0])), key=itemgetter(0)))
@@ -135,7 +135,7 @@ class DatasetFacts(DescribedArray):
         if (shared := kept.get(key)) is None:
             try:
                 shared = self._shared_facts(facts.form, known if with_attributes else None)
-            except Exception:  # to be raised when the fact is asked for
+            except Exception:  # raised again when the fact is needed
                 return
             _remember(kept, key, shared)
         own.update(shared)

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
 _COMPLEX_NAMES = {"f": "_PFNC_FLOAT_COMPLEX_TYPE", "d": "_PFNC_DOUBLE_COMPLEX_TYPE"}
-"""Names of complex types by that of a part, as netCDF4-python has them (``auto_complex``)."""
+"""Names of complex types by the name of the type of a part, as in netCDF4-python (``auto_complex``)."""
 
 
 def named_type(file: h5py.File, variable: NamedArray, dtype: np.dtype[Any], taken: Collection[str]) -> Any:
@@ -243,7 +243,7 @@ class NetcdfTarget:
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.created, dataset), self._growing)
 
     def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
-        """Copy a variable: only HDF5 has links, and its files are not copied so."""
+        """Copy a variable once more: only HDF5 has links, and HDF5 files are copied in another way."""
         del path
         self.copy(variable, array)
 
@@ -292,7 +292,7 @@ class NetcdfTarget:
                 dataset.id.write(*selected(dataset, part), values, memory)
 
     def _copy_compressed(self, variable: NamedArray, array: StoredArray) -> bool:
-        """Copy a variable whose codecs compress, and not all programs with HDF5 have them; return whether it was one.
+        """Copy a variable if its codecs compress and some programs with HDF5 lack them; return whether it was copied.
 
         It gets filters that all of them have.
         """

@@ -99,7 +99,7 @@ class Hdf5Store:
         self.file.close()
 
     def take_in(self) -> None:
-        """Have what external links lead to as objects of the file; see `Store.take_in`."""
+        """Treat what external links lead to as objects of the file; see `Store.take_in`."""
         from tamis.formats.hdf5.tree.taken_in import take_in  # late: few runs take in other files
 
         self._taken_in = take_in(self.file)

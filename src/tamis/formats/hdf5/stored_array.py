@@ -357,7 +357,7 @@ class Hdf5Array(DatasetFacts):
 
     @lazy_property
     def _circle(self) -> str:
-        """Why the values of a virtual dataset end nowhere; empty if they end, and for any other dataset."""
+        """Why a virtual dataset leads to no values: it shows itself; empty if it does not, and for any other."""
         if self.layout != "virtual" or remote_of(self.file) is not None:
             return ""
         return elsewhere.circle_of(self.dataset, filename_of(self.file))

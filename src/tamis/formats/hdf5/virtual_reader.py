@@ -164,7 +164,7 @@ class VirtualReader:
         return None
 
     def has_filters(self) -> bool:
-        """Return whether libhdf5 has the filters of all sources, as far as few of them show it."""
+        """Return whether libhdf5 has the filters of all sources, judging by one of each file; False for many files."""
         by_file = {source.file: source for source in self._sources if source.file is not None}
         if len(by_file) > _MOST_LOOKED_AT:
             return False

@@ -276,7 +276,7 @@ def consolidate(root: Path, documents: Mapping[str, Json], own: Collection[str])
 
 
 def _with_inner(document: Json, inner: Json, ordered: bool) -> Json:
-    """Return a document with its members in order, if asked for; a group's includes the documents inside it."""
+    """Return a document, on request with its members in order; a group's includes the documents inside it."""
     if document["node_type"] == "group":
         consolidated = {"kind": "inline", "must_understand": False, "metadata": inner}
         document = {**document, "consolidated_metadata": consolidated}

@@ -364,7 +364,7 @@ def _with_ranges(run: _Prepared, workers: Workers, report: ManyProgress) -> Fold
 
 
 def _is_done(run: _Prepared, *, packed: bool = False) -> Callable[[SourceFile], bool]:
-    """Return whether an earlier run made a file as this one would; if asked for, in ranges of packed values."""
+    """Return whether an earlier run made a file as this one would; if `packed`, in recorded ranges of values."""
     state, options = State(run.options.folder), run.options
     places = Places.of_files(run.targets())
     state.refresh()
@@ -619,7 +619,7 @@ class _Run:
         return FileTask(file, self._options, 1, serial, expected, is_half_done, is_ours)
 
     def sweep(self, listing: Listing) -> None:
-        """Remove what ended runs left, and begin with the files that they have a part of, whose room is taken."""
+        """Remove what ended runs left, and begin with files of which they left a part, which takes space already."""
         swept = sweep(self._options.folder, listing.files, {task.file.target for task in self.queue})
         self.queue = deque(sorted(self.queue, key=lambda task: task.file.target not in swept.begun))
         self._swept = swept.notes

@@ -234,7 +234,7 @@ def _add_source(listing: Listing, choice: Choice, source: str, path: str, *, req
 
 
 def _is_stored(source: str) -> bool:
-    """Return whether a path leads to a file or folder, or is an address: whoever opens a pipe waits for its writer."""
+    """Return whether a path is an address, or leads to a file or folder; not to a pipe, which blocks who opens it."""
     return isinstance(source, Address) or os.path.isfile(source) or os.path.isdir(source)
 
 
@@ -249,7 +249,7 @@ def is_ours(name: str) -> bool:
 
 
 def nothing_in(folder: str | os.PathLike[str], listing: Listing | None = None) -> FileError:
-    """Return the error about a folder without files that tamis reads, or of which the choice takes none."""
+    """Return the error about a folder without files that tamis reads, or from which the choice takes none."""
     place = os.fsdecode(folder)
     if listing is not None and listing.unmatched:
         text = f"{place}: none of {plural(listing.unmatched, 'file')} matches the patterns (--include, --exclude)"

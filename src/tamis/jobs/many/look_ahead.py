@@ -1,4 +1,4 @@
-"""What is looked at before the first file of a run is made: names of the recipe, and bounds."""
+"""Checks before the first file of a run is made: names of the recipe, virtual datasets, and bounds."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def check_views(
 ) -> None:
     """Raise an error if virtual datasets among the files would show, or take in, what a run makes of their sources.
 
-    It spoils what a dataset shows that stays virtual if it packs the sources, masks their missing values, or leaves
-    them out. A run in place may also take values from files that it has replaced before.
+    A run that packs the sources, masks their missing values, or leaves them out, spoils what a virtual dataset shows
+    if this stays virtual. A run in place may also take values from files that it has replaced before.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def check_views(
     options
         Options of the run.
     which_are_done
-        Returns what says whether a file is as an earlier run made it, which is asked only where it matters.
+        Returns a function that tells whether a file is as an earlier run made it; called only where it matters.
     """
     if not (may_spoil(options.repack) or _may_add(options)):
         return

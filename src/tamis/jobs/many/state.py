@@ -51,7 +51,7 @@ class FileRecord:
     action: Action
     source: str = ""  # Absolute path
     identity: Identity = _UNKNOWN  # Of the source before
-    source_sha256: str = ""  # Empty unless it was asked for
+    source_sha256: str = ""  # Empty unless it was requested
     recipe: str = ""  # Key of the recipe: see `FolderOptions.key`
     version: str = ""  # Version of tamis
     target_nbytes: int = 0
@@ -278,7 +278,7 @@ def write_record(folder: str | os.PathLike[str], record: FileRecord, *, durable:
 
 
 def append_line(folder: str | os.PathLike[str], line: bytes, *, kind: str) -> None:
-    """Append a line to a file of this process, whose name begins with a word, beside the state of a folder."""
+    """Append a line to a file of this process beside the state of a folder; the name of the file begins with a word."""
     _WRITERS.append(Path(folder, STATE_FOLDER), line, durable=False, kind=kind)
 
 
@@ -340,7 +340,7 @@ def new_content(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def listed_targets(run: BinaryIO, targets: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Write the path of each target by that of its source beside a run's description, until the block ends.
+    """Write a table from paths of sources to paths of targets beside a run's description, until the block ends.
 
     Yields the path of that file. The processes of the run read it if a file of theirs leads to others.
     """

@@ -1,4 +1,4 @@
-"""One file of a run, made in the process that is given it, and recorded."""
+"""Make one file of a run in the process that gets it, and record what was done."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ _PASSING = {
     *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC),
     *(errno.EDQUOT, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
 }
-"""Errors of the system that another try may not meet: those of networks, busy disks and short memory."""
+"""Errors of the system that may not come again in another try: of networks, busy disks and short memory."""
 
 
 def _described(error: Exception) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _described(error: Exception) -> dict[str, Any]:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Return whether another try may not meet an error, by what caused it."""
+    """Return whether an error may not come again in another try, by its cause."""
     return any(isinstance(cause, MemoryError) or error_number(cause) in _PASSING for cause in causes_of(error))
 
 
@@ -170,7 +170,7 @@ def why_refused(file: SourceFile, options: FolderOptions) -> str:
 
 
 def what_is_lost(file: SourceFile, options: FolderOptions) -> str:
-    """Return what the new file would not have of the one that it replaces; empty if it would have all."""
+    """Return what the new file would lack of the one that it replaces; empty if nothing."""
     with suppress(OSError):
         if options.replace and not may_give_group(Path(file.source)):
             return _lost_group(Path(file.source))
@@ -294,7 +294,7 @@ _COPIED_NBYTES = 8 << 20
 
 
 def _replaced(task: FileTask, report: Progress) -> FileRecord:
-    """Make a new file beside its source, which it replaces once it is complete and proven."""
+    """Make a new file beside its source; once it is complete and proven, it replaces the source."""
     path, options, began = Path(task.file.source), task.options, time.perf_counter()
     new = path.with_name(f"{REPLACEMENT}{path.name}")
     _end_exchange(task, path)
@@ -370,7 +370,7 @@ def _changed(path: Path) -> FileError:
 
 
 def _take_place(new: Path, path: Path, identity: Identity, lease: Lease | None) -> None:
-    """Give a new file the name of an old one, which gets it back if somebody has written it until then."""
+    """Give a new file the name of an old one, which gets its name back if somebody wrote to it meanwhile."""
     old = _name_of_old(path)
     try:
         os.link(path, old)

@@ -65,14 +65,14 @@ Risk = Literal["unstable"]
 RISKS = get_args(Risk)
 
 _MARGIN = 0.1
-"""Share of the range of a sample by which that of the packing of several files is wider, on either side."""
+"""For several files, the range of the packing is wider than that of the sample by this share, on either side."""
 
 _LOSS, _PACKING = "loss", "packing"
 _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
 _FOREIGN_GAIN = 1.1
 _WORTH = 1.5
-"""Filters must be so many times as fast as others with a slightly better ratio."""
+"""Filters must be this many times as fast as others that have a slightly better ratio."""
 FAST_SHARE = 2 / 3
 """A fast choice has at least this share of the best ratio."""
 _USUAL_BITS = 12

@@ -176,10 +176,10 @@ _MOST_NBYTES = 4 << 20
 _LIMITS = 16 << 10, _MOST_NBYTES
 _COLUMN_NBYTES, _BOX_NBYTES = 128 << 10, 1 << 20
 _MEASURED = 4
-"""Shapes that are measured, beside that of the source."""
+"""Number of shapes that are measured, in addition to that of the source."""
 _USUAL_RATIO, _USUAL_MBS = 4.0, 800.0
 _NEAR = 1.5
-"""Of shapes whose reads take at most so many times as long as the fastest, the best ratio is chosen."""
+"""The best ratio is chosen among shapes whose reads take at most this many times as long as the fastest."""
 SAME_RATIO = 0.99
 """Ratios that differ by less do not make up for other chunks."""
 _SHARES = range(2, 9)
@@ -251,7 +251,7 @@ def shapes_of_kinds(extents: Shape, itemsize: int) -> Iterator[Shape]:
 
 
 def _cut(extents: Shape, axes: Sequence[int], count: int) -> Shape:
-    """Return a shape of at most about so many values along some axes, all of which are cut into as many parts."""
+    """Return a shape of at most about this many values, with some axes cut into equally many parts."""
     for parts in itertools.count(1):
         steps = {axis: _share(extents[axis], parts) for axis in axes}
         if math.prod(steps.values()) <= count or all(step <= BLOCK_SIDE for step in steps.values()):

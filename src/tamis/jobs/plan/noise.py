@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tamis.jobs.plan.sample import Piece, Sample
 
 INFORMATION = 0.99
-"""The share of the real information whose bits count as no noise."""
+"""Bits that hold this share of the real information do not count as noise."""
 _MOST_TILES = 64
 _NEIGHBOURS = 3
 """Values in a row whose second difference is free of a trend."""

@@ -44,8 +44,8 @@ class Candidate:
     fallbacks
         Share of the chunks that are stored without loss, because zfp cannot keep their values.
     needs
-        What readers must have besides those that were asked for; empty if these can read it. Only candidates without
-        needs are chosen.
+        What readers must have that the named readers lack; empty if these can read it. Only candidates without needs
+        are chosen.
     warnings
         Why the error is large for these values: beyond a tenth of the standard deviation, or more than 1 % of the
         values that are not zero become zero.
@@ -156,7 +156,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Filters with a better ratio, for other readers than those that were asked for.
+    """Filters with a better ratio, for other readers than the named ones.
 
     Parameters
     ----------

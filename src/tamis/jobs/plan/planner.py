@@ -149,7 +149,7 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
 def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collection[str]) -> tuple[Rechunked, ...]:
     """Return chunk shapes for variables without a plan whose chunks are much larger than all of their values.
 
-    Those that no requirement names are only noted: a recipe changes nothing that was not asked for.
+    Those that no requirement names are only noted: a recipe changes nothing that nobody requested.
     """
     found = []
     for path, array in stores[0].arrays.items():
@@ -160,18 +160,18 @@ def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collectio
 
 LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000
 _FASTER: Mapping[Filter, Filter] = {Deflate(9): Deflate(4), Zstd(9): Zstd(3), Zstd(19): Zstd(3)}
-"""Filters that take long, each with one that takes less of the same values."""
+"""Slow filters, each with a faster one for the same values."""
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
 _SHAPES_NBYTES, _ARCHIVE_TIMES = 5_000_000, 3
-"""Bytes on which chunk shapes are compared, and so many times more for archives."""
+"""Bytes on which chunk shapes are compared, and by how much they are multiplied for archives."""
 _LIKELY_IN_OTHERS, _MOST_KINDS = 0.5, 6
 """Candidates with a smaller share of the best ratio will not be the best in other chunks; and how many are tried."""
 _LIKELY_SHARE = 0.8
 """Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
 _SLOW_NBYTES = 2_000_000
-"""Bytes on which slow filters are measured, too, and not estimated by what fast ones need."""
+"""Bytes on which slow filters are measured themselves, instead of being estimated from fast ones."""
 
 
 class Settings(NamedTuple):
@@ -273,7 +273,7 @@ def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> Plan
 
 
 def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
-    """Return the filters with the best ratio for each last one, which suits some shapes, without those far behind."""
+    """Return the best filters of each kind, by their last one: kinds suit different shapes; not those far behind."""
     likely: dict[str, Pipeline] = {}
     for candidate in sorted(eligible(candidates, _LIKELY_IN_OTHERS) if candidates else [], key=lambda one: -one.ratio):
         filters = candidate.pipeline

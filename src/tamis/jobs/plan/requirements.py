@@ -31,7 +31,7 @@ KINDS: Mapping[str, Parameter] = {
     "information": share("share of the real information in the bits"),
     **WHOLE,
 }
-"""What can be asked for, with its meaning and allowed values."""
+"""All requirements, each with its meaning and allowed values."""
 
 _VOCABULARY = Vocabulary(KINDS, FLAGS, alone=(LOSSLESS, "recommended"))
 

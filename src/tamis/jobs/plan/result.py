@@ -1,4 +1,4 @@
-"""The result of `tamis.plan`."""
+"""The result of `tamis.plan`: candidates, choices, offers and the recipe, as text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def _rung_row(variable: PlannedVariable, rung: Rung) -> tuple[str, ...]:
 
 
 def _warnings(variable: PlannedVariable) -> Iterator[str]:
-    """Yield what is said of the errors of candidates, once each; that of the chosen one alone if there is one."""
+    """Yield the warnings about errors of candidates, each once; of the chosen candidate alone if there is one."""
     marked = [variable.chosen] if variable.chosen is not None else [*variable.candidates]
     yield from dict.fromkeys(text for candidate in marked for text in candidate.warnings)
 

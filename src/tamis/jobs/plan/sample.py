@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
 
 MOST_CHUNKS = 64
-"""Sampled chunks of a variable: the error of a ratio predicted from so many is a few per cent."""
+"""Sampled chunks of a variable: a ratio predicted from this many has an error of a few per cent."""
 ALL = 1 << 62
 """Bytes of a sample that has all values."""
 _TILE_NBYTES = 1 << 15
-_TILES_SHARE = 8  # of the sampled bytes, one in so many is in tiles
+_TILES_SHARE = 8  # one in this many of the sampled bytes is in tiles
 _MOST_FIELDS = 8
 _MOST_FIELDS_NBYTES = 1 << 26  # of fields that are read together
 _PART_NBYTES = 1 << 18

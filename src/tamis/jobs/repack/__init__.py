@@ -1,1 +1,21 @@
-"""The parts of `tamis.repack`: planning, free space, resuming, proof and results."""
+"""The job repack: copy a file with new filters, and prove what was written.
+
+A repack goes through these steps:
+
+1. `tamis.cli.commands.repack` turns options into a call of `job`.
+2. `tamis.formats.registry` finds the format of the source; its store lists arrays, and reads no values.
+3. `tamis.jobs.recipes` says which filters each array gets; `planning` makes a `tamis.rewrite.rewrite.Rewrite` for each.
+4. `tamis.safety.transaction` begins the target, and `tamis.safety.journal` records progress.
+5. The target's format creates arrays and returns writers. `tamis.rewrite.write` reads the source
+   (`tamis.arrays.gather`), encodes chunks in threads (`tamis.rewrite.encode`) and gives them to the writer in order.
+6. `new_target` reads all of it back (`tamis.rewrite.prove`) and compares both stores; then the target gets its name.
+
+`tamis.jobs.many` does steps 2 to 6 for each of many files, in several processes.
+
+- `resuming`: what earlier runs left.
+- `spread`: one file in several processes.
+- `upload`: targets on object stores.
+- `views`: virtual datasets, and what a run makes of the datasets that they show.
+- `witnessing`: what xarray is told before it reads the target.
+- `notes`, `result`: what is said about each dataset.
+"""

@@ -220,7 +220,7 @@ def repack(
         If there are missing values and `missing` is ``"refuse"``.
     BoundError
         If decoded values differ by more than allowed, a measure of a dataset is missed, the target does not hold the
-        encoded bytes, or the witness reads it otherwise than the source; it is removed.
+        encoded bytes, or the witness reads it differently from the source; the target is removed.
     MissingFilterError
         If the witness is not installed.
     """

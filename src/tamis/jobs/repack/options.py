@@ -90,7 +90,7 @@ class RepackOptions:
     threads: int = 1
     optional_names: bool = False  # Whether an exact name may match no dataset: one recipe is for many files
     form: Mapping[str, Any] = field(default_factory=dict)  # Options of the target's format
-    # Ranges of packed datasets by path, instead of those of the values, which they have; empty for those
+    # Ranges for packed datasets by path; a dataset without one is packed for the range of its own values
     ranges: Mapping[str, PackingRange] = field(default_factory=dict, repr=False)
     # Folder where the processes of a run reserve room on the disk; empty for a single file
     room: str = field(default="", repr=False)

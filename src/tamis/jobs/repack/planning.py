@@ -56,7 +56,7 @@ class Survey(Protocol):
     """What is known of all values of an array before it is written, if its plan depends on them."""
 
     def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
-        """Return what is known of all values of an array by its plan, with their moments if asked for."""
+        """Return what is known of all values of an array by its plan, on request with their moments."""
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """Return the range and the missing values of an array that is packed."""

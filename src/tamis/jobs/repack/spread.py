@@ -57,7 +57,7 @@ _AHEAD = 2
 _MOST_DEATHS = 3
 _WAIT_SECONDS = 0.2
 _FEED_SECONDS = 0.02
-"""After so long a worker that has ended its task gets the next one while this process writes."""
+"""Seconds after which a worker that has ended its task gets the next one, even while this process writes."""
 
 
 class Pool(NamedTuple):
@@ -194,7 +194,7 @@ class Spread:
         waiting: deque[_Slab] = deque()
 
         def feed(seconds: float) -> float:
-            """Wait for workers, at most so long, give them more, and return when to do so again."""
+            """Wait for workers at most this many seconds, give them more, and return when to do so again."""
             for event in self._workers.events(seconds):
                 self._take(event, waiting)
             while len(waiting) < self._most and self._workers.idle and (slab := next(tasks, None)) is not None:

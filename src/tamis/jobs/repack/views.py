@@ -75,7 +75,7 @@ class _NoSurvey(NamedTuple):
 
 
 class Fates:
-    """What a run makes of the datasets in its files, which are planned when they are asked for.
+    """What a run makes of the datasets in its files; each file is planned when it is needed.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Fates:
         is_done: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._options, self._places, self._in_place, self._is_done = options, places, in_place, is_done
-        self._by_file: dict[str, dict[str, Fate]] = {}  # By first path, only those of which the run makes something
+        self._by_file: dict[str, dict[str, Fate]] = {}  # By first path, only datasets that the run affects
         self._found: dict[Source, Fate] = {}
 
     def add(self, store: Store, planning: Planning) -> None:
@@ -115,7 +115,7 @@ class Fates:
         return plan_datasets(store, options, _NoSurvey(options.ranges))
 
     def first(self, store: Store, sources: Iterable[Source], what: Callable[[Fate], str]) -> AffectedSource | None:
-        """Return the first dataset, of some or of those that they show, of which a run makes something.
+        """Return the first dataset that a run changes or leaves out: of these, and of those that they show.
 
         `store` is the file that has the sources.
         """
@@ -160,7 +160,7 @@ class Fates:
         return Fate() if store.has(path) else Fate(gone=_ABSENT)
 
     def _fates(self, store: Store, file: str, planning: Planning) -> Iterator[tuple[str, Fate]]:
-        """Yield the first path and the fate of each dataset of which the run makes something."""
+        """Yield the first path and the fate of each dataset that the run changes or leaves out."""
         losing = self._losing(store) if self._in_place else frozenset[str]()
         is_done = self._is_done(file)
         for path, array in planning.datasets.items():
@@ -174,7 +174,7 @@ class Fates:
                 yield first, Fate(sources=sources_of(array, file))
 
     def _losing(self, store: Store) -> frozenset[str]:
-        """Return the first paths of the datasets for which filters with loss are asked, whatever they have now."""
+        """Return the first paths of the datasets for which lossy filters are requested, whatever they have now."""
         asked: dict[str, float | None] = {}
         for entry in assigned(self._options.recipe.filters, Names(store, optional=True).match_any):
             asked.setdefault(entry.path, entry.value.error_bound)

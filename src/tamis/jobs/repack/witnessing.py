@@ -48,7 +48,7 @@ def witness_of(
     dimension: str = "",
     ends: Sequence[int] = (),
 ) -> XarrayWitness | None:
-    """Return the witness that is asked for, which has opened the source; None if none is.
+    """Return the requested witness, which has opened the source; None if none is requested.
 
     Several sources are joined along a dimension, where they have these ends.
     """

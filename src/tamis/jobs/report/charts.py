@@ -210,7 +210,7 @@ def tails(profile: ErrorProfile, tally: Tally) -> Facts:
         ("values exactly at the smallest", f"{profile.lows[0][1]}", f"{profile.lows[1][1]}", ""),
         ("values exactly at the largest", f"{profile.highs[0][1]}", f"{profile.highs[1][1]}", ""),
         ("changed signs", "", f"{profile.sign_changes}", ""),
-        ("zeros that are none any more", "", f"{profile.zeros_lost}", ""),
+        ("zeros that became other values", "", f"{profile.zeros_lost}", ""),
         ("new zeros", "", f"{profile.zeros_new}", ""),
         ("values that crossed a limit", "", f"{tally.crossed}", ""),
     ]

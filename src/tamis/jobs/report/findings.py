@@ -1,4 +1,4 @@
-"""What a reader has to know of a variable: faults of its values that a largest error does not show."""
+"""What a reader has to know of a variable: faults of its values that the largest error does not show."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def _required(recipe: Recipe | None, store: Store) -> dict[str, Requirement]:
 def _own_violations(
     violations: Iterable[Finding], compared: Compared, store: Store, required: Requirement | None
 ) -> list[Finding]:
-    """Return the violations of a dataset's values, without changes of values of which nothing was asked."""
+    """Return the violations of a dataset's values, without changes of values that had no requirement."""
     own = [finding for finding in violations if finding.path == compared.path and finding.code in _VALUES]
     role = store.roles.get(compared.path)
     is_free = compared.recorded and not compared.bound and (required is not None or role is None or not role.is_exact)

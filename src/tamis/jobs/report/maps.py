@@ -140,7 +140,7 @@ def _extents(shape: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _starts(extent: int, count: int) -> Starts:
-    """Return where so many parts of an axis begin, as even as whole numbers can be."""
+    """Return where each of a number of parts of an axis begins, as even as whole numbers can be."""
     return np.arange(count) * extent // count
 
 
@@ -206,7 +206,7 @@ def _levels(table: Floats, low: float, high: float, count: int) -> NDArray[np.ui
 
 
 def palette(colours: str, count: int) -> NDArray[np.uint8]:
-    """Return so many colours between given ones, in equal steps."""
+    """Return this many colours between given ones, in equal steps."""
     given = np.array([list(bytes.fromhex(colour)) for colour in colours.split()], float)
     at = np.linspace(0, len(given) - 1, count)
     table: Floats = np.stack([np.interp(at, np.arange(len(given)), part) for part in given.T], 1)

@@ -104,7 +104,7 @@ class VariableReport:
         )
 
     def _requirement(self) -> str:
-        """Return what was asked for in words."""
+        """Return the requirements in words."""
         texts = [str(self.required)] if self.required is not None else []
         compared = self.compared
         if compared.bound and not (self.required and self.required.abs == compared.bound):
@@ -260,7 +260,7 @@ class VariableReport:
             yield field_map(reduced(pair, place), title, _MAP_NBYTES, box=axes.box, flip=axes.flip, axes=names)
 
     def _absent_times(self, shape: tuple[int, ...]) -> Iterator[str]:
-        """Yield a note if the variable has not all of the steps that were asked for."""
+        """Yield a note if the variable lacks some of the requested steps."""
         if not isinstance(self.wishes.time, str) and len(shape) > 2:
             absent = [at for at in self.wishes.time if not -shape[0] <= at < shape[0]]
             if absent:

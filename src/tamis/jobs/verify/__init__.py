@@ -1,1 +1,1 @@
-"""The job `tamis verify`: bounds, and the result."""
+"""The job verify: compare a file with its source, within bounds."""

@@ -100,8 +100,8 @@ def assigned_bounds(
 def recorded_bound(dataset: StoredArray) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
 
-    It is the one that was asked for where tamis recorded it, as for ``zfp(bound=0.1)``, whose filter has the looser
-    tolerance that keeps it. A rounding before them has a bound instead, see `new_rounding`.
+    It is the requested one if tamis recorded that, as for ``zfp(bound=0.1)``, whose filter has a looser tolerance that
+    keeps it. A rounding before them has a bound instead, see `new_rounding`.
     """
     asked = meaning.numbers(dataset.attributes, ERROR_BOUND)
     if asked.size == 1 and asked[0] > 0 and dataset.pipeline.error_bound != 0:

@@ -152,7 +152,7 @@ def run_verify(
 
 
 def take_in_as(first: Store, second: Store) -> None:
-    """Let a store have what its links into other files lead to if another one has that itself."""
+    """Let a store take in what its links into other files lead to, if the other store has taken it in."""
     links = {*first.links_elsewhere()}
     links -= {*second.links_elsewhere()} if links else set()
     if any(map(second.has, sorted(links))):

@@ -61,15 +61,15 @@ class Origin(NamedTuple):
 class Briefing(NamedTuple):
     """What a witness is told of a target before it looks.
 
-    A variable may have several paths, through hard and soft links: those of the source are told with all of them, those
-    of the target with the first one.
+    A variable may have several paths, through hard and soft links: what is said about a variable of the source is there
+    under each of its paths, what is said about one of the target under its first path.
     """
 
     expected: Mapping[str, Expected] = {}  # What is known of changed variables; all others have the source's values
     needs: Mapping[str, Need] = {}  # What readers other than tamis need for a variable of the target
     left_out: Collection[str] = ()  # Variables that only the source has
     added: Collection[str] = ()  # Variables that only the target has
-    translated: Collection[str] = ()  # Groups and variables of which the target has something in another form
+    translated: Collection[str] = ()  # Groups and variables that have a part in another form in the target
     elsewhere: Mapping[str, Elsewhere] = {}
     damaged: Collection[str] = ()  # Variables with chunks that nobody can decode
     of_run: Collection[OtherFile] = ()  # Targets of the run to which this one leads
@@ -185,7 +185,7 @@ class XarrayWitness:
         Raises
         ------
         BoundError
-            If xarray cannot open the target, or reads it otherwise than the source.
+            If xarray cannot open the target, or reads it differently from the source.
         FileError
             If xarray cannot read the target because another one of the run, to which it leads, does not exist.
         """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A value that a reader gets otherwise than it was given."""
+    """A value that a reader gets differently from how it was given."""
 
     index: tuple[int, ...]
     given: Any
@@ -46,7 +46,7 @@ class Loss:
 
 
 def loss_between(expected: NDArray[Any], found: NDArray[Any], step: Any, origin: tuple[int, ...]) -> Loss:
-    """Return the loss between values as given and as found, of which rounding explains a step."""
+    """Return the loss between values as given and as found; rounding explains differences of up to a step."""
     if expected.dtype.kind in "mMOSTU":
         wrong = ~_same(expected, found)
         first = _first(wrong, expected, found, origin)

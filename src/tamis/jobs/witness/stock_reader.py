@@ -20,7 +20,7 @@ Key = tuple[str, str]
 """Path of a group, and name of a variable in it."""
 
 _SMALL_NBYTES = 64 << 10
-"""Bytes of variables of which all values are read."""
+"""Variables of at most this size are read whole."""
 
 _MOST_NBYTES = 64 << 20
 """Most decoded bytes of one part of a sample: of a larger chunk, only the beginning is read."""
@@ -169,7 +169,7 @@ def _parts(variable: xarray.Variable) -> list[Region]:
 
 
 def shortened(part: Region, itemsize: int) -> Region:
-    """Return the beginning of a part, of at most so many bytes as a sample may have."""
+    """Return the beginning of a part, with no more bytes than a sample may have."""
     extents = [axis.stop - axis.start for axis in part]
     for at, extent in enumerate(extents):
         rest = int(np.prod(extents[at + 1 :])) * itemsize

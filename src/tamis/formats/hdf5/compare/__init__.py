@@ -1,1 +1,1 @@
-"""Compare two files, except for numbers: structure, elements of any type, stored bytes."""
+"""Two HDF5 files compared, except for numbers: structure, elements of any type, stored bytes."""

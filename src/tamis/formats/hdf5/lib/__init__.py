@@ -1,1 +1,1 @@
-"""The border to libhdf5 and h5py: calls that h5py lacks, the chunk index, direct chunks, types, attributes, errors."""
+"""Calls of libhdf5 that h5py lacks, and facts that only these tell: the chunk index, types, references, headers."""

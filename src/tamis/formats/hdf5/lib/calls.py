@@ -422,7 +422,7 @@ def id_of(plist: h5p.PropLCID | None) -> int:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Call a function of libhdf5; whole numbers go as 64 bits, of which it takes as many as it declares."""
+    """Call a function of libhdf5; whole numbers are passed as 64 bits, and the function uses as many as it declares."""
     function = _required(name)
     with lock:
         result = int(function(*(_hid(value) if isinstance(value, int) else value for value in arguments)))

@@ -81,7 +81,7 @@ def _isolate(code: int) -> None:
 
 
 def _provide(code: int) -> None:
-    """Take a filter that HDF5 would load, or has loaded, from a plugin, which may be one for another libhdf5."""
+    """Register a filter in place of the plugin that HDF5 would load, or has loaded: it may be for another libhdf5."""
     if code in _classes or not needs_plugin(code) or not is_safe(code):
         return
     plugin = _plugin(code, _searched())

@@ -1,4 +1,4 @@
-"""Labels of filters as a file has them: HDF5 itself gives those of the plugins that a process has loaded.
+"""Labels of filters as a file has them; HDF5 itself returns those of the plugins that the process has loaded.
 
 A list of filters has a label for each filter that its writer knew. Where a label is absent and the filter is registered
 by now, H5Ocopy writes the label into a copy that has no room for it, and nobody can open the copy (HDF5 1.14 and 2.0).
@@ -43,7 +43,7 @@ class Labels:
         codes = [code for code in codes if code >= _FIRST_WITH_LABEL]
         if not codes:
             return False
-        with suppress(IndexError, LookupError, struct.error):  # then they may have labels, but nothing here says so
+        with suppress(IndexError, LookupError, struct.error):  # unreadable: they may have labels, or not
             source, base = self._bytes_of(file)
             labels = dict(_labels(_list_of_filters(source, base + address, base)))
             codes = [code for code in codes if not labels.get(code)]

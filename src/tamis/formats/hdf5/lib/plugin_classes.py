@@ -1,4 +1,4 @@
-"""Filters of plugins as a libhdf5 gets them from tamis, which knows what a plugin for another libhdf5 cannot ask.
+"""Filters of plugins that were built for another libhdf5, in the form in which tamis gives them to this one.
 
 The functions of a plugin for chunks call no HDF5, and work for every libhdf5. The function for new datasets does: it
 asks the libhdf5 that the plugin was built for about a dataset of another one. Here tamis answers in its place.

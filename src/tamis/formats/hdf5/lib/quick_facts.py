@@ -71,7 +71,7 @@ class QuickFacts(NamedTuple):
     chunks: Columns | None  # None if they are not known
     # Name of each attribute; and its text if it is one, otherwise all of it; None if that is not known
     attributes: tuple[tuple[bytes, bytes | Content | None], ...]
-    values: bytes | None  # Bytes of the values, in the type of the file, if they are asked for and decoded
+    values: bytes | None  # Bytes of the values, in the type of the file, if they were requested and could be decoded
     # Each attribute in full, if requested: name, type, dataspace and values; None if one is unusual
     contents: tuple[Content | None, ...] | None
 

@@ -445,7 +445,7 @@ def _described(kind: h5t.TypeID) -> Any:
 
 
 def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
-    """Return the type of texts of at least so many bytes; None if there is no such type."""
+    """Return the type of texts of at least this many bytes; None if there is no such type."""
     size, *words = name.split(":")
     charsets, ends = ({text: code for code, text in names.items()} for names in (_CHARSETS, _ENDS))
     if words[2:] not in ([], [LATIN_1]) or len(words) < 2 or words[0] not in charsets or words[1] not in ends:

@@ -147,7 +147,7 @@ def shorten_axes(target: h5d.DatasetID) -> None:
 
 
 class Copied(NamedTuple):
-    """A dataset that was copied under its link; `complete` if with all attributes, without references in values."""
+    """A dataset that was copied under its link; `complete` if with all attributes, and no references in its values."""
 
     complete: bool
 

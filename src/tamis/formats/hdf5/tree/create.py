@@ -222,7 +222,7 @@ def _check_filters(pipeline: Pipeline) -> None:
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
-    """Filter some links in memory, because the library would refuse them too late in the file."""
+    """Filter some links in memory first: in the file, the library would refuse them too late."""
     if not pipeline.stages:
         return
     try:

@@ -35,7 +35,7 @@ class LinkedScope(Scope):
 
     def __init__(self, file: h5py.File) -> None:
         super().__init__(file)
-        self._numbers = {h5o.get_info(file.id).fileno: 0}  # Of each file, by that of HDF5
+        self._numbers = {h5o.get_info(file.id).fileno: 0}  # Number of each file, by HDF5's number
         self._paths = {os.path.realpath(file.filename): 0}
         self._places: dict[tuple[int, bytes], Link] = {}
 

@@ -34,10 +34,10 @@ NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
 
 Types = dict[str, Any]
-"""By name of an attribute its type, or its type and shape in a list, with its values if its JSON has one of several."""
+"""For each attribute its type, or a list of type and shape, with all values if its JSON has only one of several."""
 
 FILL = "_FillValue"
-"""The attribute of which Zarr 3 has the first value alone, as xarray reads it: types have all of them then."""
+"""The attribute of which Zarr 3 has only the first value, for xarray; its type then comes with all values."""
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """The attribute of arrays with which xarray names axes in Zarr 2."""
@@ -321,7 +321,7 @@ def json_forms(
 
 
 def json_values(attributes: Mapping[str, Any], known: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that readers of Zarr have otherwise than `known`, except those whose type is recorded.
+    """Return the attributes that differ from `known` for readers of Zarr, except those whose type is recorded.
 
     Those about the values themselves, such as ``_FillValue``, have the type of the values.
     """

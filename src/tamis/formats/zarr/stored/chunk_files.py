@@ -51,16 +51,16 @@ class ShardForm:
         return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", len(of_index) > 1)
 
     def index_nbytes(self, count: int) -> int:
-        """Return the size of the index for so many chunks."""
+        """Return the size of the index of this many chunks."""
         return count * _ENTRY_NBYTES + (_CHECKSUM_NBYTES if self.has_checksum else 0)
 
     def place_of_index(self, count: int, begin: int, size: int) -> tuple[int, int]:
-        """Return where the index for so many chunks is in a file that begins at an offset: offset and size."""
+        """Return offset and size of the index of this many chunks, in a file that begins at an offset."""
         nbytes = self.index_nbytes(count)
         return begin + (max(size - nbytes, 0) if self.at_end else 0), nbytes
 
     def entries(self, path: Path | Address, data: bytes, size: int, count: int) -> NDArray[np.uint64]:
-        """Return offset and size of each chunk of a file of so many bytes, from the bytes of its index."""
+        """Return offset and size of each chunk in a file of this size, from the bytes of its index."""
         _, nbytes = self.place_of_index(count, 0, size)
         if nbytes > size:
             raise _damage(path, f"expected an index of {nbytes} bytes for {count} chunks, found a file of {size} bytes")
@@ -163,7 +163,7 @@ class ChunkFiles:
     def listed(self, end_nbytes: int) -> tuple[Columns, list[Part]]:
         """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid.
 
-        A server that cannot list is asked for each file, and for its last bytes.
+        From a server that cannot list, each file is requested by its name, and its last bytes.
         """
         if isinstance(self.folder, Address) and not can_be_listed(self.folder):
             if (count := math.prod(self.counts)) > MOST_ASKED:
@@ -233,7 +233,7 @@ def _columns(rows: Iterable[tuple[int, int]]) -> Columns:
 
 
 def can_be_listed(folder: Address) -> bool:
-    """Return whether the store of a folder can list its files; otherwise they are asked for one by one."""
+    """Return whether the store of a folder can list its files; otherwise they are requested one by one."""
     from tamis.remote.file import can_list  # late: most files are here
 
     return can_list(folder)

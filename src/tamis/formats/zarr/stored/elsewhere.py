@@ -71,7 +71,7 @@ class _WholeObjectStore(ObjectStore[Any]):
 
 
 def _slice_of(byte_range: ByteRequest, nbytes: int) -> slice:
-    """Return where a range is in an object of so many bytes."""
+    """Return where a range is in an object of this size."""
     if isinstance(byte_range, RangeByteRequest):
         return slice(byte_range.start, byte_range.end)
     if isinstance(byte_range, OffsetByteRequest):

@@ -32,7 +32,7 @@ _CONSOLIDATED = ".zmetadata"
 class Document:
     """The metadata of a group or an array."""
 
-    path: str  # Path in the hierarchy, without a slash at the begin; empty for the root
+    path: str  # Path in the hierarchy, without a slash at the beginning; empty for the root
     zarr_format: int
     is_array: bool
     content: Any  # Of ``zarr.json``, ``.zarray`` or ``.zgroup``
@@ -44,7 +44,7 @@ class Document:
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is an array whose types or codecs netCDF-C spells otherwise than zarr-python."""
+        """Whether it is an array with types or codecs that netCDF-C spells differently from zarr-python."""
         return self.is_array and in_usual_spelling(self.content, self.attributes) != self.content
 
     @property
@@ -115,7 +115,7 @@ class LocalFiles:
 
 @dataclass(frozen=True, slots=True)
 class StoreFiles:
-    """The files of a store of zarr-python, which are elsewhere; several are asked for at once."""
+    """The files of a store of zarr-python, which are elsewhere; several are requested at once."""
 
     place: Any  # A ``StorePath``
     tells_folders: ClassVar[bool] = False

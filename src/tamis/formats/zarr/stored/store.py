@@ -121,7 +121,7 @@ class ZarrStore(ListedStore[Stored]):
     def _stored(
         self, place: Any, path: str, number: int, dimensions: tuple[str, ...], document: Document, known: Any
     ) -> Stored:
-        """Return an array, by that of zarr-python or its error."""
+        """Return an array, made from that of zarr-python, or from its error."""
         if isinstance(known, Exception):
             return RefusedArray(self.path, path, number, dimensions, document, known)
         folder: Path | Address = self.path if isinstance(self.path, Address) else Path(self.path)

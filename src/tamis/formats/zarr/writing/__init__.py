@@ -1,1 +1,1 @@
-"""New Zarr hierarchies in local folders, which get the content of a store of any format."""
+"""New Zarr hierarchies in local folders, with the content of a store of any format."""

@@ -1,4 +1,4 @@
-"""The metadata of a copy, made from those of its source: what was not asked for stays as it is in the document."""
+"""The metadata of a copy, made from those of its source: what nobody asked to change stays as it is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_CHUNKS = {
 """Members of the metadata of an array that say how its chunks are stored, by version of the format."""
 
 _SEPARATOR: dict[int, Json] = {2: {"dimension_separator": "."}, 3: {}}
-"""What stands between the numbers in the names of new chunks, where documents say it beside them."""
+"""The separator of the numbers in names of new chunks, for documents that have a member for it."""
 
 _OF_VALUES = {2: ("dtype", "fill_value"), 3: ("data_type", "fill_value")}
 """Members about the values, which stay as they are unless the values get another type."""
@@ -103,7 +103,7 @@ class Attributes:
     forms: Mapping[str, AttributeForm]
     source: Source | None = None
     before: Mapping[str, Any] = field(default_factory=dict)  # Those of the source
-    known_types: Collection[str] = ()  # Names of those of which the source records types
+    known_types: Collection[str] = ()  # Names of attributes whose types the source records
     dtype: np.dtype[Any] | None = None  # Of the values of an array; of objects for texts
 
     @property
@@ -122,7 +122,7 @@ class Attributes:
         return {name: kind for name, kind in types.items() if name in recorded}
 
     def types_of_others(self, zarr_format: int) -> Types:
-        """Return the types that a copy must record beside those in its source."""
+        """Return the types that a copy must record in addition to those in its source."""
         types = self.types()
         if self.keeps_document(zarr_format):
             changed = self._changed

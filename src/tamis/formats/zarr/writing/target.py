@@ -229,7 +229,7 @@ class NewArray:
     writer: ZarrWriter  # Writer of the chunks
     # Forms of the attributes that do not follow from their values
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
-    source: ZarrArray | None = None  # The array of which it is a copy, if that is one of Zarr
+    source: ZarrArray | None = None  # The array that it is a copy of, if that is a Zarr array
 
     def _attributes(self) -> Attributes:
         return attributes_of(self.path, self.attributes, self.forms, self.source, self.dtype)
@@ -295,7 +295,7 @@ def attributes_of(
     array: ZarrArray | None,
     dtype: np.dtype[Any] | None = None,
 ) -> Attributes:
-    """Return the attributes of an array, with those of the array of Zarr of which it is a copy, if any."""
+    """Return the attributes of an array, with those of the Zarr array that it is a copy of, if any."""
     if array is None or (source := Source.of(array.document)) is None:
         return Attributes(path, attributes, forms, dtype=dtype)
     return Attributes(path, attributes, forms, source, array.attributes, array.attribute_types.keys(), dtype)
@@ -364,7 +364,7 @@ def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: Store
 
 
 def _keep_members(folder: Path, about: Attributes, attributes: Json) -> None:
-    """Give the metadata of a copy what its source has beside what zarr-python writes."""
+    """Give the metadata of a copy the members of its source that zarr-python does not write."""
     assert about.source is not None
     name = ".zarray" if about.source.zarr_format == 2 else "zarr.json"
     new = exact_json((folder / name).read_bytes())

@@ -89,7 +89,7 @@ def _after_text(array: ZarrArray) -> list[Json]:
 def _codecs_of(array: ZarrArray, zarr_format: int) -> dict[str, Any] | None:
     """Return the codecs of an array, without that of texts, as arguments of zarr-python; None if a version lacks them.
 
-    Of the same version they are the same; otherwise those of the same filter.
+    They stay the same if the version stays; otherwise they are those of the same filters.
     """
     if array.zarr_format == zarr_format == 3:
         return {"filters": array.array.filters or None, "compressors": array.array.compressors or None}
