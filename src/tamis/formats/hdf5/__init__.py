@@ -3,6 +3,7 @@
 - `store`, `stored_array`, `dataset_facts`: a file, its datasets, and facts of a dataset, each of which is read once.
 - `reader`: what `tamis.open` returns of a file.
 - `library_reader`, `virtual_reader`, `chunk_access`: values read by HDF5, from other files, and chunk by chunk.
+- `form`: what a new file holds of a store, and how it gets its content.
 - `writer`: new files that are copies of HDF5 files, and the encoded chunks in them.
 - `netcdf_target`: new netCDF-4 files with the content of other formats.
 """
