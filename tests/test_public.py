@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -177,3 +180,31 @@ def test_encoding_is_the_dict_that_xarray_takes(results: dict[str, Any], tmp_pat
     pytest.importorskip("h5netcdf")
     dataset().to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=encoding)
     assert tamis.inspect(tmp_path / "a.nc")["TS"].chunks == (4, 4, 4)
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    """Yield the functions and classes of the public names, and the functions and properties of these classes."""
+    for module in (tamis, tamis.zfp, tamis.filters, tamis.netcdf, tamis.hdf5, tamis.zarr, tamis.cf):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isclass(found):
+                yield name, found
+                for own, value in vars(found).items():
+                    if isinstance(value, property):
+                        yield f"{name}.{own}", value.fget
+                    elif isinstance(value, classmethod | staticmethod):
+                        yield f"{name}.{own}", value.__func__
+                    elif inspect.isfunction(value):
+                        yield f"{name}.{own}", value
+            elif inspect.isfunction(found):
+                yield name, found
+
+
+def test_annotations_of_all_public_names_resolve() -> None:
+    unresolved = {}
+    for name, function in public_functions():
+        try:
+            typing.get_type_hints(function)
+        except (NameError, TypeError) as error:
+            unresolved[name] = str(error)
+    assert unresolved == {}

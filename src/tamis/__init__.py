@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tamis.filters.zfp import plugin_path
-    from tamis.formats.registry import open  # noqa: A004 - other packages also call it open
+    from tamis.formats.opening import open  # noqa: A004 - other packages also call it open
     from tamis.jobs.combine import combine
     from tamis.jobs.copy import copy
     from tamis.jobs.export import ExportResult, ReferenceParser, export
@@ -156,7 +156,7 @@ _LATE = {
     "tamis": "cf filters hdf5 netcdf zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Pcodec Scaleoffset Shuffle Sperr"
     " Sz3 Szip UnknownFilter Zfp Zstd",
-    "tamis.formats.registry": "open",
+    "tamis.formats.opening": "open",
     "tamis.remote.address": "Address",
     "tamis.filters.zfp": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
@@ -206,7 +206,7 @@ if not _native.kernel_as_asked():
 if "tamis_command" not in sys.modules:  # each command imports what it needs itself
     # All that `open` and reading HDF5 need, with the filter for h5py. Later, a thread with h5py's lock could wait for
     # one that imports and waits for that lock, and a process that is forked while a thread imports would wait forever.
-    for _module in ("tamis.formats.hdf5.reader", "tamis.formats.registry", "tamis.reading.file", "encodings.ascii"):
+    for _module in ("tamis.formats.hdf5.reader", "tamis.formats.opening", "encodings.ascii"):
         import_module(_module)
     after_import("netCDF4._netCDF4", _add_plugin)
     after_import("xarray", _add_accessors)

@@ -17,20 +17,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from tamis.formatting import printable_lines
 
-if TYPE_CHECKING:
-    from typing import TypedDict
 
-    class _Place(TypedDict, total=False):
-        """The known place of an error; see the properties of `TamisError`."""
+class _Place(TypedDict, total=False):
+    """The known place of an error; see the properties of `TamisError`."""
 
-        path: str | os.PathLike[str] | None
-        dataset: str | None
-        chunk: tuple[int, ...] | None
-        filter: object
+    path: str | os.PathLike[str] | None
+    dataset: str | None
+    chunk: tuple[int, ...] | None
+    filter: object
 
 
 class TamisError(Exception):

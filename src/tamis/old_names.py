@@ -7,7 +7,6 @@ the old names, so that what is in them, and what is compared with it, stays the 
 from __future__ import annotations
 
 import functools
-import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -99,8 +98,17 @@ def has_old_keys(kind: type[T]) -> type[T]:
 
 def _with_attributes(kind: type[T], names: Mapping[str, str]) -> type[T]:
     for old, new in names.items():
-        setattr(kind, old, property(operator.attrgetter(new), doc=f"The old name of `{new}`."))
+        setattr(kind, old, property(_getter_of(new), doc=f"The old name of `{new}`."))
     return kind
+
+
+def _getter_of(name: str) -> Callable[[Any], Any]:
+    """Return a function that gets an attribute; unlike `operator.attrgetter`, it has annotations."""
+
+    def get(self: Any) -> Any:
+        return getattr(self, name)
+
+    return get
 
 
 def with_old_keys(kind: type, document: dict[str, Any]) -> dict[str, Any]:

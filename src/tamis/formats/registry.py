@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ParameterError
-from tamis.kinds import FLAG, LOCATION, MAPPING, checked
 from tamis.library_lock import imported
-from tamis.remote.address import located_path, with_outside
+from tamis.remote.address import located_path
 from tamis.stores.first_bytes import is_classic, is_references, is_zarr
 
 if TYPE_CHECKING:
-    from tamis.reading.file import File, Reader
+    from tamis.reading.file import Reader
     from tamis.reading.listed import GroupedStore
     from tamis.rewrite.transfer import TargetForm
     from tamis.stores.protocols import Store, StoreComparison
@@ -36,61 +35,6 @@ class Format(NamedTuple):
     form: Callable[[Path, Mapping[str, Any]], TargetForm] | None = None  # By the target and the options of the format
 
 
-@checked(path=LOCATION, restore=FLAG, unpack=FLAG, storage_options=MAPPING, allow_outside=FLAG)
-def open(  # noqa: A001 - xarray and gzip also call it open
-    path: Any,
-    threads: int | None = None,
-    *,
-    restore: bool = True,
-    unpack: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    allow_outside: bool = False,
-) -> File:
-    """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
-
-    Parameters
-    ----------
-    path
-        Path of the file, of the folder of a Zarr store, or of references in JSON (kerchunk); or its address such as
-        ``s3://bucket/a.nc`` (extra ``tamis[remote]``), an `Address`, or a file of fsspec.
-    threads
-        Number of threads that decode the chunks of a selection; None for as many as the process may use.
-    restore
-        Restore missing values if a dataset has a missing-value mask (``tamis repack --missing mask``). False returns
-        the stored values, with invented ones instead of missing ones, as other readers see them.
-    unpack
-        Return packed integers in units of the variable, by ``scale_factor`` and ``add_offset``: floats of the type of
-        these attributes, with NaN in place of ``_FillValue`` and ``missing_value``. Other arrays stay as stored.
-    storage_options
-        Settings and credentials of an address; see `Address`.
-    allow_outside
-        Whether references in JSON here may lead to files outside their folder, which you may not want to be read.
-
-    Returns
-    -------
-    File
-        A mapping from paths of arrays to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
-
-    Raises
-    ------
-    FileError
-        If there is no such file, or it is of another kind.
-    ParameterError
-        If `threads` is not 1 or more.
-
-    Examples
-    --------
-    ::
-
-        with tamis.open("out.nc") as file:
-            ts = file["TS"]
-            first = ts[0]
-    """
-    place = located_path(path, with_outside(storage_options, is_allowed=allow_outside))
-    file: File = imported("tamis.reading.file").File(_format_of(place).open_reader, place, threads, restore, unpack)
-    return file
-
-
 def open_store(path: PathLike) -> Store:
     """Open the store at a path for reading, by its first bytes or its metadata; use it in a ``with``.
 
@@ -100,7 +44,7 @@ def open_store(path: PathLike) -> Store:
         If there is nothing, or tamis does not read its format.
     """
     place = located_path(path)
-    return _format_of(place).open_store(place)
+    return format_at(place).open_store(place)
 
 
 def comparison_of(before: Store, after: Store, *, dropped: Collection[str] = ()) -> StoreComparison:
@@ -144,7 +88,8 @@ def target_form(target: Path, **options: Any) -> TargetForm:
     return form(target, {name: value for name, value in options.items() if value is not None})
 
 
-def _format_of(path: PathLike) -> Format:
+def format_at(path: PathLike) -> Format:
+    """Return the format of what is at a path, by its first bytes or its metadata."""
     return next(item for item in FORMATS if item.recognizes(path))
 
 

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Unpack
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files
+from tamis.jobs.progress import Progress
+from tamis.jobs.recipes.names import Recipes
+from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.result import RepackResult
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
 from tamis.remote.address import is_address, located_path
@@ -20,11 +24,8 @@ from tamis.safety.disk import Identity
 from tamis.stores.joined import JoinedStore
 
 if TYPE_CHECKING:
-    from tamis.jobs.progress import Progress
-    from tamis.jobs.recipes.names import Recipes
-    from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack.planning import Planning
-    from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.repack.result import Repacked
     from tamis.jobs.witness.look import Witnessed
 
 

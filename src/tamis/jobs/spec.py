@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,7 +14,7 @@ from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import chunk_shape
-from tamis.jobs.result import SCHEMA, Result, json_text, json_value
+from tamis.jobs.result import SCHEMA, Part, Result, json_text, json_value
 from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import read
@@ -23,9 +23,6 @@ from tamis.notation.netcdf import ALL, Compat, argument_text, chain_text, netcdf
 from tamis.notation.text import Chain, Reading
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import BitRound, Rounding
-
-if TYPE_CHECKING:
-    from tamis.jobs.result import Part
 
 _PLACEHOLDER = "NAME"
 _RATE, _ACCURACY = 1, 3

@@ -272,9 +272,9 @@ def _dtype(item: NamedArray) -> Any:
 
 def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
     """Open a file for reading; a pickled manager of xarray always passes a mode."""
-    from tamis.formats import registry
+    from tamis.formats import opening
 
-    return registry.open(path, threads, restore=restore)
+    return opening.open(path, threads, restore=restore)
 
 
 # Threads of the parent may hold them, and reading needs them: HDF5's, and that of xarray's open files.

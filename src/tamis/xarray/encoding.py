@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import meaning
+from tamis.accuracy.requirement import Requirements
 from tamis.arrays.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
@@ -27,7 +28,7 @@ from tamis.formatting import plural
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
 from tamis.jobs.repack.planning import in_stored_units
-from tamis.jobs.result import SCHEMA, Result, json_value
+from tamis.jobs.result import SCHEMA, Part, Result, json_value
 from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
@@ -46,8 +47,7 @@ from tamis.xarray.settled import Asked, asked_by, inherited, without_encodings
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
-    from tamis.accuracy.requirement import Requirement, Requirements
-    from tamis.jobs.result import Part
+    from tamis.accuracy.requirement import Requirement
 
 # The keys of an encoding that xarray itself uses, with any engine: how values are stored, and attributes. Without
 # "coordinates", which xarray stores before it looks at the encoding.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import FileError, TamisError, located
+from tamis.filters import ChunkType
 from tamis.formats.hdf5.lib.chunks import chunk_info
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.kinds import Kind, checked
-
-if TYPE_CHECKING:
-    from tamis.filters import ChunkType
-    from tamis.pipeline import Pipeline
+from tamis.pipeline import Pipeline
 
 DATASET = Kind("an h5py dataset", lambda value: isinstance(value, h5py.Dataset))
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import Buffer, NDBuffer
 
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, located
@@ -20,9 +22,6 @@ from tamis.kinds import WHOLES, Kind, explained
 from tamis.notation.zarr import squeezed_axes, zfp_configuration, zfp_of
 
 if TYPE_CHECKING:
-    from zarr.core.array_spec import ArraySpec
-    from zarr.core.buffer import Buffer, NDBuffer
-
     from tamis.pipeline import Pipeline
 
 

@@ -38,6 +38,9 @@ from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, Known, State, begin_run, listed_targets, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions, Packing, what_is_lost, why_refused
+from tamis.jobs.recipes.names import Recipes
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.job import Warn
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 from tamis.jobs.witness.process import check_installed
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
@@ -48,9 +51,6 @@ from tamis.stores.first_bytes import format_of, is_folder
 from tamis.stores.other_files import OtherFile, Places
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.names import Recipes
-    from tamis.jobs.recipes.saved_recipe import Recipe
-    from tamis.jobs.repack.job import Warn
     from tamis.rewrite.coarse_bounds import Warned
 
 _MOST_DEATHS = 3

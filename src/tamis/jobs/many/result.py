@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
+from tamis.jobs.many.listing import LeftOut
 from tamis.jobs.recipes.names import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
+from tamis.rewrite.coarse_bounds import Warned
 from tamis.stores.other_files import OtherFile, needed_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.many.listing import LeftOut
     from tamis.jobs.many.state import FileRecord, State
-    from tamis.rewrite.coarse_bounds import Warned
 
 _MOST_FAILURES = 20
 _MOST_NOTES = 5

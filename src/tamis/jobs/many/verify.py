@@ -14,7 +14,7 @@ from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
-from tamis.jobs.progress import Step
+from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, COARSE, run_verify
@@ -22,7 +22,6 @@ from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
 from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.progress import Progress
     from tamis.jobs.verify.result import Verification
 
 _MOST_ROWS = 20

@@ -22,14 +22,12 @@ from tamis.jobs.plan.planned import (
     repack_words,
 )
 from tamis.jobs.plan.plot import figure_of
+from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.result import SCHEMA, DatasetsResult, Part, Table, json_fields, json_value, shared, title
+from tamis.rewrite.coarse_bounds import Warned
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tamis.jobs.recipes.policies import MissingPolicy
-    from tamis.jobs.recipes.saved_recipe import Recipe
-    from tamis.rewrite.coarse_bounds import Warned
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         evidence = {variable.path: {**variable.evidence, "readers": self.readers} for variable in chosen}
         self.recipe.dump(path, overwrite=overwrite, evidence=evidence)
 
-    def plot(self) -> Figure:
+    def plot(self) -> Any:
         """Return a figure of matplotlib that notebooks show: the ratio against the largest error, and against speed.
 
         Each variable has a row, each candidate a point with the range of its ratio, and the chosen one a ring; a dotted

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+from tamis.accuracy.requirement import Requirements
 from tamis.advice.chunk_shapes import oversized, oversized_note
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import target_form
@@ -54,7 +55,6 @@ from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, pla
 from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
-    from tamis.accuracy.requirement import Requirements
     from tamis.jobs.repack.spread import Pool
     from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage

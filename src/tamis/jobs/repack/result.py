@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_fields, shared
+from tamis.jobs.witness.look import Witnessed
 from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
+from tamis.rewrite.coarse_bounds import Warned
+from tamis.rewrite.damage import Damage
 from tamis.stores.other_files import OtherFile, TakenIn, needed_text
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
-    from tamis.jobs.witness.look import Witnessed
     from tamis.meaning import Packing
-    from tamis.rewrite.coarse_bounds import Warned
-    from tamis.rewrite.damage import Damage
 
 
 @has_old_keys

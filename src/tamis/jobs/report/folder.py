@@ -13,7 +13,7 @@ from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.manifest import state_of
 from tamis.jobs.many.result import worst_of
-from tamis.jobs.progress import Step
+from tamis.jobs.progress import Progress, Step
 from tamis.jobs.report.job import report
 from tamis.jobs.report.parts import MADE_BY, chart_figure, table_of_rows, text, whole_page
 from tamis.jobs.report.reported import Chart, Series
@@ -24,7 +24,6 @@ from tamis.safety.whole_file import write_whole
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord
-    from tamis.jobs.progress import Progress
 
 _MOST_ROWS, _MOST_SHOWN, _MOST_POINTS = 2000, 20, 1000
 
