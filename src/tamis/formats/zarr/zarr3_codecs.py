@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,7 @@ from tamis.filters import ChunkType, Filter, Zfp
 from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.kinds import WHOLES, Kind, explained
 from tamis.notation.zarr import squeezed_axes, zfp_configuration, zfp_of
-
-if TYPE_CHECKING:
-    from tamis.pipeline import Pipeline
-
+from tamis.pipeline import Pipeline
 
 SPEC = Kind("an ArraySpec of zarr", lambda value: hasattr(value, "prototype"))
 ZARR_TYPE = Kind("a type of zarr such as zarr.dtype.Float32()", lambda value: hasattr(value, "to_native_dtype"))

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
@@ -27,11 +27,9 @@ from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.old_names import current_value
 from tamis.pipeline import Pipeline, as_pipeline, with_rounding
+from tamis.rounding import Rounding
 from tamis.safety.library_errors import disk_text
 from tamis.safety.whole_file import check_free, write_whole
-
-if TYPE_CHECKING:
-    from tamis.rounding import Rounding
 
 T = TypeVar("T")
 
