@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tamis.cli.commands import inspect, repack, spec
+from tamis.cli.commands import inspect, spec
 from tamis.jobs.inspect import arguments
-from tamis.jobs.recipes import saved_recipe
+from tamis.jobs.repack import option_table
+from tamis.jobs.repack.options import RepackKeywords
 from tamis.notation import detect
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
@@ -22,7 +26,19 @@ def test_choices_of_the_command_line_are_all_that_there_are() -> None:
     """They are written out, so that what defines them need not be imported."""
     assert inspect.TARGETS == arguments.TARGETS
     assert spec.NOTATIONS == detect.NOTATIONS
-    assert repack.POLICIES == saved_recipe.POLICIES
+    own = {option.name: option.choices for option in option_table.TABLE if option.choices}
+    hints = {name: typing.get_type_hints(RepackKeywords)[name] for name in own}
+    for name, choices in own.items():
+        assert {*choices} == {*_texts(hints[name])}, name
+
+
+def _texts(hint: Any) -> Iterator[str]:
+    """Yield the texts of a hint such as ``Literal["a", "b"] | None``."""
+    for item in typing.get_args(hint):
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from _texts(item)
 
 
 @pytest.mark.parametrize(

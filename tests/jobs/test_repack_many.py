@@ -503,9 +503,11 @@ def fail(_: Path) -> None:
 
 def test_wrong_arguments_are_parameter_errors(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for wrong in ({"client": 5}, {"bogus": 1}, {"shard": 5}, {"include": 5}, {"files_from": 5}, {"workers": 0}):
+    for wrong in ({"client": 5}, {"shard": 5}, {"include": 5}, {"files_from": 5}, {"workers": 0}):
         with pytest.raises(tamis.ParameterError):
             tamis.repack_many(tree, out, RECIPE, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bogus'"):
+        tamis.repack_many(tree, out, RECIPE, bogus=1)  # type: ignore[call-arg]
     for wrong in ({"shard": 5}, {"include": 5}, {"exclude": None}, {"bogus": 1}, {"files_from": 5}):
         with pytest.raises(tamis.ParameterError):
             tamis.preview_repack_many(tree, out, RECIPE, **wrong)

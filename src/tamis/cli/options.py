@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from tamis.errors import ParameterError
+from tamis.jobs.repack.option_table import TABLE, Option
 from tamis.old_names import OPTIONS, current_value
 
 if TYPE_CHECKING:
@@ -152,6 +153,34 @@ log_option = click.option(
 def output_options(command: Command) -> Command:
     """Add the output options of a long job."""
     return quiet_option(log_option(json_option(command)))
+
+
+def repack_options(*left_out: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of a repack that the table describes, without some of them."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(TABLE):
+            if option.help and option.name not in left_out:
+                command = _option_of(option)(command)
+        return command
+
+    return decorate
+
+
+def _option_of(option: Option) -> Callable[[Command], Command]:
+    """Return an option of a repack as one of the command line."""
+    name = f"--{option.name.replace('_', '-')}"
+    name += f"/--no-{name[2:]}" if option.is_negated else ""
+    about: dict[str, Any] = {"help": option.help, "show_default": option.shows_default}
+    if option.is_flag:
+        about |= {"default": option.default} if option.is_negated else {"is_flag": True}
+    elif option.is_repeated:
+        about |= {"multiple": True, "metavar": option.metavar}
+    elif option.choices:
+        about |= {"type": RenamedChoice(option.choices), "default": option.default}
+    else:
+        about |= {"type": click.IntRange(option.least, option.most), "metavar": option.metavar}
+    return click.option(name, option.name, **about)
 
 
 class RenamedChoice(click.Choice):  # type: ignore[type-arg]  # generic only in newer versions of click

@@ -15,7 +15,7 @@ from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
 from tamis.jobs.repack.result import RepackResult
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 @checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
+@takes_options
 def combine(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     target: str | os.PathLike[str],

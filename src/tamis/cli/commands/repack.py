@@ -14,16 +14,16 @@ import tamis
 from tamis.cli.many import MANY_OPTIONS, client_of, is_many, many_options, repack_many, split_paths, warner
 from tamis.cli.options import (
     FILE,
-    RenamedChoice,
     by_name,
     keep_damaged_option,
     output_options,
     remote_options,
+    repack_options,
     threads_option,
 )
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
-from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
+from tamis.jobs.recipes.policies import MissingPolicy
 
 
 @click.command("repack", short_help="Copy files with new filters or chunks, and prove the bound.")
@@ -56,12 +56,6 @@ from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
     "chunk that fails it is stored without loss.",
 )
 @click.option(
-    "--checksum/--no-checksum",
-    default=True,
-    show_default=True,
-    help="Add the checksum fletcher32 after zfp, so that readers notice damage.",
-)
-@click.option(
     "--recipe",
     "recipe_path",
     metavar="FILE",
@@ -77,78 +71,8 @@ from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
     "replaces an existing file.",
 )
 @threads_option
-@click.option(
-    "--missing",
-    type=RenamedChoice(POLICIES),
-    default=None,
-    help="Missing values: exact, the default, keeps each bit by bit; mask moves them to a missing-value mask, a"
-    " second dataset (best ratio, but all readers except tamis.open see invented values in their place);"
-    " refuse fails if there are any, and counts them.",
-)
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Let patterns also copy values of virtual datasets and external raw files into OUT; otherwise OUT refers to "
-    "the same files as IN.",
-)
-@click.option(
-    "--self-contained",
-    is_flag=True,
-    help="Store all that is in other files in OUT, which then needs none: the values of every virtual dataset and raw "
-    "file, with or without filters, and what external links lead to.",
-)
+@repack_options()
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-@click.option(
-    "--min-size",
-    type=click.IntRange(min=0),
-    metavar="BYTES",
-    help="Patterns skip datasets with fewer bytes of values; by default 4096 without chunks, 0 with chunks.",
-)
-@click.option("--larger", is_flag=True, help="Let patterns also change datasets that become larger than in IN.")
-@click.option(
-    "--keep-classic", is_flag=True, help="Copy a netCDF classic file unchanged if it would be larger as netCDF-4."
-)
-@click.option(
-    "--zarr-format", type=click.IntRange(2, 3), metavar="N", help="Version of the Zarr format, 2 or 3; 3 by default."
-)
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1),
-    metavar="CHUNKS",
-    help="Store up to this many chunks per file of a Zarr 3 store; by default each chunk has its own file.",
-)
-@click.option(
-    "--consolidated/--no-consolidated",
-    default=None,
-    help="Repeat the metadata of all arrays in the root of a Zarr store, as xarray does (default).",
-)
-@click.option(
-    "--cloud",
-    is_flag=True,
-    help="Store the metadata of an HDF5 or netCDF-4 OUT together: opening it over a network takes few requests.",
-)
-@click.option(
-    "--storage",
-    type=click.Choice(("disk", "s3")),
-    default="disk",
-    show_default=True,
-    help="Where OUT is read from. With s3, datasets without -c get chunks of 4 to 16 MiB of stored "
-    "bytes, and --cloud is on.",
-)
-@click.option(
-    "--history/--no-history",
-    default=True,
-    show_default=True,
-    help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
-)
-@click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
-@click.option(
-    "--witness",
-    type=click.Choice(("xarray",)),
-    help="Let xarray read IN and OUT in a process without tamis before OUT gets its name: all metadata, and the first, "
-    "last and worst chunk of each variable must be alike. Costs a second.",
-)
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options
 @keep_damaged_option

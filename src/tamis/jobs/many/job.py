@@ -41,7 +41,8 @@ from tamis.jobs.many.task import FileTask, FolderOptions, Packing, what_is_lost,
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import Warn
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+from tamis.jobs.repack.option_table import DEFAULTS
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
 from tamis.jobs.witness.process import check_installed
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
 from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
@@ -105,6 +106,7 @@ _KINDS = {
     progress=CALLBACK,
     **_KINDS,
 )
+@takes_options
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -430,7 +432,7 @@ def _prepared(
         raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     names = [files_from] if isinstance(files_from, str) else [*files_from]
-    if unknown := [name for name in options if name not in (*RepackKeywords.__annotations__, "overwrite")]:
+    if unknown := [name for name in options if name not in (*DEFAULTS, "overwrite")]:
         raise ParameterError(f"repack_many has no keyword {unknown[0]}")
     keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})

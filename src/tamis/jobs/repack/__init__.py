@@ -12,6 +12,7 @@ A repack goes through these steps:
 
 `tamis.jobs.many` does steps 2 to 6 for each of many files, in several processes.
 
+- `option_table`, `options`: the options, declared once, and what a call makes of them.
 - `resuming`: what earlier runs left.
 - `spread`: one file in several processes.
 - `upload`: targets on object stores.

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from tamis.accuracy.requirement import Requirements
 from tamis.advice.chunk_shapes import oversized, oversized_note
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import target_form
 from tamis.formatting import plural, printable, size_text
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.new_target import (
     check_room,
@@ -30,7 +28,7 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, StorageName, WitnessName
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
 from tamis.jobs.repack.planning import (
     SURVEY_ALONE,
     GivenRanges,
@@ -73,35 +71,18 @@ Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 
 
 @checked(source=PATH, target=PATH, workers=COUNT, client=CLIENT, warn=CALLBACK, progress=CALLBACK)
+@takes_options
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     recipes: Recipes | Recipe,
     *,
-    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
-    require: Requirements | None = None,
-    checksum: bool = True,
     overwrite: bool = False,
-    missing: MissingPolicy | None = None,
-    threads: int | None = None,
-    resume: bool = False,
-    follow: bool = False,
-    self_contained: bool = False,
-    min_size: int | None = None,
-    larger: bool = False,
-    keep_classic: bool = False,
-    zarr_format: int | None = None,
-    shards: int | None = None,
-    consolidated: bool | None = None,
-    cloud: bool = False,
-    storage: StorageName = "disk",
-    history: bool = True,
-    drop: Iterable[str] = (),
-    witness: WitnessName | None = None,
     workers: int | None = None,
     client: Any = None,
     warn: Warn | None = None,
     progress: Progress | None = None,
+    **options: Unpack[RepackKeywords],
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file or a Zarr store, with new filters on some of its datasets.
 
@@ -224,34 +205,13 @@ def repack(
     MissingFilterError
         If the witness is not installed.
     """
-    options = RepackOptions.asked(
-        recipes,
-        chunks=chunks,
-        require=require,
-        checksum=checksum,
-        overwrite=overwrite,
-        missing=missing,
-        threads=threads,
-        resume=resume,
-        follow=follow,
-        self_contained=self_contained,
-        min_size=min_size,
-        larger=larger,
-        keep_classic=keep_classic,
-        zarr_format=zarr_format,
-        shards=shards,
-        consolidated=consolidated,
-        cloud=cloud,
-        storage=storage,
-        history=history,
-        drop=drop,
-        witness=witness,
-    )
+    asked = RepackOptions.asked(recipes, overwrite=overwrite, **options)
     if workers is None and client is None:
-        return run_repack(source, target, options, progress, warn=warn)
+        return run_repack(source, target, asked, progress, warn=warn)
     from tamis.jobs.repack.spread import Pool
 
-    return run_repack(source, target, options, progress, pool=Pool.of(workers, client, threads), warn=warn)
+    pool = Pool.of(workers, client, options.get("threads"))
+    return run_repack(source, target, asked, progress, pool=pool, warn=warn)
 
 
 def run_repack(
@@ -341,6 +301,7 @@ def run_repack(
 
 
 @checked(source=PATH, target=PATH)
+@takes_options
 def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

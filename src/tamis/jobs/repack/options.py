@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
+from tamis.accuracy.requirement import Requirements
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import least_nbytes
+from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
+from tamis.jobs.repack.option_table import DEFAULTS, TABLE
 from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
 from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
-    from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipes.names import Chunks, Recipes
-    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.pipeline import Pipeline
     from tamis.rounding import PackingRange
     from tamis.stores.protocols import Store
@@ -51,24 +53,40 @@ class RepackKeywords(TypedDict, total=False):
 StorageName = Literal["disk", "s3"]
 WitnessName = Literal["xarray"]
 
-_FLAGS = (
-    "checksum",
-    "resume",
-    "follow",
-    "self_contained",
-    "larger",
-    "keep_classic",
-    "consolidated",
-    "cloud",
-    "history",
-    "overwrite",
-)
 _KINDS = {
     "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
     "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
     "drop": NAMES,
-    **dict.fromkeys(_FLAGS, FLAG),
+    **{option.name: FLAG for option in TABLE if option.is_flag},
+    "overwrite": FLAG,
 }
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_options(function: F) -> F:
+    """Let the signature of a function that takes ``**options`` name each of them, for ``help`` and for checks."""
+    signature = inspect.signature(function)
+    named = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    annotations = {name: hint.__forward_arg__ for name, hint in RepackKeywords.__annotations__.items()}
+    options = [
+        inspect.Parameter(
+            option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotations[option.name]
+        )
+        for option in TABLE
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+    return function
+
+
+def _check_choices(options: Mapping[str, Any]) -> None:
+    """Raise ParameterError for a value that is none of those that an option may have."""
+    for option in TABLE:
+        value = options[option.name]
+        known = (*option.choices, None) if option.default is None else option.choices
+        if option.choices and option.name != "missing" and value not in known:  # the recipe takes old names of policies
+            words = " or ".join(str(item) for item in known)
+            raise ParameterError(f"expected {option.name} to be {words}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,57 +122,31 @@ class RepackOptions:
 
     @classmethod
     @checked(**_KINDS)
+    @takes_options
     def asked(
         cls,
         recipes: Recipes | Recipe,
         *,
         command: str = "repack",
-        chunks: Mapping[str, object] | None = None,
-        require: Requirements | None = None,
-        checksum: bool = True,
         overwrite: bool = False,
-        missing: MissingPolicy | None = None,
-        threads: int | None = None,
-        resume: bool = False,
-        follow: bool = False,
-        self_contained: bool = False,
-        min_size: int | None = None,
-        larger: bool = False,
-        keep_classic: bool = False,
-        zarr_format: int | None = None,
-        shards: int | None = None,
-        consolidated: bool | None = None,
-        cloud: bool = False,
-        storage: StorageName = "disk",
-        history: bool = True,
-        drop: Iterable[str] = (),
-        witness: WitnessName | None = None,
+        **options: Unpack[RepackKeywords],
     ) -> Self:
         """Return the checked options of a command's call."""
-        if storage not in get_args(StorageName):
-            raise ParameterError(f"expected storage to be disk or s3, got {storage!r}")
-        if witness not in (None, *get_args(WitnessName)):
-            raise ParameterError(f"expected witness to be xarray or None, got {witness!r}")
+        given: dict[str, Any] = {**DEFAULTS, **options}
+        _check_choices(given)
+        named = {name: given[name] for name in ("chunks", "require", "missing", "drop")}
+        as_given = ("checksum", "self_contained", "larger", "keep_classic", "resume", "storage", "witness")
+        form = {option.name: given[option.name] for option in TABLE if option.is_of_format}
+        form["cloud"] = True if given["cloud"] else "if HDF5" if given["storage"] == "s3" else None
         return cls(
-            asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop),
-            checksum=checksum,
-            follow=follow or self_contained,
-            self_contained=self_contained,
-            min_size=least_nbytes(min_size),
-            larger=larger,
-            keep_classic=keep_classic,
-            history=command if history else "",
+            asked_recipe(recipes, **named),
+            **{name: given[name] for name in as_given},
+            follow=given["follow"] or given["self_contained"],
+            min_size=least_nbytes(given["min_size"]),
+            history=command if given["history"] else "",
             overwrite=overwrite,
-            resume=resume,
-            threads=checked_threads(threads),
-            form={
-                "zarr_format": zarr_format,
-                "shards": shards,
-                "consolidated": consolidated,
-                "cloud": True if cloud else "if HDF5" if storage == "s3" else None,
-            },
-            storage=storage,
-            witness=witness,
+            threads=checked_threads(given["threads"]),
+            form=form,
         )
 
     def open(self, source: str | os.PathLike[str]) -> Store:

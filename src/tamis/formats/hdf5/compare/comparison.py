@@ -31,7 +31,7 @@ from tamis.formats.hdf5.lib.datatypes import text_of, type_words
 from tamis.formats.hdf5.lib.elsewhere import linked_file, same_sources
 from tamis.formats.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.formats.hdf5.lib.references import attribute_names, has_references
-from tamis.formats.hdf5.stored_array import about_companion
+from tamis.formats.hdf5.stored_array import Hdf5Array, about_companion
 from tamis.formats.hdf5.tree.links import group_filters, in_order, is_old_group, link_words, links_of
 from tamis.formats.hdf5.tree.scope import group_at
 from tamis.formats.hdf5.tree.walk import Contents, address_of
@@ -43,7 +43,6 @@ from tamis.stores.protocols import ELSEWHERE, Change, Linked, Unequal
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.store import Hdf5Store
-    from tamis.formats.hdf5.stored_array import Hdf5Array
 
 
 Array = NDArray[Any]

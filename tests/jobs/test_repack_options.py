@@ -1,0 +1,63 @@
+"""The options of a repack are declared once, and everything that names them says the same."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inprocess import run_tamis
+
+import tamis
+from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_keywords_have_a_type_for_each_option() -> None:
+    assert RepackKeywords.__annotations__.keys() == DEFAULTS.keys()
+
+
+@pytest.mark.parametrize("function", [tamis.repack, tamis.preview_repack, tamis.repack_many, tamis.combine])
+def test_signatures_name_each_option_with_its_default(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
+    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)
+
+
+def test_options_that_are_not_given_have_the_defaults_of_the_table() -> None:
+    assert RepackOptions.asked({}) == RepackOptions.asked({}, **DEFAULTS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("function", [tamis.repack, tamis.preview_repack])
+def test_unknown_option_is_an_error_of_python(function: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'min_sizes'"):
+        function(tmp_path / "a.nc", tmp_path / "b.nc", {}, min_sizes=3)
+
+
+@pytest.mark.parametrize("option", [item for item in TABLE if item.choices], ids=lambda item: item.name)
+def test_other_choice_is_refused_in_words(option: Option, tmp_path: Path) -> None:
+    with pytest.raises(tamis.ParameterError, match=f"expected {option.name} to be .*{option.choices[0]}.*, got 'x'"):
+        tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {}, **{option.name: "x"})  # type: ignore[arg-type]
+
+
+def test_docstring_explains_each_option() -> None:
+    described = re.findall(r"^    (\w+(?:, \w+)*)$", inspect.getdoc(tamis.repack) or "", flags=re.MULTILINE)
+    described += re.findall(r"^(\w+(?:, \w+)*)$", inspect.getdoc(tamis.repack) or "", flags=re.MULTILINE)
+    assert {*DEFAULTS} <= {name for line in described for name in line.split(", ")}
+
+
+def test_pages_have_each_option_of_the_command() -> None:
+    pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
+    absent = [item.name for item in TABLE if item.help and f"-{item.name.replace('_', '-')}" not in pages]
+    assert absent == []
+
+
+def test_help_has_each_option_of_the_table() -> None:
+    shown = " ".join(run_tamis("repack", "--help").stdout.split())
+    for option in TABLE:
+        assert " ".join(option.help.split()) in shown, option.name
