@@ -10,7 +10,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test check check-native check-faults check-programs check-properties check-starts check-fresh lint bench wheel clean
+.PHONY: demo quick test check check-native check-faults check-programs check-properties check-starts check-fresh lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -21,6 +21,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/.package
 	$(RUN) examples/demo.py
+
+# The parts that most changes touch, and one repack of each kind, in less than a minute.
+FIRST := tests/notation tests/filters tests/arrays tests/meaning tests/test_structure.py tests/jobs/test_each_kind.py
+quick: $(VENV)/.test $(VENV)/.package
+	$(RUN) -m pytest -q -n 4 $(FIRST)
 
 # Four processes on two processors: tests wait for the disk and for other processes.
 test: $(VENV)/.test $(VENV)/.package

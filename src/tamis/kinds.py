@@ -147,7 +147,11 @@ def _checker(function: Callable[P, R], kinds: dict[str, Kind]) -> Callable[P, No
     signature = functools.cache(lambda: inspect.signature(function))  # late: it takes time, and many are never called
 
     def check(*args: P.args, **kwargs: P.kwargs) -> None:
-        for name, value in signature().bind(*args, **kwargs).arguments.items():
+        try:
+            arguments = signature().bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}") from None
+        for name, value in arguments.items():
             if name in kinds and not (value is None and signature().parameters[name].default is None):
                 kinds[name].check(name, value)
 
