@@ -114,7 +114,7 @@ def _zarr_form(target: Path, options: Mapping[str, Any]) -> TargetForm:
 
 
 def _open_classic(path: str) -> GroupedStore:
-    store: GroupedStore = imported("tamis.formats.classic.store").ClassicStore(path)
+    store: GroupedStore = imported("tamis.formats.classic.source").open_classic(path)
     return store
 
 

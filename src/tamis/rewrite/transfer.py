@@ -150,9 +150,6 @@ class Target(Protocol):
     def finish(self, companions: Companions) -> None:
         """Complete the target: companions by the path of their variables, None for variables that lose theirs."""
 
-    def close(self) -> None:
-        """Close the target."""
-
 
 def transfer(source: Store, target: Target, changes: Changes) -> None:
     """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""

@@ -4,6 +4,7 @@
 array writer, which takes chunks. `tamis.rewrite` knows only these three.
 
 - `arrays`: what several formats share.
+- `source`: a format without chunks and filters as plain data, from which a store follows.
 - `data_model`, `header`: netCDF's data model, and the header for CDL.
 - `comparison`: two stores compared.
 - `translation`: what becomes of each kind of thing in another format.

@@ -18,7 +18,7 @@ from in_memory import MemorySource
 import tamis
 from tamis.errors import FileError
 from tamis.formats.classic.header import read_header
-from tamis.formats.classic.store import ClassicStore
+from tamis.formats.classic.source import ClassicSource, open_classic
 from tamis.stores.first_bytes import is_classic
 
 FORMATS = {1: "NETCDF3_CLASSIC", 2: "NETCDF3_64BIT_OFFSET", 5: "NETCDF3_64BIT_DATA"}
@@ -59,8 +59,8 @@ def expected(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("version", FORMATS)
 def test_store_of_each_format_reads_as_the_library(tmp_path: Path, version: int) -> None:
     path = write(tmp_path / "a.nc", version)
-    with ClassicStore(path) as store:
-        assert (store.classic_header.version, store.model.kind) == (version, KINDS[version])
+    with open_classic(path) as store:
+        assert (ClassicSource(path).header.version, store.model.kind) == (version, KINDS[version])
         arrays = expected(path)
         assert list(store.arrays) == list(arrays)
         for name, values in arrays.items():
@@ -87,7 +87,7 @@ def test_store_of_each_format_reads_as_the_library(tmp_path: Path, version: int)
 @pytest.mark.parametrize("version", FORMATS)
 def test_single_record_variable_is_not_padded(tmp_path: Path, version: int, dtype: str) -> None:
     path = write(tmp_path / "a.nc", version, types=(dtype,))
-    store = ClassicStore(path)
+    store = open_classic(path)
     with closing(store.array(f"/record_{dtype}").open_reader()) as reader:
         assert reader.read((slice(0, 3), slice(0, 5))).tobytes() == expected(path)[f"/record_{dtype}"].tobytes()
 
@@ -97,18 +97,18 @@ def test_records_without_a_count_are_those_in_the_file(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4:8] = b"\xff" * 4  # a stream: the writer could not say
     path.write_bytes(data)
-    assert ClassicStore(path).array("/record_f4").shape == (3, 5)
+    assert open_classic(path).array("/record_f4").shape == (3, 5)
 
 
 def test_file_without_records_has_arrays_without_values(tmp_path: Path) -> None:
     path = write(tmp_path / "a.nc", 1, records=0)
-    assert ClassicStore(path).array("/record_f4").shape == (0, 5)
+    assert open_classic(path).array("/record_f4").shape == (0, 5)
 
 
 @given(st.data())
 def test_any_part_is_read_as_the_library_does(data: st.DataObject) -> None:
     path, values = _large()
-    store = ClassicStore(path)
+    store = open_classic(path)
     name = data.draw(st.sampled_from(["/interleaved", "/fixed"]))
     part = []
     for extent in values[name].shape:
@@ -146,7 +146,7 @@ def test_truncated_file_is_refused_with_its_expected_size(tmp_path: Path, versio
     data = path.read_bytes()
     path.write_bytes(data[:-4])
     with pytest.raises(FileError, match=rf"its header promises {len(data)} bytes, and it has {len(data) - 4} "):
-        ClassicStore(path)
+        open_classic(path)
 
 
 @pytest.mark.parametrize("version", FORMATS)
@@ -175,7 +175,7 @@ def test_huge_counts_allocate_nothing(tmp_path: Path) -> None:
     path.write_bytes(b"CDF\x05" + bytes(8) + b"\0\0\0\x0a" + b"\x7f" + b"\xff" * 7 + bytes(64))
     tracemalloc.start()
     with pytest.raises(FileError, match="expected dimensions in the 64 bytes that are left"):
-        ClassicStore(path)
+        open_classic(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 

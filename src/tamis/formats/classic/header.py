@@ -17,11 +17,10 @@ from tamis.errors import FileError
 from tamis.formatting import printable
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.first_bytes import CLASSIC_KINDS
+from tamis.stores.source import CHAR
 
 if TYPE_CHECKING:
     from tamis.arrays.source import ByteSource
-
-CHAR = np.dtype("S1")
 
 TYPES = {
     1: np.dtype(">i1"),

@@ -283,9 +283,10 @@ class NewArray:
         """Return whether type or fill value of the values are not those of the source."""
         if (before := self.source) is None:
             return True
-        same_type = before.numpy_type.newbyteorder("=") == self.dtype.newbyteorder("=")
+        if before.numpy_type.newbyteorder("=") != self.dtype.newbyteorder("="):
+            return True
         own, known = (np.asarray(value).astype(self.dtype) for value in (self.fill_value, before.fill_value))
-        return not same_type or own.tobytes() != known.tobytes()
+        return own.tobytes() != known.tobytes()
 
 
 def attributes_of(
@@ -623,9 +624,6 @@ class ZarrTarget:
             own = [path for path, array in self._arrays.items() if isinstance(array, NewArray) and not array.source]
             own += [path for path, group in self._groups.items() if group.document is None]
             consolidate(self.folder, {path: files["zarr.json"] for path, files in documents.items()}, own)
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
 
     def _name_container(self, path: str, rounding: Rounding) -> None:
         """Let an array name the variable of its group that describes the algorithm; create the variable if needed."""

@@ -1,0 +1,216 @@
+"""A file of a format without chunks and filters: plain data about its variables, and a function that opens values.
+
+A format is a `Source`; what jobs ask of a store and of its arrays follows from the data, once for all such formats.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import meaning
+from tamis.arrays.reader import ArrayReader
+from tamis.errors import FileError
+from tamis.filters import ChunkType
+from tamis.lazy_property import lazy_property
+from tamis.pipeline import Pipeline
+from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
+from tamis.stores.data_model import NamedArray, NamedGroup
+from tamis.stores.header import Header, header_of
+from tamis.stores.protocols import PartByPart
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+
+CHAR = np.dtype("S1")
+
+
+class Source(ABC):
+    """A file or folder that a format has read: what is in it, and its values.
+
+    Values are numbers in native byte order, or single characters, of the type that a variable says.
+    """
+
+    path: str
+    nbytes: int
+    """Bytes of the whole file."""
+
+    kind: str
+    """The kind of file, as ``ncdump -k`` calls it."""
+
+    groups: Sequence[NamedGroup]
+    """All groups, the root first, each before those in it."""
+
+    reader_words: str
+    """Who reads the values, for people."""
+
+    is_loose = False
+    """Whether numbers of attributes have no types, and dimensions exist only as names of axes."""
+
+    fill_marks_missing = False
+    """Whether the fill value of a variable marks missing values by itself, without an attribute."""
+
+    @abstractmethod
+    def open_values(self, variable: NamedArray) -> ArrayReader:
+        """Open the values of a variable."""
+
+    def byteorder_of(self, variable: NamedArray) -> str:
+        """Return the byte order of stored numbers, ``little`` or ``big``."""
+        return "little"
+
+    def layout_of(self, variable: NamedArray) -> str:
+        """Return how values are stored, in a word."""
+        return "contiguous"
+
+
+class SourceArray(UnchunkedArray, PartByPart, DescribedArray):
+    """A variable of a source; see `tamis.stores.protocols.StoredArray`."""
+
+    varies = False
+    has_fill = can_read_independently = True
+
+    def __init__(self, source: Source, variable: NamedArray, number: int, maxshape: tuple[int | None, ...]) -> None:
+        self.source, self.variable, self.address, self.maxshape = source, variable, number, maxshape
+        self.path, self.label = variable.path, f"{source.path}: {variable.path}"
+        self.shape = variable.stored_shape
+        self.pipeline = Pipeline(())
+        self.nbytes = self.size * variable.dtype.itemsize
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name."""
+        return self.variable.attributes
+
+    @property
+    def numpy_type(self) -> np.dtype[Any]:
+        """Type of the values in native byte order."""
+        return self.variable.dtype
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values; None for characters."""
+        return None if self.numpy_type == CHAR else self.numpy_type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type in which values are copied to another array."""
+        return self.number_type or np.dtype("V1")
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values: numbers, or characters."""
+        return self.numpy_type
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        return "string" if self.number_type is None else str(self.number_type)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        if self.number_type is None:
+            return "string of 1 bytes, ASCII, null-terminated"  # as netCDF-4 files have characters
+        return self.number_type.name
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty for single bytes."""
+        return self.source.byteorder_of(self.variable) if self.numpy_type.itemsize > 1 else ""
+
+    @property
+    def layout(self) -> str:
+        """See `Source.layout_of`."""
+        return self.source.layout_of(self.variable)
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values."""
+        return ChunkType(self.dtype, ())
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of elements that were never written."""
+        return np.array(self.variable.fill_value, self.numpy_type)
+
+    @property
+    def fill_marker(self) -> NDArray[Any] | None:
+        """The fill value, if it marks missing values by itself."""
+        return self.fill_value if self.source.fill_marks_missing else None
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values. Without filters they need no second witness."""
+        return self.source.open_values(self.variable)
+
+    def open_chunks(self) -> ChunkReader:
+        """Raise FileError: there are no chunks."""
+        raise FileError(f"{self.label}: a variable of this format has no chunks")
+
+
+class SourceStore(ListedStore[SourceArray]):
+    """A source as a store; see `tamis.stores.protocols.Store`."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.path, self.nbytes, self.kind = source, source.path, source.nbytes, source.kind
+        self.is_loose, self.reader_words = source.is_loose, source.reader_words  # type: ignore[misc]
+        self._groups = {group.path: group for group in source.groups}
+        variables = (variable for group in source.groups for variable in group.variables.values())
+        self._arrays = {
+            variable.path: SourceArray(source, variable, number, self._maxshape(variable))
+            for number, variable in enumerate(variables)
+        }
+
+    def _around(self, path: str) -> Iterator[str]:
+        """Yield the paths of the group of a variable, and of those around it, up to the root."""
+        while path != "/":
+            path = posixpath.dirname(path)
+            yield path
+
+    def _owner(self, variable: NamedArray, name: str) -> str:
+        """Return the path of the nearest group with a dimension."""
+        return next(path for path in self._around(variable.path) if name in self._groups[path].dimensions)
+
+    def _maxshape(self, variable: NamedArray) -> tuple[int | None, ...]:
+        dimensions = (self._groups[self._owner(variable, name)].dimensions[name] for name in variable.dimensions)
+        return tuple(None if dimension.is_unlimited else dimension.size for dimension in dimensions)
+
+    @lazy_property
+    def roles(self) -> Mapping[str, meaning.Role]:
+        """The role of each variable by path."""
+        variables = (
+            meaning.Variable(
+                array.path,
+                array.shape,
+                array.number_type,
+                tuple(posixpath.join(self._owner(array.variable, name), name) for name in array.variable.dimensions),
+                array.attributes,
+                is_scale=posixpath.basename(array.path) in array.variable.dimensions[:1],
+            )
+            for array in self._arrays.values()
+        )
+        return meaning.roles_of(variables, {path: group.attributes for path, group in self._groups.items()})
+
+    def header(self) -> Header:
+        """Return variables, dimensions and attributes as CDL describes them."""
+        return header_of(self, self._arrays)
+
+    def group(self, path: str) -> NamedGroup:
+        """Return the group at a path; see `tamis.stores.data_model.DataModel`."""
+        found = self._groups.get(path or "/")
+        if found is None:
+            raise FileError(f"{self.path}: expected one of the groups {', '.join(self._groups)}, got {path!r}")
+        return found
+
+    def public_group_attributes(self, path: str) -> Mapping[str, Any]:
+        """Return the attributes of a group."""
+        return self.group(path).attributes
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it."""
+        own = self.group(path).path
+        return [other for other in self._groups if other == own or other.startswith(f"{own.rstrip('/')}/")]

@@ -1,0 +1,73 @@
+"""A format that a stranger adds: one module of a hundred lines, and a line in the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+from toy_format import FORMAT
+
+import tamis
+from tamis.formats import registry
+
+VALUES = np.linspace(250, 300, 3 * 20 * 30, dtype="f4").reshape(3, 20, 30)
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "FORMATS", (FORMAT, *registry.FORMATS))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.title = "for the toy"
+        for name, length in (("t", None), ("y", 20), ("x", 30)):
+            file.createDimension(name, length)
+        file.createVariable("t", "f8", ("t",))[:] = np.arange(3.0)
+        file.createVariable("y", "f8", ("y",))[:] = np.arange(20.0)
+        variable = file.createVariable("v", "f4", ("t", "y", "x"), zlib=True)
+        variable[:], variable.units, variable.levels = VALUES, "K", np.array([1, 2], "i4")
+        inner = file.createGroup("inner")
+        inner.createVariable("n", "i2", ("x",))[:] = np.arange(30)
+    return tmp_path / "a.nc"
+
+
+def test_format_is_written_read_and_verified(source: Path, tmp_path: Path) -> None:
+    result = tamis.repack(source, tmp_path / "b.toy", {})
+    assert result.to_dict()["target"].endswith("b.toy")
+    assert tamis.verify(source, tmp_path / "b.toy").ok
+    with tamis.open(tmp_path / "b.toy") as file:
+        assert np.array_equal(file["v"][...], VALUES)
+        assert np.array_equal(file["v"][1, 3:5, ::7], VALUES[1, 3:5, ::7])
+        assert file["v"].attrs["units"] == "K"
+        assert file.attrs["title"] == "for the toy"
+        assert np.array_equal(file["inner/n"][...], np.arange(30))
+
+
+@pytest.mark.parametrize("target", ["c.nc", "c.zarr"])
+def test_format_becomes_another_one_with_filters(source: Path, target: str, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "b.toy", {})
+    tamis.repack(tmp_path / "b.toy", tmp_path / target, {"v": "zfp(accuracy=0.01)"})
+    found = tamis.verify(source, tmp_path / target, bounds={"v": 0.01})
+    assert found.ok, found
+    with tamis.open(tmp_path / target) as file:
+        assert 0 < np.abs(file["v"][...] - VALUES).max() <= 0.01
+
+
+def test_format_is_inspected_planned_and_printed_as_cdl(source: Path, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "b.toy", {})
+    assert [item.path for item in tamis.inspect(tmp_path / "b.toy").datasets] == ["/t", "/y", "/v", "/inner/n"]
+    assert "v" in str(tamis.plan(tmp_path / "b.toy", {"v": "abs=0.01"}, sample=1_000_000))
+
+
+def test_filters_and_other_types_are_refused_in_words(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(tamis.TamisError, match="has no filters"):
+        tamis.repack(source, tmp_path / "b.toy", {"v": "deflate"})
+    with netCDF4.Dataset(source, "a") as file:
+        file.createVariable("name", str, ("y",))[:] = np.array(["a"] * 20, object)
+    with pytest.raises(tamis.FileError, match="/name: expected numbers"):
+        tamis.repack(source, tmp_path / "b.toy", {})
+    assert not (tmp_path / "b.toy").exists()
