@@ -11,7 +11,7 @@ from xarray.backends import BackendEntrypoint
 import tamis_xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
 
 if TYPE_CHECKING:
-    from tamis.xarray.backend import OpenFile
+    from tamis.xarray.backend import FileOfDatasets
 
 
 class TamisEngine(BackendEntrypoint):
@@ -123,8 +123,10 @@ def _open(
     auto_complex: bool,
     storage_options: Mapping[str, Any] | None,
     allow_outside: bool,
-) -> OpenFile:
+) -> FileOfDatasets:
     """Open a file; tamis is imported only now."""
-    from tamis.xarray.backend import OpenFile
+    from tamis.xarray.backend import FileOfDatasets
 
-    return OpenFile(path, phony_dims, threads, restore, auto_complex, storage_options, allow_outside=allow_outside)
+    return FileOfDatasets(
+        path, phony_dims, threads, restore, auto_complex, storage_options, allow_outside=allow_outside
+    )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.accuracy import statistics
-from tamis.accuracy.difference import Comparison, compare, largest_error, same_bits
+from tamis.accuracy.difference import ValueComparison, compare, largest_error, same_bits
 from tamis.meaning.missing import Missing
 
 NAN, INF = np.nan, np.inf
@@ -67,12 +67,12 @@ def test_same_bits(old: Any, new: Any, same: bool) -> None:
 def test_compare_of_known_values(
     values: tuple[float, ...], old: list[float], new: list[float], expected: tuple[float, bool, int]
 ) -> None:
-    assert compare(np.array(old, "f8"), np.array(new, "f8"), Missing(values)) == Comparison(*expected)
+    assert compare(np.array(old, "f8"), np.array(new, "f8"), Missing(values)) == ValueComparison(*expected)
 
 
 def test_compare_of_integers() -> None:
     found = compare(np.array([-9, 5, 1], "i4"), np.array([-9, 6, -9], "i4"), Missing((-9,)))
-    assert found == Comparison(10.0, False, 1)
+    assert found == ValueComparison(10.0, False, 1)
 
 
 def test_find_none_where_nothing_is_missing() -> None:

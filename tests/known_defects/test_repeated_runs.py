@@ -20,7 +20,7 @@ from inprocess import run_tamis
 import tamis
 from tamis.errors import FileError
 from tamis.safety.disk import Identity
-from tamis.safety.journal import Journal, Run, find_leftovers
+from tamis.safety.journal import Journal, RunKey, find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}
 OPTIONS = [word for name, text in RECIPES.items() for word in ("-f", f"{name}:{text}")]
@@ -345,7 +345,7 @@ def make_stale(source: Path, target: Path) -> None:
     left.close()
     path = left.path.with_name(left.path.name + "-journal")
     path.unlink()
-    journal = Journal(path, Run(Identity.of(source, with_ctime=True)._asdict(), datasets))
+    journal = Journal(path, RunKey(Identity.of(source, with_ctime=True)._asdict(), datasets))
     for record, data in records:
         assert data is not None
         counts = record.missing, record.crossed, record.missed

@@ -20,13 +20,13 @@ from tamis.safety.journal import (
     Journal,
     Leftover,
     Leftovers,
-    Run,
+    RunKey,
     checksum_of,
     find_leftovers,
 )
 from tamis.safety.transaction import Transaction, journal_of
 
-RUN = Run({"nbytes": 7, "inode": 1 << 60}, {"/x": {"filters": "deflate(4)"}, "/y\udc80": {"filters": "zfp"}})
+RUN = RunKey({"nbytes": 7, "inode": 1 << 60}, {"/x": {"filters": "deflate(4)"}, "/y\udc80": {"filters": "zfp"}})
 CHUNKS = [(place % 2, place, bytes([place]) * (10 + place)) for place in range(20)]
 STEP = RECORD.size + CHECKSUM.size
 
@@ -200,7 +200,7 @@ def test_journal_of_a_live_run_is_busy_until_that_is_killed(target: Path) -> Non
         assert find_leftovers(target) == ((), (transaction.path,), ())
         live.kill()
     leftover = only(find_leftovers(target))
-    assert leftover.run == Run({}, {})
+    assert leftover.run == RunKey({}, {})
     # Whoever found it first has it.
     assert find_leftovers(target).busy == (transaction.path,)
     leftover.close()

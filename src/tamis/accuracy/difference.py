@@ -110,7 +110,7 @@ def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
     )
 
 
-class Comparison(NamedTuple):
+class ValueComparison(NamedTuple):
     """The result of comparing values with their source."""
 
     error: float  # Largest absolute difference, as by `largest_error`
@@ -124,16 +124,16 @@ class Comparison(NamedTuple):
         return self.kept and (bound is None or self.error <= bound)
 
 
-def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | None) -> Comparison:
+def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | None) -> ValueComparison:
     """Compare values with their source."""
     if missing is not None:
         error, kept, count = _differences(expected, actual, missing)
         beyond = crossed(expected, actual, missing)
         crossed_count = 0 if beyond is None else int(np.count_nonzero(beyond))
-        return Comparison(error, kept and not crossed_count, count, crossed_count)
+        return ValueComparison(error, kept and not crossed_count, count, crossed_count)
     if same_bits(expected, actual):
-        return Comparison(0.0, True, 0)
-    return Comparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, actual), False, 0)
+        return ValueComparison(0.0, True, 0)
+    return ValueComparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, actual), False, 0)
 
 
 def crossed(source: NDArray[Any], target: NDArray[Any], missing: Missing) -> NDArray[np.bool_] | None:

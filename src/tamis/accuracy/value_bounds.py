@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import Comparison, compare, crossed, differences
+from tamis.accuracy.difference import ValueComparison, compare, crossed, differences
 from tamis.errors import BoundError
 from tamis.meaning.missing import Missing, has_native
 from tamis.rounding import Rounding, relative_error
@@ -21,7 +21,7 @@ class RoundedPart(NamedTuple):
     """A rounded part of an array."""
 
     values: NDArray[Any]
-    comparison: Comparison  # Their comparison with the values before
+    comparison: ValueComparison  # Their comparison with the values before
     unrounded: int  # Number of valid values that stay unchanged: see `tamis.rounding.Rounded`
 
 
@@ -64,7 +64,7 @@ class ArrayRounding:
         result[far] = others
         return result
 
-    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Comparison:
+    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> ValueComparison:
         """Compare rounded values with those before."""
         comparison = compare(before, after, missing)
         if (bound := self.rounding.relative_bound) is not None:

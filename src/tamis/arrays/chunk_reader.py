@@ -29,7 +29,7 @@ from tamis.zfp.arrays import block_count, block_nbits, decode_blocks, nbytes_of,
 if TYPE_CHECKING:
     from tamis.arrays.selection import Piece
     from tamis.pipeline import Pipeline
-    from tamis.zfp.arrays import Run
+    from tamis.zfp.arrays import BlockRun
 
 # A block of three axes touches 16 lines of an array, far from each other, which compete for the same cache set if
 # extents are powers of two: 512 MiB in chunks of 64³ take 0.80 s directly, and 0.60 s through memory that stays cached.
@@ -50,7 +50,7 @@ class ChunkPart(NamedTuple):
     start: int
     stop: int
     share: float  # Its size, as a fraction of the chunk's blocks or bytes
-    runs: Sequence[Run] = ()  # Blocks of zfp; none if the bytes are values
+    runs: Sequence[BlockRun] = ()  # Blocks of zfp; none if the bytes are values
 
 
 class ZfpChunks:
@@ -94,12 +94,12 @@ class ZfpChunks:
         room: NDArray[Any] = self._local.room
         return room
 
-    def touched(self, inside: Sequence[Any]) -> list[Run] | None:
+    def touched(self, inside: Sequence[Any]) -> list[BlockRun] | None:
         """Return the blocks that a selection needs; None if decoding the whole chunk is as fast."""
         longer = [index for index, extent in zip(inside, self._chunk.shape, strict=True) if extent > 1]
         return touched(longer, self._header.shape)
 
-    def decode_blocks(self, data: bytes, offset: int, runs: Sequence[Run], out: NDArray[Any]) -> NDArray[Any]:
+    def decode_blocks(self, data: bytes, offset: int, runs: Sequence[BlockRun], out: NDArray[Any]) -> NDArray[Any]:
         """Decode runs of blocks from a part of a chunk's stream that begins at `offset` in bytes."""
         decode_blocks(data, offset, runs, self._view(out), self._mode, self.nbits or 0)
         return self._swapped(out)

@@ -120,7 +120,7 @@ def _path(text: str, start: int, end: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class CopiedVariable:
     """A variable of a file."""
 
     path: str  # First path of its array in the file
@@ -134,8 +134,8 @@ class Variables:
         self._store = store
 
     @lazy_property
-    def _tables(self) -> tuple[dict[str, Variable], dict[str, Dimension]]:
-        variables: dict[str, Variable] = {}
+    def _tables(self) -> tuple[dict[str, CopiedVariable], dict[str, Dimension]]:
+        variables: dict[str, CopiedVariable] = {}
         dimensions: dict[str, Dimension] = {}
         model, arrays = self._store.model, self._store.arrays
         for group_path in model.group_paths():
@@ -145,7 +145,7 @@ class Variables:
                 path = variable.path if variable.path in arrays else self._store.first_path(variable.path)
                 if path:
                     names = tuple(_dimension_path(group_path, axis, dimensions) for axis in variable.dimensions)
-                    variables[posixpath.join(group_path, name)] = Variable(path, names)
+                    variables[posixpath.join(group_path, name)] = CopiedVariable(path, names)
         return variables, dimensions
 
     @property
@@ -153,7 +153,7 @@ class Variables:
         """All dimensions by path."""
         return self._tables[1]
 
-    def __iter__(self) -> Iterator[Variable]:
+    def __iter__(self) -> Iterator[CopiedVariable]:
         return iter({variable.path: variable for variable in self._tables[0].values()}.values())
 
     def array_path(self, name: str, option: str) -> str:
@@ -280,7 +280,7 @@ def _chunks(
 
 
 def _shape(
-    array: StoredArray, variable: Variable, variables: Variables, lengths: Mapping[str, int | None]
+    array: StoredArray, variable: CopiedVariable, variables: Variables, lengths: Mapping[str, int | None]
 ) -> tuple[int, ...]:
     """Return the chunk shape of a variable: of named dimensions, else its own, else the whole dimension."""
     dimensions = [variables.dimensions[path] for path in variable.dimensions]

@@ -16,7 +16,7 @@ from tamis.netcdf import define
 from tamis.netcdf.define import Requested, check_order, requested_filters
 from tamis.netcdf.library import named_error, netcdf4
 from tamis.netcdf.provided_filters import status_of
-from tamis.netcdf.variable import HDF5, NCZARR, Group, availability_error, group_handle, variable_handle
+from tamis.netcdf.variable import HDF5, NCZARR, OpenedGroup, availability_error, group_handle, variable_handle
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_packing import NewPacking, of_range, packed
 from tamis.rewrite.values import growing_chunks
@@ -105,7 +105,7 @@ class _NewVariable:
     """A variable before it is created; see `create_variable`."""
 
     dataset: Any
-    group: Group
+    group: OpenedGroup
     name: str
     dtype: Any
     dimensions: tuple[Any, ...]
@@ -239,7 +239,7 @@ def _check_fill(fill_value: Any, kind: np.dtype[Any]) -> None:
             raise ParameterError(f"expected a fill value that {kind} can hold, got {fill_value!r}") from error
 
 
-def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkType) -> None:
+def _check_filters(group: OpenedGroup, name: str, requested: Requested, chunk: ChunkType) -> None:
     """Raise an error if the filters cannot be defined for such chunks."""
     check_order(name, (), requested.requests, zarr=group.format == NCZARR)
     if requested.stages is not None:

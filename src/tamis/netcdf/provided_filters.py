@@ -20,7 +20,7 @@ from tamis.filters.plugin_folders import hdf5plugin_folder, netcdf4_folder
 from tamis.filters.registry import is_known, needs_plugin
 from tamis.formats.hdf5.lib.plugin_classes import class_of
 from tamis.netcdf.library import Unsigned, call, has, loaded, open_files
-from tamis.netcdf.variable import HDF5, Group
+from tamis.netcdf.variable import HDF5, OpenedGroup
 
 _MOST_NBYTES = 4096
 _LOCAL = 0  # H5F_SCOPE_LOCAL
@@ -29,13 +29,13 @@ _classes: dict[int, FilterClass] = {}
 """What HDF5 knows of each filter, by number; it must stay in memory."""
 
 
-def status_of(group: Group, code: int) -> int:
+def status_of(group: OpenedGroup, code: int) -> int:
     """Return the status of a filter in a dataset, NC_NOERR if it can be used."""
     provide(group, code)
     return call("nc_inq_filter_avail", group.ncid, code)
 
 
-def provide(group: Group, code: int) -> None:
+def provide(group: OpenedGroup, code: int) -> None:
     """Give netCDF's HDF5 a filter that tamis knows, if only a plugin for another HDF5 has it."""
     if group.format == HDF5 and needs_plugin(code) and is_known(code) and has("H5Zregister") and has("H5PLget"):
         _provide(code, _folders())

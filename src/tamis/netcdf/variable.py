@@ -32,7 +32,7 @@ _BYTE_ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OpenedGroup:
     """A dataset or group that is open."""
 
     ncid: int  # Its id in netCDF-C
@@ -67,7 +67,7 @@ class Group:
 class VariableHandle:
     """A variable of a dataset that is open."""
 
-    group: Group
+    group: OpenedGroup
     varid: int  # Its id in netCDF-C
     variable: Any
 
@@ -157,7 +157,7 @@ def variable_handle(variable: Any) -> VariableHandle:
     return VariableHandle(group, int(variable._varid), variable)
 
 
-def group_handle(dataset: Any) -> Group:
+def group_handle(dataset: Any) -> OpenedGroup:
     """Return the handle of a netCDF4 dataset or group; see `variable_handle` for errors."""
     if not isinstance(dataset, netcdf4().Dataset):
         raise ParameterError(f"expected a dataset or group of netCDF4, got {type(dataset).__name__}")
@@ -166,7 +166,7 @@ def group_handle(dataset: Any) -> Group:
         root = root.parent
     if not root.isopen():
         raise named_error("NC_EBADID", "the dataset is closed")
-    return Group(int(dataset._grpid), str(root.filepath()), str(dataset.path))
+    return OpenedGroup(int(dataset._grpid), str(root.filepath()), str(dataset.path))
 
 
 _MAX_ID = 65535
@@ -229,7 +229,7 @@ def _reason(name: str, handle: VariableHandle, ids: Sequence[int], given: tuple[
     return ""
 
 
-def availability_error(group: Group, status: int, number: int) -> NetcdfError:
+def availability_error(group: OpenedGroup, status: int, number: int) -> NetcdfError:
     """Return the exception of a status of ``nc_inq_filter_avail``."""
     reason = _absence(group, [number]) if status == CODES["NC_ENOFILTER"] else ""
     if not 0 < number <= _MAX_ID:
@@ -237,7 +237,7 @@ def availability_error(group: Group, status: int, number: int) -> NetcdfError:
     return status_error(status, reason)
 
 
-def _absence(group: Group, ids: Sequence[int]) -> str:
+def _absence(group: OpenedGroup, ids: Sequence[int]) -> str:
     if any(number < 1 for number in ids):
         return f"expected a filter id of 1 to {_MAX_ID}, got {ids[0]}"
     folder = (

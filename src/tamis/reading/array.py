@@ -148,7 +148,7 @@ class SelectedChunks:
             self.change(piece, out)
 
 
-class OpenFile(Protocol):
+class FileOfArray(Protocol):
     """The file of an array; see `tamis.reading.file.File`."""
 
     path: str
@@ -182,7 +182,7 @@ class Array:
     """
 
     def __init__(
-        self, file: OpenFile, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...] | None
+        self, file: FileOfArray, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...] | None
     ) -> None:
         self._file, self.name = file, name
         self.shape, self.dtype, self.chunks = shape, dtype, chunks

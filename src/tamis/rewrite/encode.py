@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import Comparison, compare
+from tamis.accuracy.difference import ValueComparison, compare
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
 from tamis.meaning.companions import fill_gaps
@@ -74,7 +74,7 @@ class Proven(NamedTuple):
 
     stored: Encoded
     # The comparison of its values; `crossed` counts those that the first filter would move across a limit
-    comparison: Comparison
+    comparison: ValueComparison
     after: NDArray[Any]
     # Whether the first filter is skipped because the values, none of which is missing, fail the requirements
     missed: bool
@@ -95,7 +95,7 @@ def can_skip_loss(pipeline: Pipeline) -> bool:
     return all(stage.optional or stage.filter.error_bound == 0 for stage in pipeline.stages)
 
 
-def is_rejected(comparison: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
+def is_rejected(comparison: ValueComparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
     """Return whether values differ by more than a pipeline allows, together with the error of rounding before it."""
     bound = pipeline.error_bound
     return not comparison.kept or not (bound is None or comparison.error <= (bound - rounding if bound else bound))
@@ -108,7 +108,7 @@ class _Encoding(NamedTuple):
     """
 
     stored: Encoded
-    comparison: Comparison | None = None
+    comparison: ValueComparison | None = None
     crossed: int = 0
     after: NDArray[Any] | None = None
     missed: bool = False
@@ -204,7 +204,7 @@ class ChunkEncoder(NamedTuple):
         without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
         return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
 
-    def _promise(self, values: NDArray[Any], comparison: Comparison) -> str:
+    def _promise(self, values: NDArray[Any], comparison: ValueComparison) -> str:
         """Return in words the promise of the pipeline that a chunk breaks."""
         if comparison.crossed:
             return "the valid range"
@@ -212,7 +212,7 @@ class ChunkEncoder(NamedTuple):
         promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
         return f"{promise}, plus {self.rounding:g} from rounding to {values.dtype}" if self.rounding else promise
 
-    def _compare(self, encoded: Encoded, values: NDArray[Any]) -> tuple[Comparison, NDArray[Any]]:
+    def _compare(self, encoded: Encoded, values: NDArray[Any]) -> tuple[ValueComparison, NDArray[Any]]:
         """Compare values with the decoded chunk, and return the comparison and the whole decoded chunk."""
         decoded = self.pipeline.decode(encoded.data, encoded.mask, self.chunk)
         after = decoded[tuple(map(slice, values.shape))]

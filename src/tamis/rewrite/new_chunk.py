@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native, zfp
-from tamis.accuracy.difference import Comparison, compare
+from tamis.accuracy.difference import ValueComparison, compare
 from tamis.arrays.gather import within
 from tamis.arrays.grid import Origin, Region, origin_of
 from tamis.arrays.index import Parts, as_array
@@ -45,7 +45,7 @@ def compare_chunk(plan: Rewrite, origin: Origin, before: NDArray[Any], after: ND
     return error
 
 
-def check_comparison(plan: Rewrite, origin: Origin, comparison: Comparison) -> float:
+def check_comparison(plan: Rewrite, origin: Origin, comparison: ValueComparison) -> float:
     """Return the largest error of a finished comparison; raises the errors of `compare_chunk`."""
     try:
         return _check(plan, f"in the chunk at {origin}", comparison)
@@ -54,7 +54,7 @@ def check_comparison(plan: Rewrite, origin: Origin, comparison: Comparison) -> f
         raise
 
 
-def _check(plan: Rewrite, where: str, comparison: Comparison) -> float:
+def _check(plan: Rewrite, where: str, comparison: ValueComparison) -> float:
     if plan.dtype.kind == "V" and not comparison.kept:
         raise BoundError(f"{plan.path}: bytes differ from those of the source {where}")
     if plan.bound is not None and not comparison.error <= plan.bound:
@@ -86,7 +86,7 @@ def flags_pipeline(chunk_shape: tuple[int, ...]) -> Pipeline:
     return _TWICE_PIPELINE if math.prod(chunk_shape) > _TWICE_NBYTES else _FLAGS_PIPELINE
 
 
-_EQUAL = Comparison(0.0, True, 0)
+_EQUAL = ValueComparison(0.0, True, 0)
 
 Loss = tuple[int, NDArray[Any], tuple[float, float], float | None]
 """Mask of chunks that zfp encodes, missing values, limits of valid ones, and the bound."""
@@ -185,7 +185,7 @@ def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 
     return chunk._replace(error=comparison.error, missing=comparison.missing, crossed=rounded.unrounded)
 
 
-def _new(number: int, stored: Encoded, comparison: Comparison) -> NewChunk:
+def _new(number: int, stored: Encoded, comparison: ValueComparison) -> NewChunk:
     return NewChunk(number, stored.data, stored.mask, comparison.missing, comparison.crossed, comparison.error)
 
 
@@ -230,7 +230,7 @@ def _near_limits(plan: Rewrite, mask: int, valid: NDArray[Any]) -> int:
 
 def encode_many(
     pipeline: Pipeline, values: NDArray[np.generic], box: Region, parts: Parts, chunk: ChunkType, missing: Missing
-) -> list[tuple[Encoded, Comparison] | None]:
+) -> list[tuple[Encoded, ValueComparison] | None]:
     """Encode small chunks in one native call, as `ChunkEncoder` would, if nothing is lost or zfp keeps the bound."""
     small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
     encoder = native_encoder(pipeline, chunk) if small else None
@@ -242,7 +242,7 @@ def encode_many(
         return [None if entry is None else (Encoded(entry, 0), _EQUAL) for entry in data]
     mask, marks, limits, bound = encoder.loss(missing)
     encoded = encoder.native.encode(values, *places, mask, marks, limits, bound)
-    return [entry and (Encoded(entry[0], encoder.mask), Comparison(entry[1], True, entry[2])) for entry in encoded]
+    return [entry and (Encoded(entry[0], encoder.mask), ValueComparison(entry[1], True, entry[2])) for entry in encoded]
 
 
 class NativeEncoder(NamedTuple):

@@ -47,7 +47,7 @@ _AT_ONCE_NBYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunKey:
     """Everything that determines the bytes of each chunk."""
 
     source: Mapping[str, int | str]  # Size, times and inode, which tell whether the source is unchanged
@@ -59,7 +59,7 @@ class Run:
         return json.dumps({"source": dict(self.source), "datasets": [*self.datasets.items()]}).encode()
 
     @classmethod
-    def from_bytes(cls, text: bytes) -> Run:
+    def from_bytes(cls, text: bytes) -> RunKey:
         """Read the text of a journal."""
         try:
             document = json.loads(text)
@@ -70,7 +70,7 @@ class Run:
 
 
 def companion_key(path: str) -> str:
-    """Return the key of a dataset's companion in `Run.datasets`: a path that no dataset can have."""
+    """Return the key of a dataset's companion in `RunKey.datasets`: a path that no dataset can have."""
     return f"{path}\0missing"
 
 
@@ -95,7 +95,7 @@ class Journal:
     offset.
     """
 
-    def __init__(self, path: Path, run: Run) -> None:
+    def __init__(self, path: Path, run: RunKey) -> None:
         text = run.to_bytes()
         self._seed = zlib.crc32(text)
         self._state = _State(0, MAGIC + HEAD.pack(len(text), self._seed) + text, 0, 0)
@@ -170,7 +170,7 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 
 
-class Record(NamedTuple):
+class ChunkRecord(NamedTuple):
     """A chunk in a journal: see `tamis.safety.journal.RECORD`."""
 
     dataset: int
@@ -185,14 +185,14 @@ class Record(NamedTuple):
 
 
 _TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
-_RECORD_TYPE = np.dtype([*zip(Record._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
+_RECORD_TYPE = np.dtype([*zip(ChunkRecord._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
 
 
 @contextmanager
 def marked(target: Transaction) -> Iterator[None]:
     """Remove what ended runs left for a target, and mark what this process writes, so that a later run can do so."""
     target.notes += remove_leftovers(target)
-    journal = Journal(target.journal, Run({}, {}))
+    journal = Journal(target.journal, RunKey({}, {}))
     try:
         yield
     finally:
@@ -225,7 +225,7 @@ class Leftover:
         self._handle = _opened(path, os.O_RDONLY)
         self._is_folder = self._handle is not None and stat.S_ISDIR(os.fstat(self._handle).st_mode)
         self.nbytes = _nbytes_of(path, self._handle)
-        self.run: Run | None = None
+        self.run: RunKey | None = None
         self._records: NDArray[Any] = np.empty(0, _RECORD_TYPE)
         with suppress(OSError):  # a journal on a bad disk counts as none
             self.run, seed, begin = _head(journal)
@@ -244,12 +244,12 @@ class Leftover:
         """Return the number of all chunks."""
         return len(self._records)
 
-    def records(self, path: str) -> Iterator[Record]:
+    def records(self, path: str) -> Iterator[ChunkRecord]:
         """Yield the records of a dataset's chunks since the run last created the dataset, in the order of writing."""
         for fields in self._of(path):
-            yield Record(*map(int, fields.item()[:-1]))
+            yield ChunkRecord(*map(int, fields.item()[:-1]))
 
-    def read(self, record: Record, most_nbytes: int, file: str = "") -> bytes | None:
+    def read(self, record: ChunkRecord, most_nbytes: int, file: str = "") -> bytes | None:
         """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`.
 
         In a folder, `file` is the file of the chunk, relative to it.
@@ -329,7 +329,7 @@ def find_leftovers(target_path: Path) -> Leftovers:
     return Leftovers(tuple(dead), tuple(busy), tuple(unknown))
 
 
-def segments_in(folder: Path, run: Run) -> dict[int, Leftover]:
+def segments_in(folder: Path, run: RunKey) -> dict[int, Leftover]:
     """Return the segments in a folder that belong to a run, by the number of their first chunk; to be closed.
 
     A segment is a file of chunks with a journal of its own, which an ended process has written.
@@ -383,7 +383,7 @@ def _has_name(handle: int, path: Path) -> bool:
         return False
 
 
-def _head(journal: int) -> tuple[Run | None, int, int]:
+def _head(journal: int) -> tuple[RunKey | None, int, int]:
     """Return the run of a journal, the checksum that records continue, and the offset of the first record."""
     offset = len(MAGIC)
     head = read_at(journal, HEAD.size, offset)
@@ -395,7 +395,7 @@ def _head(journal: int) -> tuple[Run | None, int, int]:
         return None, 0, 0
     text = read_at(journal, nbytes, offset)
     try:
-        run = Run.from_bytes(text) if zlib.crc32(text) == checksum else None
+        run = RunKey.from_bytes(text) if zlib.crc32(text) == checksum else None
     except ValueError:
         run = None
     return run, checksum, offset + nbytes

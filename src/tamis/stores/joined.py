@@ -44,7 +44,7 @@ class _Files:
 
     def __init__(self, paths: Sequence[str], opens: Opens) -> None:
         self.paths, self._opens = paths, opens
-        self._open: OrderedDict[int, _OpenFile] = OrderedDict()
+        self._open: OrderedDict[int, _JoinedFile] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -52,7 +52,7 @@ class _Files:
         """Yield the reader of an array in a file, which stays open meanwhile."""
         with self._lock:
             if (file := self._open.get(number)) is None:
-                file = self._open[number] = _OpenFile(self._opens(self.paths[number]))
+                file = self._open[number] = _JoinedFile(self._opens(self.paths[number]))
             self._open.move_to_end(number)
             if path not in file.readers:
                 file.readers[path] = file.store.array(path).as_values().open_reader()
@@ -76,7 +76,7 @@ class _Files:
 
 
 @dataclass(slots=True)
-class _OpenFile:
+class _JoinedFile:
     store: Store
     readers: dict[str, ArrayReader]
     users: int

@@ -289,7 +289,7 @@ def _lock_of(path: str) -> AbstractContextManager[Any]:
     return nullcontext() if isinstance(path, Address) else library_lock.unless_held(HDF5_LOCK)
 
 
-class OpenFile:
+class FileOfDatasets:
     """A newly opened file whose groups become datasets."""
 
     @checked(

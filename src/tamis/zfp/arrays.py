@@ -32,7 +32,7 @@ _CALL_NVALUES = 1000
 """Cost of one more call, as a number of decoded values."""
 
 
-class Run(NamedTuple):
+class BlockRun(NamedTuple):
     """Consecutive blocks of the stream that fill a box of the array."""
 
     first: int  # Number of the first block
@@ -51,7 +51,7 @@ def block_count(shape: tuple[int, ...]) -> int:
     return math.prod(_counts(shape))
 
 
-def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[Run] | None:
+def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[BlockRun] | None:
     """Return the blocks that hold selected values of an array."""
     points = len(index) > 1 and not any(isinstance(axis_index, slice) for axis_index in index)
     runs = _runs_of_points(index, shape) if points else _runs_of_axes(index, shape)
@@ -65,14 +65,14 @@ def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[Run] | None:
     return None if sum(run.nblocks for run in runs_to_decode) == block_count(shape) else runs_to_decode
 
 
-def nbytes_of(runs: Sequence[Run], nbits: int) -> tuple[int, int]:
+def nbytes_of(runs: Sequence[BlockRun], nbits: int) -> tuple[int, int]:
     """Return start and stop, in bytes of the stream, of the blocks of all runs."""
     last = runs[-1]
     return runs[0].first * nbits // 8, -(-(last.first + last.nblocks) * nbits // 8)
 
 
 def decode_blocks(
-    buffer: Bytes, offset: int, runs: Sequence[Run], out: NDArray[Any], mode: Mode, nbits: int
+    buffer: Bytes, offset: int, runs: Sequence[BlockRun], out: NDArray[Any], mode: Mode, nbits: int
 ) -> NDArray[Any]:
     """Decode blocks of a fixed-rate stream into an array."""
     params = mode.params(out.dtype, out.ndim)
@@ -92,7 +92,7 @@ def _box(first: int, last: int, extent: int) -> slice:
     return slice(BLOCK_SIDE * first, min(BLOCK_SIDE * last, extent))
 
 
-def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Run]:
+def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[BlockRun]:
     counts = _counts(shape)
     ranges = [_ranges(axis_index) for axis_index in index]
     axis = len(shape) - 1  # the axis of the runs: all blocks along the faster axes are selected
@@ -111,7 +111,7 @@ def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Run]
             _box(coordinate, coordinate + 1, extent) for coordinate, extent in zip(coordinates, shape, strict=False)
         )
         for first, last in ranges[axis]:
-            yield Run(
+            yield BlockRun(
                 (row * counts[axis] + first) * blocks_per_step,
                 (last - first) * blocks_per_step,
                 (*boxes, _box(first, last, shape[axis]), *rest),
@@ -130,13 +130,13 @@ def _ranges(index: Any) -> list[tuple[int, int]]:
     return [(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def _runs_of_points(coordinates: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> Iterator[Run]:
+def _runs_of_points(coordinates: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> Iterator[BlockRun]:
     counts = _counts(shape)
     numbers = distinct(np.ravel_multi_index(tuple(axis_values // BLOCK_SIDE for axis_values in coordinates), counts))
     for number in numbers.tolist():
         block = [int(coordinate) for coordinate in np.unravel_index(number, counts)]
         boxes = tuple(_box(first, first + 1, extent) for first, extent in zip(block, shape, strict=True))
-        yield Run(number, 1, boxes)
+        yield BlockRun(number, 1, boxes)
 
 
 _SHAPE = Kind("a whole number, or several such as (96, 144)", lambda value: WHOLE.fits(value) or WHOLES.fits(value))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tamis import cf, zfp
 from tamis.formats.registry import open_store
-from tamis.jobs.plan.candidates import Variable
+from tamis.jobs.plan.candidates import VariableToPlan
 from tamis.jobs.plan.measure import (
     Facts,
     absolute_errors,
@@ -133,7 +133,7 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
         array = store.arrays["/v"]
         sample = sample_of([array], (2, 16, 16), 10**7)
         assert sample.nbytes == array.values_nbytes == sum(piece.values.nbytes for piece in sample.tiles[0])
-        variable = Variable("/v", requirement, [store], [array], (2, 16, 16), "exact")
+        variable = VariableToPlan("/v", requirement, [store], [array], (2, 16, 16), "exact")
         loss = loss_of(variable.plans(Pipeline.parse("bitround(keepbits=4)|shuffle|deflate(4)")), sample, requirement)
         facts = facts_of(sample, [array.missing], None, requirement)
     shift = np.uint32(1 << 18)
@@ -157,7 +157,7 @@ def test_losses_of_modes_are_those_of_each(mode: Any, tmp_path: Path) -> None:
         with open_store(write(tmp_path / "a.h5", data)) as store:
             array = store.arrays["/v"]
             sample = sample_of([array], (2, 16, 16), 10**7)
-            variable = Variable("/v", requirement, [store], [array], (2, 16, 16), "exact")
+            variable = VariableToPlan("/v", requirement, [store], [array], (2, 16, 16), "exact")
             plans = variable.plans(Pipeline.parse(f"zfp({mode})|shuffle|deflate(4)"))
             losses, loss = losses_of_modes(plans, sample, modes), loss_of(plans, sample, requirement)
         if data is near:
@@ -186,7 +186,7 @@ def test_cost_of_a_part_has_the_true_ratio_in_its_range(tmp_path: Path) -> None:
         array = store.arrays["/v"]
         whole = sample_of([array], (1, 160, 192), 10**8)
         part = whole.thinned(whole.nbytes // 8)
-        plans = Variable("/v", requirement, [store], [array], (1, 160, 192), "exact").plans(
+        plans = VariableToPlan("/v", requirement, [store], [array], (1, 160, 192), "exact").plans(
             Pipeline.parse("shuffle|deflate(4)")
         )
         expected, found = (cost_of(plans, each, lambda _: None) for each in (whole, part))
@@ -205,7 +205,7 @@ def test_cost_counts_the_chunks_that_zfp_cannot_keep(tmp_path: Path) -> None:
         sample = sample_of([array], (2, 16, 16), 10**7)
         fallbacks = {}
         for missing in ("exact", "mask"):
-            plans = Variable("/v", as_plan_requirement("abs=1"), [store], [array], (2, 16, 16), missing).plans(  # type: ignore[arg-type]
+            plans = VariableToPlan("/v", as_plan_requirement("abs=1"), [store], [array], (2, 16, 16), missing).plans(  # type: ignore[arg-type]
                 Pipeline.parse("zfp(bound=1.0)|shuffle|deflate(4)")
             )
             fallbacks[missing] = cost_of(plans, sample, lambda _: None).fallbacks

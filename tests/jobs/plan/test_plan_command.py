@@ -21,7 +21,7 @@ from tamis.accuracy.fields import dssim
 from tamis.cli.main import main
 from tamis.formats.registry import open_store
 from tamis.jobs.plan import planner
-from tamis.jobs.plan.candidates import Variable
+from tamis.jobs.plan.candidates import VariableToPlan
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
@@ -100,7 +100,7 @@ def test_all_fields_are_compared(tmp_path: Path) -> None:
     with open_store(path) as store:
         array = store.arrays["/a"]
         sample = sample_of([array], (2, 3, 20, 24), ALL, fields=True)
-        variable = Variable("/a", requirement, [store], [array], (2, 3, 20, 24), "exact")
+        variable = VariableToPlan("/a", requirement, [store], [array], (2, 3, 20, 24), "exact")
         loss = loss_of(variable.plans(Pipeline.parse("absolute(bound=0.001)|shuffle|deflate(4)")), sample, requirement)
         regions = [piece.region for piece in sample.tiles[0]]
     covered = np.zeros(values.shape, int)
@@ -136,7 +136,7 @@ def test_ratio_of_partly_written_values_in_other_chunks(tmp_path: Path) -> None:
         data[:30] = np.random.default_rng(1).standard_normal((30, 64, 64)).cumsum(2)
     with open_store(path) as store:
         array = store.arrays["/a"]
-        variable = Variable("/a", as_plan_requirement("lossless"), [store], [array], (52, 64, 64), "exact")
+        variable = VariableToPlan("/a", as_plan_requirement("lossless"), [store], [array], (52, 64, 64), "exact")
         sample = sample_of([array], (52, 64, 64), 16_000_000)
         cost = cost_of(variable.plans(Pipeline.parse("shuffle|deflate(4)")), sample, lambda nbytes: None)
     result = tamis.repack(path, tmp_path / "b.h5", {"a": "shuffle|deflate(4)"}, chunks={"a": (52, 64, 64)})

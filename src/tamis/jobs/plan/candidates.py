@@ -176,7 +176,7 @@ _FALLBACK = _CHAINS[0]
 """Filters of chunks that zfp cannot keep."""
 
 
-class Variable(NamedTuple):
+class VariableToPlan(NamedTuple):
     """A variable of all files that is planned."""
 
     path: str
@@ -273,7 +273,7 @@ class Candidates:
     """The candidates of a variable that meet the requirement on its sample."""
 
     def __init__(
-        self, variable: Variable, sample: Sample, prefer: Preference = "size", readers: Readers = "all"
+        self, variable: VariableToPlan, sample: Sample, prefer: Preference = "size", readers: Readers = "all"
     ) -> None:
         self._variable, self._sample, self._readers = variable, sample, readers
         self._from_zarr = variable.is_in_zarr

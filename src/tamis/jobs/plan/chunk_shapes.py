@@ -16,7 +16,7 @@ from tamis.jobs.recipes.names import as_chunks
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.plan.planned import PlannedVariable
 
 SERIES, MAP, WHOLE, BOX = "series", "map", "whole", "box"
@@ -214,7 +214,7 @@ class _Measured(NamedTuple):
 
 
 def with_best_shape(
-    variable: Variable, reads: Reads, plan: Callable[[Variable, bool], PlannedVariable]
+    variable: VariableToPlan, reads: Reads, plan: Callable[[VariableToPlan, bool], PlannedVariable]
 ) -> PlannedVariable:
     """Return the plan for a variable in the chunk shape that suits its reads best."""
     extents, itemsize = variable.extents, variable.itemsize

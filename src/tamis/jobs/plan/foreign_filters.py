@@ -15,7 +15,7 @@ from tamis.filters import ChunkType, Sperr, Sz3
 from tamis.filters.base import Data
 from tamis.filters.foreign import SPERR_MISSING
 from tamis.formatting import plural
-from tamis.jobs.plan.candidates import Variable, rungs_to_try
+from tamis.jobs.plan.candidates import VariableToPlan, rungs_to_try
 from tamis.jobs.plan.measure import (
     absolute_bound,
     absolute_errors,
@@ -82,7 +82,7 @@ class _Measured(NamedTuple):
 
 
 def compared_with(
-    names: Collection[str], variable: Variable, sample: Sample, few: Sample, advance: Callable[[int], None]
+    names: Collection[str], variable: VariableToPlan, sample: Sample, few: Sample, advance: Callable[[int], None]
 ) -> Iterator[Compared]:
     """Yield the results of foreign filters on a sample, with the absolute error that meets the requirement."""
     requirement = variable.requirement

@@ -48,7 +48,7 @@ from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
-    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.repack.result import Repacked, RepackResult
     from tamis.pipeline import Pipeline
     from tamis.stores.protocols import Store
@@ -172,7 +172,9 @@ class Budget(NamedTuple):
                 "expected either a requirement for '*', or a ratio or size for variables without one, got both"
             )
 
-    def left(self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[Variable]) -> float:
+    def left(
+        self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[VariableToPlan]
+    ) -> float:
         """Return the bytes left for variables, after those that are planned or stay unchanged."""
         counted = {variable.path for variable in planned} | {variable.path for variable in free}
         arrays = [(path, array) for store in stores for path, array in store.arrays.items() if array.dtype is not None]
@@ -191,10 +193,10 @@ def predicted_nbytes(planned: PlannedVariable) -> float:
 
 
 def within_budget(
-    free: Sequence[Variable],
+    free: Sequence[VariableToPlan],
     left: float,
-    look: Callable[[Variable], PlannedVariable],
-    plan: Callable[[Variable], PlannedVariable],
+    look: Callable[[VariableToPlan], PlannedVariable],
+    plan: Callable[[VariableToPlan], PlannedVariable],
 ) -> list[PlannedVariable]:
     """Plan variables so that they fit, with the smallest error relative to the range of each."""
 
@@ -224,7 +226,7 @@ def within_budget(
     )
 
 
-def _requiring(variable: Variable, power: int) -> Variable:
+def _requiring(variable: VariableToPlan, power: int) -> VariableToPlan:
     """Return a variable with such a small required error; lossless beyond the finest one."""
     return variable._replace(
         requirement=PlanRequirement({"range": 2.0**-power}) if power <= _FINEST else PlanRequirement()
@@ -386,7 +388,7 @@ def plan(
 
 
 def _each(
-    variables: Sequence[Variable], settings: Settings, kept: dict[str, str], progress: Progress | None
+    variables: Sequence[VariableToPlan], settings: Settings, kept: dict[str, str], progress: Progress | None
 ) -> Iterator[PlannedVariable]:
     """Plan variables one by one; note why one of them is not planned."""
     for number, variable in enumerate(variables, 1):
@@ -399,7 +401,7 @@ def _each(
 
 def _free(
     stores: Sequence[Store],
-    variables: Sequence[Variable],
+    variables: Sequence[VariableToPlan],
     others: Sequence[PlannedVariable],
     budget: Budget,
     settings: Settings,
@@ -407,11 +409,11 @@ def _free(
 ) -> list[PlannedVariable]:
     """Plan the variables whose errors a budget decides."""
 
-    def work(variable: Variable) -> Work:
+    def work(variable: VariableToPlan) -> Work:
         number = [other.path for other in variables].index(variable.path) + 1
         return Work(progress, Step(f"planning {variable.path}", number, len(variables), "planning"))
 
-    def look(variable: Variable) -> PlannedVariable:
+    def look(variable: VariableToPlan) -> PlannedVariable:
         return measured(variable, settings, settings.little, work(variable))
 
     left = budget.left(stores, others, variables)
@@ -422,7 +424,7 @@ _MOST_FILES = 3
 """Files of a plan whose values are compared with the bounds."""
 
 
-def _warnings(variables: Sequence[Variable], results: Sequence[PlannedVariable]) -> tuple[Warned, ...]:
+def _warnings(variables: Sequence[VariableToPlan], results: Sequence[PlannedVariable]) -> tuple[Warned, ...]:
     """Return warnings about chosen bounds that are too large for the values, in one of the first files."""
     chosen = {result.path: result.chosen.pipeline for result in results if result.chosen is not None}
     asked = [variable for variable in variables if variable.path in chosen]
@@ -440,7 +442,7 @@ def _warnings(variables: Sequence[Variable], results: Sequence[PlannedVariable])
     return tuple(warnings.values())
 
 
-def _absolute_bound(variable: Variable, filters: Pipeline) -> float | None:
+def _absolute_bound(variable: VariableToPlan, filters: Pipeline) -> float | None:
     """Return the largest absolute error of chosen filters, in units of the variable; None if they have none."""
     if "abs" in variable.requirement.limits:
         return None if filters.error_bound == 0 and filters.rounding is None else variable.requirement.limits["abs"]

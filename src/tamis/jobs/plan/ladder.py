@@ -15,7 +15,7 @@ from tamis.jobs.plan.planned import PlannedVariable, Rung, repack_options
 from tamis.jobs.plan.requirements import PlanRequirement
 
 if TYPE_CHECKING:
-    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.plan.sample import Sample
 
 SHARES = (0.1, 0.3, 1.0)
@@ -50,7 +50,7 @@ def rounded_bound(bound: float) -> float:
 
 
 def ladder_of(
-    variable: Variable, sample: Sample, noise: Noise, plan: Callable[[Variable], PlannedVariable]
+    variable: VariableToPlan, sample: Sample, noise: Noise, plan: Callable[[VariableToPlan], PlannedVariable]
 ) -> tuple[Rung, ...]:
     """Return the rungs of a variable that save bytes; a sample shows what each found."""
     rungs: list[Rung] = []

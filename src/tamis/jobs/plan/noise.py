@@ -14,7 +14,7 @@ from tamis.jobs.plan.measure import informative_bits
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
-    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.plan.sample import Piece, Sample
 
 INFORMATION = 0.99
@@ -36,7 +36,7 @@ class Noise(NamedTuple):
     keepbits: int | None  # Bits of the significand that hold `INFORMATION`; None for integers
 
 
-def noise_of(variable: Variable, sample: Sample) -> Noise:
+def noise_of(variable: VariableToPlan, sample: Sample) -> Noise:
     """Return the noise of a variable.
 
     A second difference removes the mean and the trend of three neighbours in time or space; its median is not moved by
@@ -52,7 +52,7 @@ def noise_of(variable: Variable, sample: Sample) -> Noise:
     return Noise(min(medians, default=0.0) / _DEVIATIONS, bits)
 
 
-def _second_differences(variable: Variable, sample: Sample) -> Iterator[tuple[int, NDArray[Any]]]:
+def _second_differences(variable: VariableToPlan, sample: Sample) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield axes, with the magnitudes of second differences along them that are not 0."""
     for array, pieces in zip(variable.arrays, sample.tiles, strict=True):
         chosen = _some(pieces)

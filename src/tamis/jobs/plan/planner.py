@@ -21,7 +21,7 @@ from tamis.jobs.plan.candidates import (
     Candidates,
     Preference,
     Risk,
-    Variable,
+    VariableToPlan,
     eligible,
     front_of,
     winner_of,
@@ -59,7 +59,7 @@ _LEAST_NBYTES = 1 << 16
 
 def variables_of(
     stores: Sequence[Store], asked: Mapping[str, PlanRequirement], missing: MissingPolicy, *, keeps_chunks: bool = False
-) -> tuple[list[Variable], dict[str, str]]:
+) -> tuple[list[VariableToPlan], dict[str, str]]:
     """Return the variables to plan, and for each other requested one the reason why it stays."""
     first = stores[0]
     first.check_listed()
@@ -67,7 +67,7 @@ def variables_of(
     requirements: dict[str, tuple[PlanRequirement, str]] = {}
     for entry in assigned(asked or {"*": PlanRequirement()}, names.match_any):
         requirements.setdefault(entry.path, (entry.value, "" if entry.exact else entry.name))
-    variables: list[Variable] = []
+    variables: list[VariableToPlan] = []
     kept: dict[str, str] = {}
     for path, (asked_for, pattern) in requirements.items():
         role, exact = first.roles.get(path, meaning.DATA), not pattern
@@ -94,7 +94,9 @@ def variables_of(
             number = arrays[0].number_type
             is_float = number is not None and (number.kind == "f" or arrays[0].packing is not None)
             has_noise = is_float and not role.is_exact
-            variables.append(Variable(path, requirement, stores, arrays, shape, missing, note, has_noise, pattern))
+            variables.append(
+                VariableToPlan(path, requirement, stores, arrays, shape, missing, note, has_noise, pattern)
+            )
     return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 
@@ -188,7 +190,7 @@ class Settings(NamedTuple):
     offers: bool = True  # Whether filters for other readers are measured, too
     ladders: bool = False  # Whether variables get bounds by their noise
 
-    def shapes(self, variable: Variable) -> bool:
+    def shapes(self, variable: VariableToPlan) -> bool:
         """Return whether several chunk shapes are tried for the best ratio."""
         if self.chunks is None:
             return any(array.chunk_shape is None for array in variable.arrays)
@@ -231,12 +233,12 @@ class Work:
         self.advance(1)
 
 
-def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+def planned(variable: VariableToPlan, settings: Settings, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable, and choose; if reads are given, in several chunk shapes."""
     if variable.requirement is FROM_NOISE:
         variable = _with_own_bound(variable, settings)
 
-    def measure(variable: Variable, little: bool) -> PlannedVariable:
+    def measure(variable: VariableToPlan, little: bool) -> PlannedVariable:
         return measured(variable, settings, settings.little if little else settings.sample, work)
 
     if settings.access is not None:
@@ -253,7 +255,7 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
     return result.with_note(f"; {variable.note}") if variable.note else result
 
 
-def _with_best_ratio(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+def _with_best_ratio(variable: VariableToPlan, settings: Settings, work: Work) -> PlannedVariable:
     """Return the plan for a variable in the chunk shape with the best ratio; in its own, if that is about as good."""
     own, every = _measured(variable, settings, settings.sample, work)
     # Also those that others beat in these chunks: bzip2 and sperr gain most from larger ones.
@@ -281,7 +283,7 @@ def _one_of_each_kind(candidates: Sequence[Candidate]) -> list[Pipeline]:
     return [*likely.values()][:_MOST_KINDS]
 
 
-def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], nbytes: int, work: Work) -> float:
+def _relative_ratio(variable: VariableToPlan, likely: Sequence[Pipeline], nbytes: int, work: Work) -> float:
     """Return the best ratio of filters in a chunk shape, for values of average roughness; 0 if all refuse."""
     candidates = Candidates(variable, _sample(variable, nbytes))
     allowed = [filters for filters in likely if candidates.allowed(filters)]
@@ -291,7 +293,9 @@ def _relative_ratio(variable: Variable, likely: Sequence[Pipeline], nbytes: int,
     return best * candidates.roughness
 
 
-def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
+def _compared(
+    variable: VariableToPlan, settings: Settings, chunks: tuple[int, ...] | None, work: Work
+) -> Iterator[Compared]:
     """Yield foreign filters, measured on some of the variable's new chunks, because all would take minutes."""
     variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
     usual = min(settings.sample, USUAL_SAMPLE)
@@ -301,27 +305,27 @@ def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | 
     return compared_with(settings.compare, variable, sample, few, work.advance)
 
 
-def _sample(variable: Variable, nbytes: int) -> Sample:
+def _sample(variable: VariableToPlan, nbytes: int) -> Sample:
     """Read a sample of a variable, in whole fields if the requirement is about them."""
     about_fields = FIELD_WORDS if len(variable.chunk_shape) > 1 else ("spectrum",)
     fields = not variable.requirement.limits.keys().isdisjoint(about_fields)
     return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
 
 
-def _axes(variable: Variable) -> Axes:
+def _axes(variable: VariableToPlan) -> Axes:
     """Return the axes of a variable; the units of a coordinate identify time."""
     store = variable.stores[0]
     times = [name for name, units in units_along(store, variable.path).items() if " since " in units]
     return Axes.of(variable.dimensions or (), len(variable.chunk_shape), times)
 
 
-def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
+def measured(variable: VariableToPlan, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on a number of bytes, and choose."""
     return _measured(variable, settings, nbytes, work)[0]
 
 
 def _measured(
-    variable: Variable, settings: Settings, nbytes: int, work: Work
+    variable: VariableToPlan, settings: Settings, nbytes: int, work: Work
 ) -> tuple[PlannedVariable, Sequence[Candidate]]:
     """Return the plan of `measured`, and all candidates, as measured on little."""
     arrays = variable.arrays
@@ -360,14 +364,14 @@ def _measured(
     return result, every
 
 
-def _stored(variable: Variable, settings: Settings) -> Stored:
+def _stored(variable: VariableToPlan, settings: Settings) -> Stored:
     """Return what a variable is stored as now."""
     pipeline = variable.arrays[0].pipeline
     nbytes = sum(array.stored_nbytes for array in variable.arrays)
     return Stored(str(pipeline), variable.source_ratio, nbytes, read_by(pipeline.filters, settings.readers))
 
 
-def _with_own_bound(variable: Variable, settings: Settings) -> Variable:
+def _with_own_bound(variable: VariableToPlan, settings: Settings) -> VariableToPlan:
     """Return a variable with the smallest bound of its ladder as the requirement; lossless if it has no noise."""
     level = noise_of(variable, _sample(variable, settings.little)).level if variable.has_noise else 0.0
     if not level > 0:
@@ -379,14 +383,14 @@ def _with_own_bound(variable: Variable, settings: Settings) -> Variable:
     return variable._replace(requirement=PlanRequirement({"abs": bound}), note=note)
 
 
-def _with_ladder(result: PlannedVariable, variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+def _with_ladder(result: PlannedVariable, variable: VariableToPlan, settings: Settings, work: Work) -> PlannedVariable:
     """Return the plan of a variable with bounds by its noise."""
     variable = variable._replace(chunk_shape=result.chunks or variable.chunk_shape)
     settings = settings._replace(offers=False)
     sample = _sample(variable, settings.little)
     noise = noise_of(variable, sample)
 
-    def plan(step: Variable) -> PlannedVariable:
+    def plan(step: VariableToPlan) -> PlannedVariable:
         return measured(step, settings, settings.little, work)
 
     rungs = ladder_of(variable, sample, noise, plan)

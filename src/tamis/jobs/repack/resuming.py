@@ -32,7 +32,7 @@ from tamis.rewrite.streams import are_stored_alike
 from tamis.rewrite.surveys import count_missing
 from tamis.rewrite.write import would_grow
 from tamis.safety.disk import Identity, size_and_checksum
-from tamis.safety.journal import Journal, Leftover, Run, companion_key, find_leftovers
+from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
 from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
@@ -53,7 +53,7 @@ _MOST_NBYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RunRecord:
     """The source and the recipe of a target, and its checksum."""
 
     source: Mapping[str, int]  # Identity of the source
@@ -69,7 +69,7 @@ class Record:
     links: str | None = None
 
     @classmethod
-    def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> Record:
+    def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> RunRecord:
         """Return the record of a planned run."""
         place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
         choices = [
@@ -93,7 +93,7 @@ class Record:
             os.setxattr(path, _NAME, text)
 
     @classmethod
-    def read(cls, path: Path) -> Record | None:
+    def read(cls, path: Path) -> RunRecord | None:
         """Return the record of a file; None if there is no readable one."""
         try:
             text = os.getxattr(path, _NAME)
@@ -151,7 +151,7 @@ def check_outside(target: Path, source: Path | Address) -> None:
 def check_target(
     transaction: Transaction,
     source: Path | Address,
-    record: Record,
+    record: RunRecord,
     plans: Mapping[str, Rewrite],
     options: RepackOptions,
 ) -> Earlier | None:
@@ -175,10 +175,10 @@ def check_target(
 
 
 def look_at(
-    target: Path, source: Path | Address, record: Record, plans: Mapping[str, Rewrite], options: RepackOptions
+    target: Path, source: Path | Address, record: RunRecord, plans: Mapping[str, Rewrite], options: RepackOptions
 ) -> Earlier:
     """Compare the record of a target with that of this run."""
-    old = Record.read(target)
+    old = RunRecord.read(target)
     if old is None:
         return _compare(target, source, plans, options)
     try:
@@ -472,7 +472,7 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
         raise
 
 
-def _run(source: Path | Address, plans: Collection[Rewrite]) -> Run:
+def _run(source: Path | Address, plans: Collection[Rewrite]) -> RunKey:
     entries: dict[str, dict[str, str]] = {}
     by_model: dict[int, dict[str, str]] = {}
     for plan in plans:
@@ -480,7 +480,9 @@ def _run(source: Path | Address, plans: Collection[Rewrite]) -> Run:
         if (entry := by_model.get(id(model))) is None:
             entry = by_model[id(model)] = _entry(model)
         entries[plan.path] = entry
-    return Run(Identity.of(source, with_ctime=True)._asdict(), entries | {companion_key(path): {} for path in entries})
+    return RunKey(
+        Identity.of(source, with_ctime=True)._asdict(), entries | {companion_key(path): {} for path in entries}
+    )
 
 
 def _entry(plan: Rewrite) -> dict[str, str]:

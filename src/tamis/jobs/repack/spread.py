@@ -36,7 +36,7 @@ from tamis.rewrite.segments import (
 )
 from tamis.rewrite.write import encode_parts
 from tamis.safety.disk import Identity
-from tamis.safety.journal import Journal, Leftover, Run, companion_key, segments_in
+from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, segments_in
 from tamis.safety.library_errors import reading
 from tamis.safety.transaction import journal_of, segments_of
 
@@ -76,7 +76,7 @@ class Pool(NamedTuple):
         return cls(lambda: LocalWorkers(workers), threads or max(len(os.sched_getaffinity(0)) // workers, 1))
 
     def spread(
-        self, store: Store, planning: Planning, transaction: Transaction, run: Run, options: RepackOptions
+        self, store: Store, planning: Planning, transaction: Transaction, run: RunKey, options: RepackOptions
     ) -> Spread:
         """Return the workers of a run."""
         assert planning.form is not None
@@ -92,7 +92,7 @@ class _Slab(NamedTuple):
     options: RepackOptions
     by_values: bool  # Whether the target gets the array in the form for other formats
     plan: Rewrite
-    entry: Run  # Of the source and this array
+    entry: RunKey  # Of the source and this array
     parts: Parts
     folder: Path  # Of segments
     threads: int
@@ -152,7 +152,7 @@ class Spread:
         pool: Pool,
         source: str,
         options: RepackOptions,
-        run: Run,
+        run: RunKey,
         target: Path,
         files: ChunkFiles | None,
         *,
@@ -187,7 +187,7 @@ class Spread:
         self, plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None]:
         self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-        entry = Run(self._run.source, {plan.path: self._run.datasets[plan.path], companion_key(plan.path): {}})
+        entry = RunKey(self._run.source, {plan.path: self._run.datasets[plan.path], companion_key(plan.path): {}})
         earlier = segments_in(self._folder, entry) if resumed is not None and resumed.is_resumed else {}
         reader = SegmentReader(plan.path, parts.grid, self._target, self._files, resumed)
         tasks = self._slabs(plan, source, parts, entry, reader)
@@ -226,7 +226,7 @@ class Spread:
                 segment.close()
 
     def _slabs(
-        self, plan: Rewrite, source: StoredArray, parts: Parts, entry: Run, segments: SegmentReader
+        self, plan: Rewrite, source: StoredArray, parts: Parts, entry: RunKey, segments: SegmentReader
     ) -> Iterator[_Slab]:
         at_once = max(1, SLAB_NBYTES // plan.chunk.nbytes)
         if plan.streams_kept:

@@ -26,7 +26,7 @@ from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import Comparison, take_in_as
+from tamis.jobs.verify.job import FileComparison, take_in_as
 from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
 from tamis.pipeline import as_pipeline
 from tamis.safety.disk import sha256_of
@@ -145,7 +145,7 @@ def report(
             profilers[compared.path] = profiler
             return profiler
 
-        comparison = Comparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
+        comparison = FileComparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
         reported: list[Reported] = []
         for compared in comparison.run():
             if compared.path in comparison.repeated:

@@ -10,7 +10,7 @@ import numpy as np
 from tamis.arrays.grid import default_chunks
 from tamis.errors import TamisError
 from tamis.filters import Sz3
-from tamis.jobs.plan.candidates import Variable
+from tamis.jobs.plan.candidates import VariableToPlan
 from tamis.jobs.plan.measure import cost_of, loss_of
 from tamis.jobs.plan.requirements import PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of
@@ -46,7 +46,7 @@ def rates(
     if dtype is None or dtype.kind != "f" or source.packing is not None or not file.error:
         return
     shape = target.chunk_shape or source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=True)
-    variable = Variable(source.path, PlanRequirement(), [store], [source], tuple(shape), "exact")
+    variable = VariableToPlan(source.path, PlanRequirement(), [store], [source], tuple(shape), "exact")
     try:
         sample = sample_of([source], variable.chunk_shape, _SAMPLE_NBYTES)
         low, high = _range(sample, source)
@@ -83,7 +83,7 @@ def _alternatives(error: float, low: float, high: float) -> Iterator[tuple[str, 
             yield "sz3", f"sz3(absolute={error * step:.3g})"
 
 
-def _measured(variable: Variable, sample: Sample, kind: str, text: str) -> Point:
+def _measured(variable: VariableToPlan, sample: Sample, kind: str, text: str) -> Point:
     """Return the point of some filters; raises TamisError where they cannot store the variable."""
     plans = variable.plans(Pipeline.parse(text))
     tally = loss_of(plans, sample, PlanRequirement()).tally

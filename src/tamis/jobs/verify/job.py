@@ -141,7 +141,7 @@ def run_verify(
     """
     with open_store(source) as first, open_store(target) as second, reading(source, target):
         take_in_as(first, second)
-        comparison = Comparison.of(
+        comparison = FileComparison.of(
             first, second, bounds, variables, drop, threads, progress, optional_names=optional_names
         )
         comparison.pairs = {*comparison.pairs, *pairs}
@@ -164,7 +164,7 @@ Observe = Callable[[Compared, "StoredArray", "StoredArray"], Observer | None]
 
 
 @dataclass(slots=True)
-class Comparison:
+class FileComparison:
     """A comparison of two files, with its results so far."""
 
     before: Store
@@ -425,7 +425,7 @@ class Comparison:
         if not chosen:
             return
         arguments = self.asked, chosen, (), self.threads, self.progress
-        nested = Comparison.of(first, second, *arguments, optional_names=True)
+        nested = FileComparison.of(first, second, *arguments, optional_names=True)
         nested.follows = False
         for _ in nested.run():
             pass

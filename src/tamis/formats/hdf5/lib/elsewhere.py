@@ -106,7 +106,7 @@ def _exists(path: str, is_many: bool) -> bool:
 _MOST_LINKS = 16
 
 
-class Source(NamedTuple):
+class PartElsewhere(NamedTuple):
     """A part of the values."""
 
     # Name of the file, and path of the dataset in it; empty for a raw file
@@ -115,12 +115,12 @@ class Source(NamedTuple):
     part: bytes  # Identifies these values, and their place in the file
 
 
-def sources_of(dataset: h5py.Dataset) -> list[Source]:
+def sources_of(dataset: h5py.Dataset) -> list[PartElsewhere]:
     """Return the sources of a virtual dataset, or its external raw files; none for other datasets."""
     plist = dataset.id.get_create_plist()
     if plist.get_layout() == h5d.VIRTUAL:
         return [
-            Source(
+            PartElsewhere(
                 plist.get_virtual_filename(index),
                 plist.get_virtual_dsetname(index),
                 plist.get_virtual_vspace(index).encode() + plist.get_virtual_srcspace(index).encode(),
@@ -128,7 +128,7 @@ def sources_of(dataset: h5py.Dataset) -> list[Source]:
             for index in range(plist.get_virtual_count())
         ]
     entries = (plist.get_external(index) for index in range(plist.get_external_count()))
-    return [Source(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
+    return [PartElsewhere(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
 
 
 def _names(dataset: h5py.Dataset) -> list[tuple[str, str]]:
@@ -313,7 +313,7 @@ def same_sources(first: tuple[h5py.Dataset, str], second: tuple[h5py.Dataset, st
     return True
 
 
-def _place(source: Source, dataset: h5py.Dataset, filename: str) -> NamedFile | h5py.File | None:
+def _place(source: PartElsewhere, dataset: h5py.Dataset, filename: str) -> NamedFile | h5py.File | None:
     """Return where a source is: in another file or in this one; None if it is absent."""
     if source.file == SAME_FILE:
         return end_of(dataset.file, source.inner)

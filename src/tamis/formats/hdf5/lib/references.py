@@ -98,7 +98,7 @@ class Place(NamedTuple):
         self._destroy()
         ctypes.memset(self.address, 0, self.nbytes)
 
-    def follow(self, root: Any) -> Target | None:
+    def follow(self, root: Any) -> ReferenceTarget | None:
         """Return where a reference in the file of a group leads; None if the object does not exist."""
         is_region = self.nbytes == _REGION_NBYTES
         if self.nbytes not in (_OBJECT_NBYTES, _REGION_NBYTES):
@@ -109,22 +109,22 @@ class Place(NamedTuple):
         except FileError:
             return None
         region = calls.call("H5Rget_region", root.id, kind, self.address) if is_region else None
-        return Target(item, None if region is None else h5s.SpaceID(region))
+        return ReferenceTarget(item, None if region is None else h5s.SpaceID(region))
 
-    def _follow_new(self, root: Any) -> Target | None:
+    def _follow_new(self, root: Any) -> ReferenceTarget | None:
         kind = calls.call("H5Rget_type", self.address)
         other_file = _text("H5Rget_file_name", self.address)
         if other_file and other_file != h5f.get_name(root):
-            return Target(None)
+            return ReferenceTarget(None)
         try:
             item = h5i.wrap_identifier(calls.call("H5Ropen_object", self.address, 0, 0))
         except FileError:
             return None
         region = calls.call("H5Ropen_region", self.address, 0, 0) if kind == _REGION_2 else None
         attribute = _text("H5Rget_attr_name", self.address) if kind == _ATTRIBUTE else b""
-        return Target(item, None if region is None else h5s.SpaceID(region), attribute)
+        return ReferenceTarget(item, None if region is None else h5s.SpaceID(region), attribute)
 
-    def lead_to(self, home: Any, name: bytes, target: Target) -> None:
+    def lead_to(self, home: Any, name: bytes, target: ReferenceTarget) -> None:
         """Refer to the same part of another object: the one that has a name in a group."""
         if self.nbytes in (_OBJECT_NBYTES, _REGION_NBYTES):
             kind, space = (_OBJECT, -1) if target.region is None else (_REGION, target.region.id)
@@ -144,7 +144,7 @@ class Place(NamedTuple):
                 calls.call("H5Rdestroy", self.address)
 
 
-class Target(NamedTuple):
+class ReferenceTarget(NamedTuple):
     """Where a reference leads."""
 
     item: Any  # Identifier of the object; None if it is in another file

@@ -21,7 +21,7 @@ from tamis.errors import FileError, ParameterError, StreamError, TamisError, loc
 from tamis.formats.hdf5.chunk_access import DATASET
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
-from tamis.formats.hdf5.writing.creation import Target, check_growth, growing_axis
+from tamis.formats.hdf5.writing.creation import OpenDataset, check_growth, growing_axis
 from tamis.formatting import printable
 from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
@@ -115,7 +115,7 @@ class Appender:
     ) -> None:
         self._closed, self._ended = True, "is closed: create another"  # until there is something to close
         self._threads = checked_threads(threads)
-        self._target = Target.of(dataset).within(bound)
+        self._target = OpenDataset.of(dataset).within(bound)
         self._located = partial(located, path=dataset.file.filename, dataset=dataset.name)
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)

@@ -265,7 +265,7 @@ def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OpenDataset:
     """A chunked dataset of a file that is open for writing, whose chunks are encoded here."""
 
     dataset: h5py.Dataset
@@ -281,14 +281,14 @@ class Target:
     codes: Codes | None = None  # What floats are packed to; None if the dataset is not packed by tamis
 
     @classmethod
-    def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, label: str = "") -> Target:
+    def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, label: str = "") -> OpenDataset:
         """Return the target for a dataset."""
         label = label or f"{dataset.file.filename}: {dataset.name}"
         with reading(dataset.file.filename, dataset=str(dataset.name or "")):
             return cls._of(dataset, pipeline, label)
 
     @classmethod
-    def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, label: str) -> Target:
+    def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, label: str) -> OpenDataset:
         if dataset.file.mode == "r":
             raise FileError(f"{label}: the file is open for reading only")
         if dataset.chunks is None:
@@ -329,7 +329,7 @@ class Target:
         is_set = self.dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         return self.fill if is_set else None
 
-    def within(self, bound: float | None) -> Target:
+    def within(self, bound: float | None) -> OpenDataset:
         """Return the target with another allowed error; None for that of the filters."""
         if bound is None:
             return self
@@ -379,7 +379,7 @@ def array_like(data: Any) -> Any:
     return np.asarray(data)
 
 
-def check_growth(target: Target) -> None:
+def check_growth(target: OpenDataset) -> None:
     """Raise MissingFilterError if HDF5 would not extend a dataset, because it needs a filter for fill values there."""
     required = [stage.filter for stage in target.pipeline.stages if not stage.optional]
     if target.masked is None:
@@ -392,7 +392,7 @@ def check_growth(target: Target) -> None:
         )
 
 
-def growing_axis(target: Target, axis: int) -> int:
+def growing_axis(target: OpenDataset, axis: int) -> int:
     """Return a growing axis, counted from the start; raise ParameterError if there is no room for steps."""
     shape, most = target.dataset.shape, target.dataset.maxshape
     try:

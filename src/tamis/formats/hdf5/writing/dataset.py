@@ -26,7 +26,7 @@ from tamis.formats.hdf5.lib.chunks import first_stored
 from tamis.formats.hdf5.tree.links import GROUP
 from tamis.formats.hdf5.writer import Hdf5Writer
 from tamis.formats.hdf5.writing.appender import Appender
-from tamis.formats.hdf5.writing.creation import Target, array_like, check_place, named, new_dataset, new_path
+from tamis.formats.hdf5.writing.creation import OpenDataset, array_like, check_place, named, new_dataset, new_path
 from tamis.formatting import did_you_mean
 from tamis.kinds import BYTES, WHOLE, WHOLES, checked
 from tamis.pipeline import Pipeline, as_pipeline
@@ -46,17 +46,17 @@ _NO_PADDING = Padding()
 
 def bounded_dataset(
     parent: h5py.Group, label: str, shape: tuple[int, ...], dtype: DTypeLike, data: Any, options: Mapping[str, Any]
-) -> Target:
+) -> OpenDataset:
     """Create a dataset without a name for values that keep the bound of its filters; see `new_dataset`."""
     asked = as_pipeline(options["filters"])
     filters = provisional(asked)
     dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": filters})
     if filters.bound is None:
-        target = Target.of(dataset, recorded, label)
+        target = OpenDataset.of(dataset, recorded, label)
         packing: NewPacking | None = options.get("packing")
         return target if packing is None else replace(target, codes=packing.codes)
     try:
-        target = Target.of(dataset, recorded, label)
+        target = OpenDataset.of(dataset, recorded, label)
         tolerance = _loosest(target, filters, data)
     except BaseException:
         dataset.id.close()  # without a name it no longer exists, and its space is free
@@ -66,7 +66,7 @@ def bounded_dataset(
         dataset, recorded = new_dataset(parent, shape, dtype, **{**options, "filters": tolerance})
     if filters.bound and filters.bounded is not None:
         replace_attributes(dataset, {ERROR_BOUND: np.float64(filters.bound)})
-    return Target.of(dataset, recorded.within(filters.bound), label)
+    return OpenDataset.of(dataset, recorded.within(filters.bound), label)
 
 
 @checked(parent=GROUP, axis=WHOLE)
@@ -137,7 +137,7 @@ def create_appender(
     return appender
 
 
-def _loosest(target: Target, filters: Pipeline, data: Any) -> Pipeline:
+def _loosest(target: OpenDataset, filters: Pipeline, data: Any) -> Pipeline:
     """Return filters with the loosest tolerance that keeps their bound on a sample of data."""
     shape, chunk = tuple(data.shape), target.chunk
     grows = [extent < step for extent, step in zip(shape, chunk.shape, strict=True)]
@@ -152,7 +152,7 @@ def _loosest(target: Target, filters: Pipeline, data: Any) -> Pipeline:
     return with_tolerance_of(plan, shape, Parts, read).pipeline
 
 
-def _stored(target: Target, values: Any) -> NDArray[Any]:
+def _stored(target: OpenDataset, values: Any) -> NDArray[Any]:
     """Return values as they will be stored, before filters."""
     values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     missing = target.missing_in(values)
@@ -294,10 +294,10 @@ def write_stream(
         If the stream ends before the last value.
     """
     with located(path=dataset.file.filename, dataset=dataset.name, chunk=tuple(origin)):
-        _store_stream(Target.of(dataset), tuple(origin), bytes(stream), zfp.as_mode(mode))
+        _store_stream(OpenDataset.of(dataset), tuple(origin), bytes(stream), zfp.as_mode(mode))
 
 
-def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mode: zfp.Mode) -> None:
+def _store_stream(target: OpenDataset, chunk_origin: Origin, stream_bytes: bytes, mode: zfp.Mode) -> None:
     dataset = target.dataset
     first_stage = target.pipeline.stages[0] if target.pipeline.stages else None
     if first_stage is None or not isinstance(first_stage.filter, Zfp):
@@ -370,7 +370,7 @@ def _write_new(
 
 
 def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
-    target = Target.of(dataset)
+    target = OpenDataset.of(dataset)
     target.pipeline.check_encodable()
     target.pipeline.check(target.chunk)
     if tuple(data.shape) != dataset.shape:
@@ -386,7 +386,7 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
     return dataset
 
 
-def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
+def _store(target: OpenDataset, data: Any, threads: int, *, shared: bool) -> None:
     """Write all chunks; if other threads share the dataset, each chunk in one step for them."""
 
     def encode(item: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
@@ -433,7 +433,7 @@ def _read_shape(data: Any, chunk: ChunkType) -> tuple[int, ...]:
     return shape if math.prod(shape) * chunk.dtype.itemsize <= _MOST_READ_NBYTES else chunk.shape
 
 
-def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) -> None:
+def _check_mode(target: OpenDataset, stored: StoredZfp, mode: zfp.Mode, nbytes: int) -> None:
     rank = len(stored.shape)
     stream_params, params = (zfp_mode.params(stored.dtype, rank) for zfp_mode in (mode, stored.filter.mode))
     numbers = [

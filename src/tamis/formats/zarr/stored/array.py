@@ -31,11 +31,11 @@ from tamis.formats.zarr.stored.attributes import (
 )
 from tamis.formats.zarr.stored.chunk_files import (
     MOST_ASKED,
-    ChunkFiles,
     Columns,
     FolderSource,
     Places,
     ShardForm,
+    StoredChunkFiles,
     can_be_listed,
     columns_and_ends,
     places_in_shards,
@@ -614,11 +614,11 @@ class ZarrArray(PartByPart, DescribedArray):
         return FolderSource(self._listing[0][1], self._path_of)  # type: ignore[arg-type]  # paths
 
     @lazy_property
-    def _chunk_files(self) -> ChunkFiles:
+    def _chunk_files(self) -> StoredChunkFiles:
         counts = self._file_grid.counts
         if self.varying is not None:
             counts = tuple(along.chunk_count for along in self.varying)
-        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, counts)
+        return StoredChunkFiles(self.folder, self.array.metadata.encode_chunk_key, counts)
 
     @property
     def _file_grid(self) -> Grid:

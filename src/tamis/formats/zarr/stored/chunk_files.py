@@ -138,7 +138,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkFiles:
+class StoredChunkFiles:
     """The files of an array's chunks, or of its shards."""
 
     folder: Path | Address  # Folder of the array

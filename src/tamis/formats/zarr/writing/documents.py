@@ -39,7 +39,7 @@ _OF_VALUES = {2: ("dtype", "fill_value"), 3: ("data_type", "fill_value")}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceDocument:
     """The metadata of an array or a group from which those of its copy are made."""
 
     zarr_format: int
@@ -101,7 +101,7 @@ class Attributes:
     path: str
     values: Mapping[str, Any]  # As readers of netCDF have them
     forms: Mapping[str, AttributeForm]
-    source: Source | None = None
+    source: SourceDocument | None = None
     before: Mapping[str, Any] = field(default_factory=dict)  # Those of the source
     known_types: Collection[str] = ()  # Names of attributes whose types the source records
     dtype: np.dtype[Any] | None = None  # Of the values of an array; of objects for texts

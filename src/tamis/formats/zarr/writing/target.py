@@ -40,7 +40,7 @@ from tamis.formats.zarr.stored.array import ZarrArray, table_text
 from tamis.formats.zarr.stored.attributes import DIMENSIONS, FILL, Types, known_types
 from tamis.formats.zarr.stored.attributes import NAME as TYPES
 from tamis.formats.zarr.stored.hierarchy import Document, in_usual_spelling, quietly
-from tamis.formats.zarr.writing.documents import Attributes, Source, with_arrays, with_types
+from tamis.formats.zarr.writing.documents import Attributes, SourceDocument, with_arrays, with_types
 from tamis.formats.zarr.writing.layout import ZarrLayout
 from tamis.formats.zarr.writing.texts import TextLayout, lost_fill
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrWriter
@@ -297,7 +297,7 @@ def attributes_of(
     dtype: np.dtype[Any] | None = None,
 ) -> Attributes:
     """Return the attributes of an array, with those of the Zarr array that it is a copy of, if any."""
-    if array is None or (source := Source.of(array.document)) is None:
+    if array is None or (source := SourceDocument.of(array.document)) is None:
         return Attributes(path, attributes, forms, dtype=dtype)
     return Attributes(path, attributes, forms, source, array.attributes, array.attribute_types.keys(), dtype)
 
@@ -424,7 +424,7 @@ class ZarrTarget:
         In Zarr 3 they also have the types of its arrays' attributes.
         """
         folder, zarr_format = self.folder / group.path.strip("/"), self.form.zarr_format
-        source, before = Source.of(group.document), self._before[group.path]
+        source, before = SourceDocument.of(group.document), self._before[group.path]
         known = known_types({} if source is None else source.attributes.get(TYPES)).keys()
         about = Attributes(group.path, group.attributes, group.forms, source, before, known)
         types = about.types_of_others(zarr_format)
