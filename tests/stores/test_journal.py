@@ -183,8 +183,8 @@ def test_journal_with_huge_lengths_reads_nothing(target: Path, left: Path) -> No
 LIVE = """
 import sys
 from pathlib import Path
-from tamis.safety.journal import Journal, Run
-journal = Journal(Path(sys.argv[1]), Run({}, {}))
+from tamis.safety.journal import Journal, RunKey
+journal = Journal(Path(sys.argv[1]), RunKey({}, {}))
 print("there", flush=True)
 sys.stdin.read()
 """
