@@ -68,7 +68,8 @@ def takes_options(function: F) -> F:
     """Let the signature of a function that takes ``**options`` name each of them, for ``help`` and for checks."""
     signature = inspect.signature(function)
     named = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
-    annotations = {name: hint.__forward_arg__ for name, hint in RepackKeywords.__annotations__.items()}
+    hints = RepackKeywords.__annotations__
+    annotations = {name: getattr(hint, "__forward_arg__", hint) for name, hint in hints.items()}
     options = [
         inspect.Parameter(
             option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotations[option.name]
