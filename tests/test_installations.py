@@ -28,6 +28,7 @@ def prepared(folder: Path, python: Path) -> dict[str, str]:
     return environment_of(python) | {"TMPDIR": str(folder)}
 
 
+@pytest.mark.matrix
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: page.name)
 def test_u69_page_works_as_printed(page: Path, python: Path, tmp_path: Path) -> None:

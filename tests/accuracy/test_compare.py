@@ -52,6 +52,7 @@ def pair(shape: Shape) -> tuple[NDArray[Any], NDArray[Any]]:
     return source, source + random.standard_normal(shape).astype("f4") / 100
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("shape", "first", "second"),
     [

@@ -168,6 +168,7 @@ def test_u37_full_disk_leaves_what_was_there(tmp_path: Path, is_new: bool) -> No
     assert folder.exists() == (not is_new)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -63,6 +63,7 @@ def test_u37_pkg_config_has_the_version_of_h5z_zfp(run: Run) -> None:
     assert pkg_config(run, "h5zzfp >= 1.0.1") == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("requested", "is_met", "is_exact"),
     [

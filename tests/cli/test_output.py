@@ -56,6 +56,7 @@ def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], t
     assert (tmp_path / "target.nc").exists() == bool(written)
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     ("command", "code"),

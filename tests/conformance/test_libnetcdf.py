@@ -182,6 +182,7 @@ def test_parse_netcdf_c_same_words_and_refusals_as_library(name: str, answers: d
     assert seen["accepted"] + seen["refused"] >= 5000, seen
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["parameter", "spec", "chain"])
 def test_parse_strict_nothing_taken_that_library_reads_otherwise(name: str, answers: dict[str, list[Any]]) -> None:
     taken = 0

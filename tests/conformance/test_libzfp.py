@@ -157,6 +157,7 @@ def has_zero_block(values: np.ndarray[Any, Any]) -> bool:
     return bool((blocks == 0).all(axis=tuple(range(1, 2 * values.ndim, 2))).any())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("rank", SHAPES)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_expert_generated_cases_same_bytes_and_values_as_libzfp(

@@ -92,6 +92,7 @@ def test_cases_all_groups_at_least_2000_distinct() -> None:
     assert len({case for group in GROUPS.values() for case in group}) >= 2000
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "rank"), GROUPS)
 def test_encode_generated_cases_same_bytes_as_zfpy(make_field: Any, dtype: str, rank: int) -> None:
     for case in GROUPS[dtype, rank]:
@@ -101,6 +102,7 @@ def test_encode_generated_cases_same_bytes_as_zfpy(make_field: Any, dtype: str, 
         assert theirs == ours + bytes(-len(ours) % 8), case
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "rank"), GROUPS)
 def test_decode_generated_cases_same_values_as_zfpy(make_field: Any, dtype: str, rank: int) -> None:
     for case in GROUPS[dtype, rank]:

@@ -159,6 +159,7 @@ def values_alike(one: Path, other: Path) -> bool:
     return all(np.array_equal(tamis.open(one)[name][()], tamis.open(other)[name][()]) for name in FIELDS)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("options", "filters"),
     [

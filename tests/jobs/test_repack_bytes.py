@@ -72,6 +72,7 @@ FIXED = ("array", "bits", "compact", "complex", "compound", "enum", "flag", "hol
 VARIED = ("mixed", "reference", "strings")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "filters",
     [

@@ -61,6 +61,7 @@ def check(path: Path, before: Any, missing: Any = False) -> None:
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4"])
 def test_target_keeps_the_bound_and_hdf5plugin_reads_the_same(

@@ -40,6 +40,7 @@ def values(path: Path) -> Any:
         return file["v"][()]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(
     "stored", [{}, {"chunks": (1, 40, 50), "compression": "gzip"}, {"chunks": (6, 13, 11), "shuffle": True}], ids=str
@@ -206,6 +207,7 @@ while True:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("delay", ["0.05", "0.11", "0.2", "0.31"])
 def test_repack_interrupted_at_any_moment_leaves_no_temporary(delay: str, sample: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, sample, tmp_path / "b.nc", delay]

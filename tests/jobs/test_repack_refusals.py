@@ -79,6 +79,7 @@ def test_repack_named_dataset_that_cannot_take_zfp_refused(name: str, odd: Path,
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", ["pack(0.1)|shuffle|deflate(1)", "absolute(0.1)|deflate(1)", "shuffle|deflate(1)"])
 @pytest.mark.parametrize("target", ["b.h5", "b.zarr"])
 def test_repack_any_dataset_by_name_is_done_or_refused_in_words(
@@ -187,6 +188,7 @@ def test_repack_chunk_beyond_what_hdf5_can_hold_refused(sample: Path, tmp_path: 
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", [(4, 96, 144), (7, 50, 287), (30, 192, 288), (1, 1, 288), [4, 96, 144]], ids=str)
 def test_repack_new_chunk_shape_is_stored_within_the_bound(
     shape: tuple[int, ...], sample: Path, tmp_path: Path

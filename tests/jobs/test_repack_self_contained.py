@@ -256,6 +256,7 @@ def test_self_contained_scalars_in_raw_files(tmp_path: Path, alone: Callable[...
     assert alone(tmp_path / "out.h5", "v") == {"v": [3.5, None]}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("file", "inner", "expected"),
     [

@@ -263,6 +263,7 @@ TAKES_IN: list[tuple[dict[str, str], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("recipe", "options"), TAKES_IN)
 def test_targets_with_values_of_a_file_that_changed_are_made_again(
     recipe: dict[str, str], options: dict[str, Any], folder: Path, tmp_path: Path

@@ -78,6 +78,7 @@ TARGETS = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("source", "target", "options"), TARGETS)
 def test_witness_agrees_to_every_kind_of_target(
     sources: Path, tmp_path: Path, source: str, target: str, options: tuple[str, ...]
@@ -95,6 +96,7 @@ def test_witness_agrees_to_every_kind_of_target(
 KEYWORDS: list[dict[str, Any]] = [{}, {"zarr_format": 2}, {"shards": 4}]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("source", ["a.nc", "a2.zarr", "a3.zarr", "plain.h5"])
 @pytest.mark.parametrize("filters", ["", "pack(0.1)|shuffle|deflate(4)", "bitround(keepbits=12)|shuffle|deflate(4)"])
 def test_witness_agrees_to_what_stock_readers_read(sources: Path, tmp_path: Path, source: str, filters: str) -> None:
@@ -147,6 +149,7 @@ main()
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -190,6 +193,7 @@ WRONG = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ending", ["nc", "zarr"])
 @pytest.mark.parametrize("case", WRONG)
 def test_witness_refuses_a_wrong_target(sources: Path, tmp_path: Path, case: str, ending: str) -> None:

@@ -175,6 +175,7 @@ def records(folder: Path) -> dict[str, Any]:
     return {item.path: item.witness if item.error is None else item.error["message"] for item in state.records()}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("recipe", [LOSSLESS, *CHANGING])
 def test_linked_files_are_made_before_those_that_lead_to_them(linked: Path, tmp_path: Path, recipe: str) -> None:
     out = tmp_path / "out"

@@ -222,6 +222,7 @@ CHANGES: list[tuple[str, Callable[[h5py.File], Any], str, str, str]] = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("change", "path", "code", "text"), [each[1:] for each in CHANGES], ids=[each[0] for each in CHANGES]
 )

@@ -78,6 +78,7 @@ def test_u01_steps_appended_by_netcdf4_to_a_repacked_file_are_kept(
     assert_appended(tmp_path / "b.nc", values, CHUNK * accuracy, fill)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("rechunked", [False, True])
 @pytest.mark.parametrize("program", ["h5repack", "nccopy"])
 def test_u01_steps_appended_after_another_copy_are_kept(

@@ -124,6 +124,7 @@ def test_u05_lossless_pattern_is_for_all(source: Path, tmp_path: Path) -> None:
     assert changed(source, tmp_path / "b.nc") == CHANGED
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["lat", "/hyam", "count", "T_qc", "xlat"])
 def test_u05_recipe_by_name_is_done(source: Path, tmp_path: Path, name: str) -> None:
     result = tamis.repack(source, tmp_path / "b.nc", {name: LOSSY, "*": LOSSY})

@@ -67,6 +67,7 @@ def test_d07_maxbits_below_block_header_is_refused_on_write(tmp_path: Path, dtyp
         file.create_dataset("v", data=values, chunks=CHUNKS, **tamis.Zfp(minbits=1, maxbits=least))
 
 
+@pytest.mark.matrix
 @pytest.mark.peer
 @pytest.mark.parametrize("maxbits", [1, 4, 11])
 def test_d07_file_with_maxbits_below_block_header_fails_cleanly_on_read(
@@ -97,6 +98,7 @@ def with_unfit(dtype: str, value: float) -> NDArray[Any]:
     return values
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "value"), UNFIT)
 @pytest.mark.parametrize("zfp", [tamis.Zfp(accuracy=300), tamis.Zfp(rate=12), tamis.Zfp(precision=20)], ids=str)
 def test_d08_and_d12_optional_filter_leaves_unfit_chunk_raw(
@@ -149,6 +151,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("dtype", "value", "message"),
     [
@@ -197,6 +200,7 @@ def test_d08_codec_names_first_index() -> None:
         tamis.zfp.encode(with_unfit("f4", np.inf), tamis.zfp.Accuracy(0.1))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "value"), UNFIT)
 def test_d08_and_d12_repack_stores_unfit_chunk_without_loss(
     tmp_path: Path, without_plugins: Run, dtype: str, value: float

@@ -45,6 +45,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "filters", ["zfp(accuracy=0.1)", "pack(bound=0.1)|deflate(4)", "absolute(bound=0.1)|deflate(4)"]
 )

@@ -52,6 +52,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_u77_damage_of_one_file_ends_with_exit_1(folder: Path, tmp_path: Path, recipe: str) -> None:
     source, target = folder / "a.nc", tmp_path / "out.nc"

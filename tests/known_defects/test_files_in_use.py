@@ -76,6 +76,7 @@ def test_u103_file_of_a_swmr_writer_is_read(tmp_path: Path) -> None:
     assert run("repack", path, tmp_path / "b.h5", "-f", "T:deflate(1)")[0] == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", ["inspect", "repack", "verify", "plan"])
 def test_u103_file_that_another_program_writes_is_refused_in_words(tmp_path: Path, command: str) -> None:
     path = tmp_path / "a.h5"

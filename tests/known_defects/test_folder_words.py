@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("option", ["-f", "-c", "recipe"])
 @pytest.mark.parametrize("replaces", [False, True])
 def test_u110_a_misspelt_name_stops_before_the_first_file(

@@ -210,6 +210,7 @@ def test_u56_plugin_that_refuses_a_chunk_is_an_error(write: Write, plugins: Path
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("words", ["inspect a.h5", "repack a.h5 b.h5 -f *:deflate(1)", "verify a.h5 a.h5"])
 def test_u56_plugin_that_crashes_where_it_is_loaded_is_an_error(
     words: str, write: Write, build: Callable[..., Path], tmp_path: Path

@@ -47,6 +47,7 @@ JOBS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("job", JOBS)
 def test_u108_deeply_nested_types_are_copied_or_an_error(nested: Path, job: str) -> None:
     try:

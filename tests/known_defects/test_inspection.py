@@ -61,6 +61,7 @@ def test_d16_stored_rate_is_the_requested_one(tmp_path: Path, rate: int, chunks:
     assert words(tmp_path / "a.h5") == f"zfp rate, {rate} bits per value {VERSIONS}"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("zfp", "expected"),
     [

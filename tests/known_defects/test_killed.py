@@ -25,6 +25,7 @@ tamis.repack(sys.argv[1], sys.argv[2], {RECIPES}, overwrite=True, progress=progr
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("what", "done"), [("writing /x", 0), ("writing /x", 20), ("verifying /x", 30)])
 def test_d27_killed_repack_leaves_the_old_target_and_is_resumed_to_the_same_bytes(
     what: str, done: int, tmp_path: Path

@@ -144,6 +144,7 @@ with netCDF4.Dataset(sys.argv[2]) as dataset:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "imports",
     ["import tamis, netCDF4", "import netCDF4, tamis", "import netCDF4, h5py, tamis"],

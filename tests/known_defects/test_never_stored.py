@@ -145,6 +145,7 @@ def test_u59_tally_is_that_of_all_values(fill: float, tmp_path: Path) -> None:
     assert tallies[0] == tallies[1]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["i4,f8", "S12", "text"])
 @pytest.mark.parametrize("change", [False, True])
 def test_u59_elements_that_are_no_numbers_are_compared_where_they_are_stored(

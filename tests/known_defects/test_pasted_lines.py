@@ -83,6 +83,7 @@ def test_u60_lines_of_plan_run_as_they_are_pasted(columns: int, name: str, tmp_p
         assert file["TS"].id.get_create_plist().get_nfilters() > 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("notation", ["h5repack", "nccopy", "tamis"])
 def test_u60_options_of_inspect_and_spec_are_not_broken(notation: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -172,6 +173,7 @@ def jobs() -> dict[str, tuple[Callable[..., object], tuple[object, ...]]]:
     }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", jobs())
 def test_u60_no_argument_of_any_kind_is_an_error_of_python(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ for job, do in jobs.items():
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "word"), [("pipe", "a pipe"), ("folder", "a folder"), ("device", "a device")])
 @pytest.mark.parametrize("name", ["virtual", "raw", "link"])
 def test_u106_other_file_that_is_no_file_is_refused_at_once(tmp_path: Path, name: str, kind: str, word: str) -> None:

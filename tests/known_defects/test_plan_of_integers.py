@@ -90,6 +90,7 @@ def test_u100_limit_between_values_refuses_packing_and_no_other_filter(tmp_path:
     assert any("on its side of the valid range" in reason for reason in refused.values())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_u100_integers_named_exactly_keep_a_bound_in_their_units(dtype: str, tmp_path: Path) -> None:
     info = np.iinfo(dtype)

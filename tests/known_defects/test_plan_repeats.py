@@ -97,6 +97,7 @@ def test_u111_measured_speeds_decide_nothing(tmp_path: Path, monkeypatch: pytest
         assert [(each.filters, each.reason) for each in tamis.plan(path, requirements).datasets] == expected
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("readers", READERS)
 @pytest.mark.parametrize("prefer", PREFERENCES)
 def test_u111_every_candidate_has_a_class_of_cost(prefer: str, readers: str, tmp_path: Path) -> None:

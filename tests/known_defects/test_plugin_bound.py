@@ -243,6 +243,7 @@ with h5py.File(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("setting", "words", "masks", "warned"),
     [

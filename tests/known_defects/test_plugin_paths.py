@@ -130,6 +130,7 @@ def kept() -> str:
     return said_by([COMMAND, "plugin-path", "--with-others"], environment(None)).strip()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

@@ -44,6 +44,7 @@ def assert_steps(dataset: h5py.Dataset, bound: float) -> Any:
     return masks
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("fill", ["0", "-9999", "9.96921e36", "nan", "inf"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_u97_required_filter_stores_chunks_that_hold_the_fill_value(
@@ -58,6 +59,7 @@ def test_u97_required_filter_stores_chunks_that_hold_the_fill_value(
             assert np.array_equal(dataset[-1], np.full(16, float(fill), dtype), equal_nan=True)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("dtype", "fill", "mode", "bound"),
     [

@@ -174,6 +174,7 @@ ds.tamis.{call}({str(tmp_path / target)!r}, {{"TS": "shuffle|deflate(4)"}})
     assert names(tmp_path) == [target]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["kerchunk", "zarr-manifest", "icechunk"])
 def test_u107_a_killed_export_leaves_nothing_to_the_next_run(tmp_path: Path, kind: str) -> None:
     if kind == "icechunk":

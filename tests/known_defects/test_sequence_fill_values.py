@@ -43,6 +43,7 @@ def test_fill_value_is_a_copy(path: Path) -> None:
         assert Hdf5Array(file, "/v").fill_value[()].tolist() == [1, 2, 3]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", [("inspect", "--cdl"), ("inspect", "--json"), ("repack",), ("verify",)])
 def test_no_command_frees_it_twice(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     others = {"repack": [str(tmp_path / "b.h5")], "verify": [str(path)]}.get(command[0], [])

@@ -27,6 +27,7 @@ def make_netcdf(path: Path, *, own_variable: bool, same: bool) -> None:
         file["c"].createGroup("inherits").createVariable("w", "i2", ("x",))[:] = 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("own_variable", [True, False])
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("zarr_format", [2, 3])

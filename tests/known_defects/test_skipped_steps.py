@@ -217,6 +217,7 @@ PIPELINES = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(60))
 def test_u01_any_array_that_is_made_longer_reads_as_its_fill_value(tmp_path: Path, seed: int) -> None:
     """Arrays of any type, rank, chunks and room to grow, stored by repack and by write."""

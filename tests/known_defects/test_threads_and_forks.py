@@ -38,6 +38,7 @@ def run(scenario: str, rounds: int, folder: Path, seconds: int) -> None:
     assert done.stdout == "done\n"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scenario", ROUNDS)
 def test_u68_threads_callbacks_and_forks_end(scenario: str, tmp_path: Path) -> None:
     run(scenario, ROUNDS[scenario], tmp_path, 120)

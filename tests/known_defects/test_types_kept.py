@@ -68,6 +68,7 @@ def test_u17_zfp_takes_native_values_and_says_so(source: Path, tmp_path: Path) -
         assert file["f4_contiguous"].dtype == ">f4"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("userblock", [0, 512])
 @pytest.mark.parametrize("libver", ["earliest", "v110", "latest"])
 def test_u17_objects_keep_their_times(tmp_path: Path, libver: str, userblock: int) -> None:

@@ -56,6 +56,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, python: Run) -> Path:
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("name", TYPES)
 def test_u16_values_of_any_type_are_read_without_a_plugin(written: Path, name: str, rank: int) -> None:
@@ -122,6 +123,7 @@ with h5py.File(sys.argv[1], "w") as file:
         file["x"][()]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("compressor", "package"), [("lz4", "zstandard"), ("zstd", "imagecodecs"), ("none", "both")])
 def test_u24_bitshuffle_needs_only_the_package_of_its_compressor(
     python: Run, tmp_path: Path, compressor: str, package: str

@@ -74,6 +74,7 @@ def test_verify_recorded_bound_is_that_of_the_values_through_any_number_of_views
     assert not tamis.verify("in/o.h5", "out/o.h5", variables="v", bounds="recorded").ok
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", ["/v", "/link", "/group/x"])
 def test_u75_verify_value_of_a_linked_file_that_differs_is_a_violation(folder: Path, path: str) -> None:
     change(folder.parent / "out/d.h5")

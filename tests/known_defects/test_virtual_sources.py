@@ -40,6 +40,7 @@ _JOBS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("job", _JOBS)
 def test_u102_master_over_bitshuffle_is_read_without_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str

@@ -84,6 +84,7 @@ def end_by(number: signal.Signals, server: Silent, *words: str | Path) -> tuple[
     return process.returncode, errors
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("answers", [0, 1])
 @pytest.mark.parametrize("command", ["inspect", "plan", "verify", "export"])
 def test_u106_command_that_waits_for_a_server_ends_by_ctrl_c(tmp_path: Path, command: str, answers: int) -> None:
@@ -98,6 +99,7 @@ def test_u106_command_that_waits_for_a_server_ends_by_ctrl_c(tmp_path: Path, com
     assert os.listdir(out) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("answers", [0, 2, 4])
 def test_u106_repack_that_waits_for_a_server_leaves_nothing(

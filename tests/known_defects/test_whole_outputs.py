@@ -54,6 +54,7 @@ def run(name: str, sources: Path, out: Path, **variables: str) -> tuple[int, str
     return done.returncode, done.stderr
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["write", "sync", "rename", "close"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_u90_output_that_cannot_be_written_leaves_the_old_one(
@@ -84,6 +85,7 @@ def test_u90_output_that_cannot_be_written_leaves_the_old_one(
         assert kind == "close", "no other failure is harmless"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", COMMANDS)
 def test_u90_output_replaces_the_old_one_once_it_is_complete(name: str, sources: Path, tmp_path: Path) -> None:
     if name == "plan.svg":

@@ -221,6 +221,7 @@ def try_all(calls: Iterator[Call]) -> None:
                 raise AssertionError(f"{function} with {key} {wrong!r}: {error!r}") from error
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "calls", [meanings, codecs, filter_methods, pipelines, zarr_codecs, results], ids=lambda calls: calls.__name__

@@ -174,6 +174,7 @@ def write_sparse(path: Path, dtype: str, fill: Any) -> None:
         file.create_dataset("x", shape=(40, 500), chunks=(1, 500), dtype=dtype, fillvalue=fill)[0] = 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "fill"), [("i4", 0), ("f4", 0.0), ("f4", np.nan), ("i2", -9), ("?", False)])
 def test_u83_values_of_chunks_that_a_source_lacks_are_defined_in_zarr_2(dtype: str, fill: Any, tmp_path: Path) -> None:
     write_sparse(tmp_path / "a.h5", dtype, fill)
@@ -215,6 +216,7 @@ def test_u83_fill_values_of_every_type_stay_in_zarr_2(recipe: list[str], tmp_pat
         np.testing.assert_array_equal(copy[f"x{number}"][:], group[f"x{number}"][:])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("other", [2, 3])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("codec", ["blosc", "none", "zstd"])
@@ -289,6 +291,7 @@ ORDERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ORDERS)
 def test_u95_other_orders_of_values_and_bytes_lose_their_filters(name: str, tmp_path: Path) -> None:
     options = {"dtype": "i4", "shape": (8, 8), "chunks": (2, 8)} | ORDERS[name]
@@ -341,6 +344,7 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ODD)
 def test_u116_one_odd_array_is_named_and_can_be_left_out(name: str, tmp_path: Path) -> None:
     group = create(tmp_path / "a.zarr", 3)
@@ -369,6 +373,7 @@ def test_u116_codec_of_the_draft_is_read(tmp_path: Path) -> None:
     assert (tmp_path / "b.zarr/x/zarr.json").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
 @pytest.mark.parametrize(
     "rest", [numcodecs.Zlib(1), numcodecs.Zstd(1), numcodecs.Fletcher32()], ids=lambda c: c.codec_id

@@ -86,6 +86,7 @@ def test_import_tamis_lets_netcdf4_find_its_own_plugins_first(value: str, tmp_pa
     assert not said
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("plugins", "end"), [("/nonexistent", "closed"), ("/nonexistent", "left open"), ("hdf5plugin", "closed")]
 )

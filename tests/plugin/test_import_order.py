@@ -38,6 +38,7 @@ with h5py.File(sys.argv[1]) as file:
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "imports",
     ["import tamis", "import h5py, tamis", "import hdf5plugin, tamis", "import tamis, hdf5plugin"],
@@ -53,6 +54,7 @@ def test_importing_only_hdf5plugin_uses_its_filter(python: Run, tmp_path: Path) 
     assert "mask 1" in python(f"import hdf5plugin\n{FIVE_AXES}", tmp_path / "five.h5")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("imports", ["import tamis", "import hdf5plugin, tamis", "import tamis, hdf5plugin"])
 def test_importing_tamis_lets_h5py_write_and_read(python: Run, tmp_path: Path, imports: str) -> None:
     assert "(tamis, ZFP codec 5)" in python(f"{imports}\n{ROUND_TRIP}", tmp_path / "values.h5")

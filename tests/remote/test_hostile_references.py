@@ -107,6 +107,7 @@ def served(server: Server, folder: Path, tmp_path: Path) -> Server:
     return server
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "target", ["{}/secret.bin", "file://{}/secret.bin", "FILE://{}/secret.bin", "file:{}/secret.bin"]
 )
@@ -130,6 +131,7 @@ def test_u89_references_elsewhere_do_not_leave_the_server(served: Server, tmp_pa
         read(served.url("deep/r.json"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("target", "kind"), [("pipe", "a pipe"), ("deep", "a folder"), ("/dev/zero", "a device"), ("/dev/null", "a device")]
 )
@@ -147,6 +149,7 @@ def test_u106_references_to_what_is_no_file_are_refused_at_once(folder: Path, ta
         assert kind in done.stdout
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "entry",
     [
@@ -187,6 +190,7 @@ def test_u108_references_with_a_hostile_entry_are_an_error(folder: Path, entry: 
         tamis.inspect(folder / "r.json")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("axes", [33, 64, 65, 70, 1000])
 def test_u108_references_with_too_many_axes_are_an_error(folder: Path, axes: int) -> None:
     (folder / "r.json").write_text(document({}, shape=[1] * axes, chunks=[1] * axes))
@@ -203,6 +207,7 @@ def _command(*words: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("key", ["/a/x/.zarray", "a//x/.zarray", "../x/.zarray", "a/./x/.zarray", "", "v/"])
 def test_u108_references_with_a_hostile_name_are_an_error_without_noise(folder: Path, key: str) -> None:
     array = json.loads(document({}))["refs"]["v/.zarray"]

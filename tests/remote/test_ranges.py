@@ -148,6 +148,7 @@ def test_a_selection_of_a_large_index_reads_a_part_of_it(server: Server, tmp_pat
         assert server.requests <= 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", INDEXES)
 def test_an_index_is_fetched_level_by_level(server: Server, tmp_path: Path, kind: str) -> None:
     values = write_many(tmp_path / "many.h5", kind)
@@ -280,6 +281,7 @@ def test_many_small_chunks_are_decoded_together(
             file["v"][...]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("key", "next_key"),
     [
@@ -334,6 +336,7 @@ def test_no_metadata_is_kept_where_the_cache_is_off(
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "faults",
     [

@@ -51,6 +51,7 @@ def packed_files(folder: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf", "tamis"])
@@ -329,6 +330,7 @@ def test_witness_compares_variables_with_units(tmp_path: Path, ending: str) -> N
 FAR = ["1200-01-01", "1500-02-28", "1582-10-14", "1582-10-15", "2500-12-31", "0001-01-01", "9999-12-31"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 @pytest.mark.parametrize("part", ["T00:00:00", "T23:59:58"])

@@ -58,6 +58,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("values", VALUES, ids=repr)
 @pytest.mark.parametrize(("name", "options"), TARGETS)
 def test_missing_text_without_a_fill_value_stays_missing(

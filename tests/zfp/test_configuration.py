@@ -33,12 +33,14 @@ def test_config_names_version_codec_and_kernels() -> None:
     assert str(found).startswith(f"tamis {tamis.__version__}, ZFP codec 5, kernel {found.kernel}")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("asked", [None, "", *_native.kernels()])
 def test_kernel_of_the_environment_is_used_the_fastest_if_none(asked: str | None) -> None:
     done = python(SHOW, asked)
     assert (done.stdout.strip(), done.stderr) == (asked or _native.kernels()[0], "")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("asked", ["sse9", "AVX2", "ünknown"])
 def test_kernel_that_cannot_be_had_warned_about_and_the_fastest_used(asked: str) -> None:
     done = python(SHOW, asked)

@@ -23,6 +23,7 @@ def sample(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return (np.random.default_rng(7).standard_normal(shape) * 1000).astype(dtype)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])

@@ -33,6 +33,7 @@ def sample(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return values.astype(dtype)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("rank", SHAPES)
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
@@ -44,6 +45,7 @@ def test_threads_any_type_rank_and_mode_same_as_one(dtype: str, rank: int, mode:
     assert zfp.decode(stream, array.shape, dtype, mode, threads=2).tobytes() == one.tobytes()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("threads", [2, 3, 16, 10**30])
 @pytest.mark.parametrize("mode", [zfp.Precision(13), zfp.Expert(70, 300, 64, -1074), zfp.Rate(3)], ids=str)
 def test_threads_any_number_same_as_one(mode: zfp.Mode, threads: int) -> None:

@@ -117,6 +117,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
     return found[0] if len(found) == 1 and draw(st.booleans()) else tuple(found)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("rank", list(SHAPES))
 @given(st.data())
 def test_getitem_any_key_as_h5py(

@@ -69,6 +69,7 @@ def blocky(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["rate", "doubles", "numbers"])
 @pytest.mark.parametrize(
     ("key", "nblocks"),

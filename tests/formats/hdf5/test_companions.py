@@ -231,6 +231,7 @@ def damage(name: str, file: h5py.File) -> None:
         file["TS"].attrs["missing_companion"] = 3
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("name", "match"),
     [

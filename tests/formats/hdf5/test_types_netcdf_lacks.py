@@ -27,6 +27,7 @@ def read_by_netcdf4(path: Path, name: str) -> str:
     return result.stdout.strip()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("recipe", ["shuffle|deflate(4)", "absolute(bound=1e-9)|deflate(4)"])
 def test_u86_saved_dataset_has_float32_and_a_note(tmp_path: Path, lazy: bool, recipe: str) -> None:

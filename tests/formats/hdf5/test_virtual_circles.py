@@ -97,6 +97,7 @@ print(refused)
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "make",
     [

@@ -23,6 +23,7 @@ ATTRIBUTES: dict[str, Any] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i2", "u1", "i4", "u4", "i8"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_u84_numbers_of_json_keep_their_value(tmp_path: Path, dtype: str, zarr_format: int) -> None:

@@ -183,6 +183,7 @@ def check_ways(attributes: dict[str, Any], first: Literal[2, 3], second: Literal
                 assert same({name: owner.attrs[name] for name in expected}, expected)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("first", [2, 3])
 @pytest.mark.parametrize("second", [2, 3])
 @EXAMPLES

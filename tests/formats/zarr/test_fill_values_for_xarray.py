@@ -54,6 +54,7 @@ def seen(path: Path, engine: str, **keywords: Any) -> xr.Dataset:
             return ds.load()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("dtype", "fill"), FILLS)
 @pytest.mark.parametrize("packing", [{}, {"scale_factor": 0.5, "add_offset": 10.0}])
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -94,6 +95,7 @@ def test_u85_several_fill_values_are_said(tmp_path: Path) -> None:
         assert any("xarray knows only the first value" in note for note in result.notes) == (zarr_format == 3)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("fill", [b" ", b"X", b"\0", b"\xff"])
 @pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
@@ -156,6 +158,7 @@ def texts(path: Path, fill: str | None, values: list[str], **attributes: Any) ->
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("steps", [(3,), (2,), (2, 3), (3, 2), (3, 3), (2, 2)])
 @pytest.mark.parametrize(
     ("fill", "attributes"), [("NA", {}), ("", {}), (None, {"missing_value": "NA"}), ("NA", {"missing_value": "NA"})]

@@ -173,6 +173,7 @@ def test_u72_zfp_alone_where_the_shape_of_chunks_allows_it(zarr_format: int, tmp
         assert any(note.startswith(f"zarr-python reads it where {package} is installed") for note in dataset.notes)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("consolidated", [True, False])
 def test_consolidated_metadata_with_a_codec_that_zarr_python_lacks_close_the_store(

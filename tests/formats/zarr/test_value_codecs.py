@@ -60,6 +60,7 @@ def outcome(function: Callable[..., Any], *arguments: Any, **options: Any) -> by
     return result.tobytes()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("source", INTEGERS + FLOATS)
 @pytest.mark.parametrize("target", INTEGERS + FLOATS)
 def test_cast_values_as_the_package_of_zarr_python(source: str, target: str) -> None:

@@ -80,6 +80,7 @@ def test_recipe_is_what_repack_makes_of_it(requirement: str, sample: Path, tmp_p
     assert (errors.max() > 0) == (requirement != "lossless")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("readers", "allowed"),
     [

@@ -79,6 +79,7 @@ def test_default_is_netcdf_in_python_and_on_the_command_line() -> None:
     assert "[default: netcdf]" in words
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("prefer", ["size", "speed", "archive"])
 @pytest.mark.parametrize("requirement", ["abs=0.1", "digits=3", "psnr=70", "lossless"])
 def test_u69_what_plan_chooses_by_default_is_read_by_h5py_alone(

@@ -52,6 +52,7 @@ def written(path: Path, libver: str, attributes: int) -> Path:
     return path
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("attributes", [0, 7])
 def test_copy_in_a_process_that_knows_the_filters_by_now(libver: str, attributes: int, tmp_path: Path) -> None:

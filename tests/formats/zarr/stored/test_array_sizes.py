@@ -46,6 +46,7 @@ def replace_value(file: Path, place: tuple[Any, ...], value: Any) -> None:
     file.write_text(json.dumps(content))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("value", [*VALUES, [0, 3]], ids=repr)
 def test_store_wrong_sizes_are_an_error_of_the_array(name: str, value: Any, tmp_path: Path) -> None:

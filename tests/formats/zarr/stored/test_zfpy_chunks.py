@@ -48,6 +48,7 @@ def assert_read_alike(store: Path) -> None:
         np.testing.assert_array_equal(ds["v"].values, expected)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", ["zfp(accuracy=0.1)", "zfp(rate=9)", "zfp(precision=14)", "zfp(reversible=True)"])
 @pytest.mark.parametrize("rest", ["", "|fletcher32", "|deflate(1)", "|deflate(1)|fletcher32"])
 def test_streams_go_from_hdf5_to_zarr_2_and_back_without_being_encoded_again(
