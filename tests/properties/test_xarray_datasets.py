@@ -160,6 +160,8 @@ def rounding_of(variable: Any) -> Any:
 
 def is_alike(found: Any, given: Any, bound: Any) -> bool:
     """Return whether arrays have the same values, or such within a bound, and missing ones at the same places."""
+    if found.shape != given.shape:
+        return False
     if given.dtype.kind in "OU":
         missing = np.asarray(pd.isnull(given))
         same = np.asarray(found, object)[~missing] == np.asarray(given, object)[~missing]
