@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tamis.errors import FileError, TamisError
+from tamis.errors import DataError, FileError, TamisError
 from tamis.formatting import plural, printable, printable_lines
 from tamis.meaning.variables import with_line
 from tamis.stores.data_model import NamedArray, NamedGroup
@@ -42,6 +42,12 @@ class UnstorableError(FileError):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{text}\nleave them out:\n{printable_lines(self.command)}" if self.command else text
+
+
+def unstorable_text(path: str, error: UnicodeEncodeError) -> DataError:
+    """Return the error about a text that UTF-8, in which files have texts, cannot have: half of a pair of UTF-16."""
+    text = f"{path}: expected texts that UTF-8 has, got {error.object!r}: remove what is no character"
+    return DataError(text).at(dataset=path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,3 +237,27 @@ def test_text_of_a_fixed_length_has_no_encoding_in_netcdf(tmp_path: Path, zarr_f
     for engine in ("netcdf4", "h5netcdf"):
         with xr.open_dataset(target, engine=engine) as read:
             assert read["x"].values.tolist() == ["abc", "ä"]
+
+
+@pytest.mark.parametrize("fill", ["NA", ""])
+def test_characters_of_zarr_2_stay_missing_in_zarr_3(tmp_path: Path, fill: str) -> None:
+    source, target, back = tmp_path / "2.zarr", tmp_path / "3.zarr", tmp_path / "back.zarr"
+    dataset = xr.Dataset({"c": ("x", np.array(["a", fill, "b"]))})
+    dataset["c"].encoding["_FillValue"] = fill
+    dataset.to_zarr(source, zarr_format=2, consolidated=False)
+    tamis.repack(source, target, {}, zarr_format=3)
+    tamis.repack(target, back, {}, zarr_format=2)
+    for path in (source, target, back):
+        with xr.open_zarr(path, consolidated=False) as read:
+            assert read["c"].isnull().values.tolist() == [False, True, False], path
+    assert tamis.verify(source, target).ok
+    assert tamis.verify(source, back).ok
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_text_that_utf_8_lacks_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    dataset = xr.Dataset({"c": ("x", np.array(["a", "\udaf6"]))})
+    save = dataset.tamis.to_netcdf if name == "a.nc" else dataset.tamis.to_zarr
+    with pytest.raises(tamis.DataError, match="/c: expected texts that UTF-8 has"):
+        save(tmp_path / name)
+    assert not [*tmp_path.iterdir()]

@@ -39,6 +39,7 @@ from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.nearest import nearest_plan, nearest_text
 from tamis.rewrite.streams import as_stored, carry
+from tamis.rewrite.transfer import unstorable_text
 from tamis.rewrite.write import write
 from tamis.stores.data_model import (
     JSON_FORMS,
@@ -289,7 +290,10 @@ class NetcdfTarget:
                     values = values.astype(dataset.dtype, copy=False)
                 # Texts are Python objects in memory, and have another type there.
                 memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
-                dataset.id.write(*selected(dataset, part), values, memory)
+                try:
+                    dataset.id.write(*selected(dataset, part), values, memory)
+                except UnicodeEncodeError as error:
+                    raise unstorable_text(variable.path, error) from None
 
     def _copy_compressed(self, variable: NamedArray, array: StoredArray) -> bool:
         """Copy a variable if its codecs compress and some programs with HDF5 lack them; return whether it was copied.

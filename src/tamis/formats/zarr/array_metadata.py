@@ -207,7 +207,7 @@ def fill_note(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str:
     """Return the note that xarray does not know a fill value in Zarr 3; empty if it knows all."""
     value = attributes.get(FILL)
     if hides_fill_value(attributes, dtype):
-        other = stand_in(attributes) if dtype.kind == "O" else None
+        other = stand_in(attributes) if dtype.kind in "OU" else None
         shown = json_attribute(value) if other is None else other
         written = f"its _FillValue {shown!r} is not written as an attribute, because xarray could not"
         if other is not None:

@@ -134,7 +134,7 @@ class Attributes:
     @property
     def _stand_in(self) -> str | list[str] | None:
         """What stands for the ``_FillValue`` of texts in Zarr 3, where xarray cannot read it."""
-        is_text = self.dtype is not None and self.dtype.kind == "O"
+        is_text = self.dtype is not None and self.dtype.kind in "OU"
         return stand_in(self.values) if is_text else None
 
     def keeps_document(self, zarr_format: int) -> bool:

@@ -54,7 +54,7 @@ from tamis.rewrite.nearest import nearest_plan, nearest_text
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.streams import as_stored, carry, masks_of
-from tamis.rewrite.transfer import UnstorableError
+from tamis.rewrite.transfer import UnstorableError, unstorable_text
 from tamis.rewrite.write import write
 from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
 from tamis.safety.library_errors import disk_text
@@ -360,7 +360,10 @@ def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: Store
             except FileError as error:
                 text = f"{error}: it can be left out (drop)"
                 raise UnstorableError(text, (variable.path,)).at(dataset=array.path) from error
-            created[part or ...] = np.asarray(texts, object)
+            try:
+                created[part or ...] = np.asarray(texts, object)
+            except UnicodeEncodeError as error:
+                raise unstorable_text(variable.path, error) from None
     return types
 
 
