@@ -74,7 +74,7 @@ class ToyTarget(PlainTarget):
         self._folder, self._groups = folder, dict[str, Any]()
         folder.mkdir()
 
-    def put_group(self, group: NamedGroup) -> None:
+    def create_group(self, group: NamedGroup) -> None:
         dimensions = {name: [item.size, item.is_unlimited] for name, item in group.dimensions.items()}
         self._groups[group.path] = {"dimensions": dimensions, "attributes": dict(group.attributes), "variables": {}}
 

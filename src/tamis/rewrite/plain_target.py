@@ -30,7 +30,7 @@ class PlainTarget(ABC):
     """A new file of such a format; see `tamis.rewrite.transfer.Target`."""
 
     @abstractmethod
-    def put_group(self, group: NamedGroup) -> None:
+    def create_group(self, group: NamedGroup) -> None:
         """Store a group with its dimensions and attributes, before its variables and inner groups."""
 
     @abstractmethod
@@ -44,10 +44,6 @@ class PlainTarget(ABC):
     @abstractmethod
     def complete(self) -> None:
         """Complete the file."""
-
-    def create_group(self, group: NamedGroup) -> None:
-        """See `Target.create_group`."""
-        self.put_group(group)
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ArrayWriter:
         """Raise ParameterError: there are no filters."""
