@@ -37,7 +37,6 @@ from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
 from tamis.formats.hdf5.tree.scope import object_at, scope_of
-from tamis.formats.hdf5.virtual_reader import virtual_reader
 from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.meaning import companions as companion_attributes
@@ -343,7 +342,9 @@ class Hdf5Array(DatasetFacts):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
         if self.companion_flags is not None:
             return None
-        return virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
+        late = imported("tamis.formats.hdf5.virtual_reader")  # few files have virtual datasets
+        found: SourcesReader | None = late.virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
+        return found
 
     def check_files(self) -> None:
         """Raise FileError if HDF5 may wait for a pipe, device or folder, or crash in a circle of virtual datasets."""
