@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, settings
 from tamis import _native
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
-from tamis.rewrite.rewrite import Rewrite, Written
+from tamis.rewrite.outcome import Written
+from tamis.rewrite.plan import ArrayPlan
 from tamis.rewrite.write import write as write_array
 
 Case = TypeVar("Case")
@@ -174,11 +175,11 @@ def write_beside() -> Callable[..., tuple[h5py.Dataset, Written]]:
     """Write the dataset of a plan into the file of its source, by such a name."""
 
     def write(
-        plan: Rewrite, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
+        plan: ArrayPlan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
     ) -> tuple[h5py.Dataset, Written]:
         array, end, writers = Hdf5Array.of(source), GrowingFile(file.filename), list[Hdf5Writer]()
 
-        def create(plan: Rewrite) -> Hdf5Writer:
+        def create(plan: ArrayPlan) -> Hdf5Writer:
             if writers:
                 writers.pop().discard()
             writers.append(create_writer(plan, array, file, name, end))

@@ -14,8 +14,8 @@ import tamis
 from tamis.errors import BoundError
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Copy
 from tamis.rewrite.prove import verify_copied
-from tamis.rewrite.rewrite import Rewrite
 
 FIELD = (100 * np.sin(np.arange(30 * 50) / 17)).reshape(30, 50).astype("f4")
 
@@ -129,7 +129,7 @@ def test_repack_big_endian_through_the_same_filters_is_copied(tmp_path: Path) ->
 def test_verify_copied_other_bytes_or_chunks_refused(tmp_path: Path) -> None:
     other = FIELD.copy()
     other[9, 17] += 1
-    plan = Rewrite("/v", Pipeline.parse("none"), np.dtype("f4"), (8, 16), copied=True)
+    plan = Copy("/v", Pipeline.parse("none"), np.dtype("f4"), (8, 16))
     counts: list[int] = []
     with h5py.File(make(tmp_path / "a.h5")) as old:
         with h5py.File(make(tmp_path / "b.h5")) as same:

@@ -15,8 +15,8 @@ import tamis
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Checks, Recode
 from tamis.rewrite.prove import verify
-from tamis.rewrite.rewrite import Rewrite
 
 Real = Callable[[str], Path]
 Run = Callable[..., str]
@@ -157,11 +157,15 @@ def test_verify_missing_value_that_is_another_refused(tmp_path: Path) -> None:
     other[3, 3] = -98.75
     with h5py.File(make(tmp_path / "a.h5", data)) as old, h5py.File(make(tmp_path / "b.h5", other)) as new:
         missing = Hdf5Array.of(old["v"]).missing
-        plan = Rewrite("/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), missing=missing)
+        plan = Recode(
+            "/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), checks=Checks(missing=missing)
+        )
         assert verify(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None).largest_error == 0.25
     with h5py.File(make(tmp_path / "a.h5", data, {"_FillValue": np.float32(-99)})) as old:
         missing = Hdf5Array.of(old["v"]).missing
-        plan = Rewrite("/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), missing=missing)
+        plan = Recode(
+            "/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), checks=Checks(missing=missing)
+        )
         with (
             h5py.File(tmp_path / "b.h5") as new,
             pytest.raises(

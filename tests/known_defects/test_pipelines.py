@@ -20,7 +20,8 @@ from tamis.filters import Deflate
 from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.rewrite.rewrite import Rewrite, Written
+from tamis.rewrite.outcome import Written
+from tamis.rewrite.plan import Recode
 
 Run = Callable[..., str]
 Write = Callable[..., tuple[h5py.Dataset, Written]]
@@ -117,7 +118,7 @@ def test_d20_write_finds_a_chunk_that_was_recorded_otherwise(write_beside: Write
     """Somebody else rewrites a chunk with the same size while the dataset is written."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         source = file.create_dataset("s", data=np.tile(VALUES, 2), chunks=(8,))
-        plan = Rewrite("/v", Pipeline.parse("shuffle"), source.dtype, (8,))
+        plan = Recode("/v", Pipeline.parse("shuffle"), source.dtype, (8,))
 
         def interfere(done: int, _: int) -> None:
             if done == 0:
@@ -159,10 +160,10 @@ def test_write_chunks_without_another_optional_filter_not_counted_as_stored_with
 ) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         source = file.create_dataset("s", data=np.random.default_rng(0).standard_normal(16), chunks=(8,))
-        plan = Rewrite("/v", Pipeline.parse("zfp(reversible=true)|lzf"), source.dtype, (8,))
+        plan = Recode("/v", Pipeline.parse("zfp(reversible=true)|lzf"), source.dtype, (8,))
         target, written = write_beside(plan, source, file, "v", lambda *_: None)
         assert Hdf5Array.of(target).chunk_index().mask_counts() == {0b10: 2}
-        assert (written.chunk_count, written.lossless_chunks) == (2, 0)
+        assert (written.outcome.chunks, written.outcome.lossless_chunks) == (2, 0)
 
 
 @pytest.mark.parametrize("text", ["filter(400,1)", "shuffle|filter(400,1)?", "filter(400)!"])

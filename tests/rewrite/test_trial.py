@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.meaning.missing import Flags, Missing
+from tamis.meaning.missing import NONE_MISSING, Flags, Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite import tolerance as module
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.plan import ArrayPlan, Checks, Recode
+from tamis.rewrite.steps import FillStep
 from tamis.rewrite.tolerance import Trial, provisional
 from tamis.rewrite.values import Padding
 
@@ -27,17 +28,19 @@ def field(roughness: float = 0.01) -> NDArray[np.float32]:
     return (np.sin(sum(axes)) * 30 + roughness * noise).astype("f4")
 
 
-def plan(text: str, **options: Any) -> Rewrite:
-    return Rewrite("/x", provisional(Pipeline.parse(text)), np.dtype("f4"), CHUNK, **options)
+def plan(text: str, missing: Missing = NONE_MISSING, flags: Flags | None = None, **options: Any) -> Recode:
+    steps = () if flags is None else (FillStep(flags),)
+    pipeline, checks = provisional(Pipeline.parse(text)), Checks(missing=missing)
+    return Recode("/x", pipeline, np.dtype("f4"), CHUNK, steps=steps, checks=checks, **options)
 
 
-def outcomes(plan: Rewrite, values: NDArray[Any], tolerances: list[float]) -> list[tuple[int, int]]:
+def outcomes(plan: ArrayPlan, values: NDArray[Any], tolerances: list[float]) -> list[tuple[int, int]]:
     part = tuple(map(slice, values.shape))
     trial = Trial(plan, [(part, values), (part, values * np.float32(0.5))])
     return [(trial.missed(tolerance), trial.nbytes(tolerance)) for tolerance in tolerances]
 
 
-def climbs(monkeypatch: pytest.MonkeyPatch, plan: Rewrite, values: NDArray[Any]) -> bool:
+def climbs(monkeypatch: pytest.MonkeyPatch, plan: ArrayPlan, values: NDArray[Any]) -> bool:
     """Compare what the ladder tells with what encoding tells; return whether the parts were not encoded."""
     encoded: list[object] = []
     with monkeypatch.context() as patch:

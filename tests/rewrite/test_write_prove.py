@@ -21,9 +21,10 @@ from tamis.errors import BoundError
 from tamis.filters import Zfp
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
+from tamis.rewrite.outcome import Written
+from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.rewrite.prove import Verified
 from tamis.rewrite.prove import verify as verify_array
-from tamis.rewrite.rewrite import Rewrite, Written
 
 Write = Callable[..., tuple[h5py.Dataset, Written]]
 
@@ -32,11 +33,11 @@ def quiet(done: int, total: int) -> None:
     pass
 
 
-def plan(text: str, dtype: str = "f4", chunks: tuple[int, ...] = (8, 8)) -> Rewrite:
-    return Rewrite("/v", Pipeline.parse(text), np.dtype(dtype), chunks)
+def plan(text: str, dtype: str = "f4", chunks: tuple[int, ...] = (8, 8)) -> ArrayPlan:
+    return Recode("/v", Pipeline.parse(text), np.dtype(dtype), chunks)
 
 
-def verify(plan: Rewrite, source: h5py.Dataset, target: h5py.Dataset, *arguments: Any) -> Verified:
+def verify(plan: ArrayPlan, source: h5py.Dataset, target: h5py.Dataset, *arguments: Any) -> Verified:
     return verify_array(plan, Hdf5Array.of(source), Hdf5Array.of(target), *arguments)
 
 
@@ -79,7 +80,7 @@ def test_write_then_verify_gives_the_largest_error(write_beside: Write, text: st
     counts: list[tuple[int, int]] = []
     target, written = write_beside(plan(text, dtype), source, file, "v", lambda *each: counts.append(each))
     assert counts == [(done, 6) for done in range(7)]
-    assert (target.chunks, target.dtype, written.lossless_chunks) == ((8, 8), source.dtype, 0)
+    assert (target.chunks, target.dtype, written.outcome.lossless_chunks) == ((8, 8), source.dtype, 0)
     error = np.abs(source[()].astype("f8") - target[()].astype("f8")).max()
     assert verify(plan(text, dtype), source, target, quiet).largest_error == error
     assert 0 < error <= 0.1
@@ -90,7 +91,7 @@ def test_write_value_that_zfp_cannot_hold_masks_that_chunk_only(write_beside: Wr
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
     _, written = write_beside(plan("zfp(accuracy=0.1)|deflate"), source, file, "v", quiet)
-    assert written.lossless_chunks == 1
+    assert written.outcome.lossless_chunks == 1
     path = file.filename
     # Until the file is opened again, HDF5 takes the last chunk for one with mask 0 (seen in 2.0).
     file.close()
@@ -107,7 +108,7 @@ def test_write_bound_that_zfp_misses_beside_huge_values_masks_that_chunk(write_b
     data[0, 0] = 9.96921e36
     source = file.create_dataset("s", data=data)
     target, written = write_beside(plan("zfp(accuracy=0.1)"), source, file, "v", quiet)
-    assert written.lossless_chunks == 1
+    assert written.outcome.lossless_chunks == 1
     assert np.array_equal(target[:8, :8], data[:8, :8])
 
 
@@ -169,7 +170,7 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
     _, written = write_beside(plan(text), source, file, "v", quiet, threads=2)
-    assert len(written.proven) == written.chunk_count == 6
+    assert len(written.proven) == written.outcome.chunks == 6
     path = file.filename
     file.close()
     read: list[str] = []

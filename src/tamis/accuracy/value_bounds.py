@@ -3,80 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import ValueComparison, compare, crossed, differences
-from tamis.errors import BoundError
-from tamis.meaning.missing import Missing, has_native
-from tamis.rounding import Rounding, relative_error
-
-if TYPE_CHECKING:
-    from tamis.arrays.grid import Origin
-
-
-class RoundedPart(NamedTuple):
-    """A rounded part of an array."""
-
-    values: NDArray[Any]
-    comparison: ValueComparison  # Their comparison with the values before
-    unrounded: int  # Number of valid values that stay unchanged: see `tamis.rounding.Rounded`
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayRounding:
-    """The rounding of an array."""
-
-    rounding: Rounding
-    shape: tuple[int, ...]  # Shape of the whole array: bitgroom depends on the place of a value in it
-
-    def apply(self, values: NDArray[Any], origin: Origin, missing: Missing) -> RoundedPart:
-        """Round the part of the array that begins at an origin, and compare the result with the values before."""
-        limits = (missing.low, missing.high)
-        rounded, unrounded = self.rounding.rounded(values, missing.values, limits, origin, self.shape)
-        return RoundedPart(rounded, self.check(values, rounded, missing), unrounded)
-
-    def within_bound(
-        self, given: NDArray[Any], converted: NDArray[Any], rounded: NDArray[Any], missing: Missing
-    ) -> NDArray[Any]:
-        """Return rounded values that keep the absolute bound from values before they were converted, too.
-
-        Conversion may move a value to or past the middle between two multiples, so that the wrong one is nearest. Such
-        a value gets the multiple on its own side, or stays as converted if that multiple is missing or beyond a limit.
-        """
-        bound = self.rounding.absolute_bound
-        if bound is None or np.can_cast(given.dtype, converted.dtype, "safe"):
-            return rounded
-        with np.errstate(invalid="ignore"):
-            far = np.abs(given - rounded) > bound
-        if (absent := missing.find(converted)) is not None:
-            far &= ~absent
-        if not far.any():
-            return rounded
-        before, after = converted[far], rounded[far]
-        others = (after + np.copysign(2 * bound, given[far] - after)).astype(converted.dtype)
-        for lost in (missing.find(others), crossed(before, others, missing)):
-            if lost is not None:
-                others[lost] = before[lost]
-        result = rounded.copy()
-        result[far] = others
-        return result
-
-    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> ValueComparison:
-        """Compare rounded values with those before."""
-        comparison = compare(before, after, missing)
-        if (bound := self.rounding.relative_bound) is not None:
-            what, error = "a relative error", relative_error(before, after)
-        else:
-            what, bound, error = "an error", self.rounding.absolute_bound, comparison.error
-        if bound is None or not error <= bound:
-            raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {error:g}")
-        if not comparison.kept:
-            what = "valid values" if comparison.crossed else "missing values"
-            raise BoundError(f"{self.rounding} changed {what} of the source")
-        return comparison
+from tamis.accuracy.difference import differences
+from tamis.meaning.missing import has_native
+from tamis.rounding import relative_error
 
 
 @dataclass(frozen=True, slots=True)

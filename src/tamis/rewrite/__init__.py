@@ -1,6 +1,7 @@
 """One array rewritten from another: planned, encoded, written and proven.
 
-- `rewrite`: the plan of an array.
+- `plan`, `steps`: the plan of an array, and what happens to its values before the filters.
+- `outcome`: what became of the values, added up from chunks.
 - `new_chunk`, `encode`: chunks rounded, encoded, decoded again and compared.
 - `write`: all chunks of an array; `segments` has those that other processes encode.
 - `prove`, `witness`: the written array, read again by tamis and by other libraries.

@@ -17,12 +17,12 @@ from tamis.errors import TamisError
 from tamis.meaning import text
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.packed_array import as_floats, in_units
+from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.rewrite.values import Padding
 from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _UNLIKE = 100
@@ -112,10 +112,10 @@ def _sample(source: StoredArray, dtype: np.dtype[Any]) -> Iterator[Region]:
         yield tuple(slice(axis.start, axis.start + extent) for axis, extent in zip(part, extents, strict=True))
 
 
-def spread_for(plan: Rewrite, source: StoredArray) -> Spread | None:
+def spread_for(plan: ArrayPlan, source: StoredArray) -> Spread | None:
     """Return the spread of an array under a plan; None if the plan has no absolute bound or changes nothing."""
     bound = plan.unpacked_bound
-    if not bound or not math.isfinite(bound) or not plan.recoded:
+    if not bound or not math.isfinite(bound) or not isinstance(plan, Recode):
         return None
 
     def change(block: Region, values: NDArray[Any]) -> NDArray[Any]:
@@ -139,7 +139,7 @@ def _rounded(values: NDArray[Any], bound: float) -> NDArray[Any]:
 
 
 def coarse_bounds(
-    plans: Mapping[str, Rewrite], arrays: Mapping[str, StoredArray], patterns: Mapping[str, str]
+    plans: Mapping[str, ArrayPlan], arrays: Mapping[str, StoredArray], patterns: Mapping[str, str]
 ) -> tuple[Warned, ...]:
     """Return warnings about the bounds of plans, and about patterns that give one bound to unlike variables.
 

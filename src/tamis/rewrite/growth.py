@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from tamis.errors import FileError, TamisError
 from tamis.filters import Bitshuffle, Fletcher32, Shuffle
 from tamis.rewrite.new_chunk import NewChunk, make_chunk
+from tamis.rewrite.plan import ArrayPlan, Copy, Recompress
 from tamis.rewrite.streams import encode_streams
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _SAMPLES = 8
@@ -22,21 +22,21 @@ RECORD_NBYTES = 128
 """Approximate overhead of filters and chunk index for each chunk."""
 
 
-def most_nbytes(plan: Rewrite, source: StoredArray) -> int:
+def most_nbytes(plan: ArrayPlan, source: StoredArray) -> int:
     """Return the bytes that all chunks take if no filter makes them smaller."""
-    if plan.copied:
+    if isinstance(plan, Copy):
         return source.stored_nbytes
     flags = 0 if plan.flags is None else math.prod(plan.chunk_shape) + RECORD_NBYTES
     return plan.grid(source).chunk_count * (plan.chunk.nbytes + RECORD_NBYTES + flags)
 
 
-def likely_nbytes(plan: Rewrite, source: StoredArray) -> int:
+def likely_nbytes(plan: ArrayPlan, source: StoredArray) -> int:
     """Return the likely bytes of all chunks, from a sample of them that is encoded."""
-    if plan.copied:
+    if isinstance(plan, Copy):
         return source.stored_nbytes
     parts = plan.parts(source)
     sample = parts[:: -(-len(parts) // _SAMPLES)] if parts else parts
-    if plan.streams_kept:
+    if isinstance(plan, Recompress):
         chunks = [*encode_streams(plan, source, sample, 1)]
     else:
         with closing(source.open_reader()) as reader:
@@ -45,7 +45,7 @@ def likely_nbytes(plan: Rewrite, source: StoredArray) -> int:
     return len(parts) * (sum(sizes) // max(len(sizes), 1) + RECORD_NBYTES)
 
 
-def unreadable(plan: Rewrite, source: StoredArray) -> str:
+def unreadable(plan: ArrayPlan, source: StoredArray) -> str:
     """Read all values of an array, and return why they cannot be read; empty if they can."""
     try:
         source.check_readable()
@@ -79,7 +79,7 @@ def compresses(pipeline: Pipeline) -> bool:
     )
 
 
-def check_growth(plan: Rewrite, source: StoredArray, count: int) -> int | None:
+def check_growth(plan: ArrayPlan, source: StoredArray, count: int) -> int | None:
     """Return the bytes that the new chunks may take; None if there is no limit, or they are too many for memory."""
     if plan.may_grow or not count:
         return None

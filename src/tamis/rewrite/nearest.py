@@ -12,7 +12,7 @@ from tamis.errors import TamisError
 from tamis.formatting import size_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.plan import Recode
 
 if TYPE_CHECKING:
     from tamis.stores.protocols import StoredArray
@@ -22,14 +22,14 @@ _SAMPLES = 4
 
 def nearest_plan(
     array: StoredArray, dtype: np.dtype[Any], chunk_shape: tuple[int, ...], candidates: Sequence[str]
-) -> Rewrite:
+) -> Recode:
     """Return how an array is stored without loss by the candidate that makes a sample of its chunks smallest.
 
     The sample has chunks at equal distances. Of candidates that are equally small, the first is taken: the choice
     depends on the values alone.
     """
     plans = [
-        Rewrite(array.path, pipeline, dtype, chunk_shape)
+        Recode(array.path, pipeline, dtype, chunk_shape)
         for pipeline in map(Pipeline.parse, candidates)
         if not any(member.unencodable() for member in pipeline.filters)
     ]

@@ -21,31 +21,31 @@ from tamis.errors import BoundError, TamisError, located
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import ChunkEncoder, Encoded, idle_types
+from tamis.rewrite.encode import Broken, ChunkEncoder, Encoded, idle_types
+from tamis.rewrite.steps import RoundedPart, RoundStep
 from tamis.rewrite.values import Padding
 
 if TYPE_CHECKING:
     from tamis.accuracy.measured import Measured
-    from tamis.accuracy.value_bounds import RoundedPart
     from tamis.meaning.missing import Flags, Missing
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
 
 
-def compare_chunk(plan: Rewrite, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
+def compare_chunk(plan: ArrayPlan, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
     """Compare the values of a chunk with those of the source, and return the largest error."""
-    if plan.rounding is None:
-        error = check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    if (step := plan.step(RoundStep)) is None:
+        error = check_comparison(plan, origin, compare(before, after, plan.checks.missing if plan.lossy else None))
     else:
         with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
-            error = plan.rounding.check(before, after, plan.missing).error
-    if plan.bounds is not None and (broken := plan.bounds.broken(before, after, error)):
+            error = step.check(before, after, plan.checks.missing).error
+    if plan.checks.bounds is not None and (broken := plan.checks.bounds.broken(before, after, error)):
         raise BoundError(f"{plan.path}: expected {broken}, in the chunk at {origin}: nothing was kept").at(
             dataset=plan.path, chunk=origin
         )
     return error
 
 
-def check_comparison(plan: Rewrite, origin: Origin, comparison: ValueComparison) -> float:
+def check_comparison(plan: ArrayPlan, origin: Origin, comparison: ValueComparison) -> float:
     """Return the largest error of a finished comparison; raises the errors of `compare_chunk`."""
     try:
         return _check(plan, f"in the chunk at {origin}", comparison)
@@ -54,7 +54,7 @@ def check_comparison(plan: Rewrite, origin: Origin, comparison: ValueComparison)
         raise
 
 
-def _check(plan: Rewrite, where: str, comparison: ValueComparison) -> float:
+def _check(plan: ArrayPlan, where: str, comparison: ValueComparison) -> float:
     if plan.dtype.kind == "V" and not comparison.kept:
         raise BoundError(f"{plan.path}: bytes differ from those of the source {where}")
     if plan.bound is not None and not comparison.error <= plan.bound:
@@ -128,9 +128,9 @@ class NewChunk(NamedTuple):
         return seal_of(self.data, self.mask) if self.placed is None else self.placed.seal
 
 
-def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
+def make_chunks(plan: ArrayPlan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
     """Encode several chunks like `make_chunk`, small ones in one native call; `values` are those of `box`."""
-    native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if is_simple(plan) else []
+    native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.checks.missing) if is_simple(plan) else []
     chunks = []
     for number, encoded in zip(as_array(parts.numbers).tolist(), native or itertools.repeat(None), strict=False):
         if encoded is None:
@@ -145,61 +145,74 @@ def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) 
     return chunks
 
 
-def is_simple(plan: Rewrite, *, rounded: bool = False) -> bool:
+def is_simple(plan: ArrayPlan, *, rounded: bool = False) -> bool:
     """Return whether a chunk needs only its filters, or a rounding if `rounded`, and values only keep their bound."""
-    by_values = plan.lossy and ((plan.bounds is not None and plan.bounds.needs_values) or plan.measures)
+    bounds = plan.checks.bounds
+    by_values = plan.lossy and ((bounds is not None and bounds.needs_values) or plan.measures)
     return plan.flags is None and (rounded or plan.rounding is None) and not by_values
 
 
-def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
-    """Round and encode the part of a chunk inside the array: see `tamis.rewrite.encode.ChunkEncoder`.
+def make_chunk(plan: ArrayPlan, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
+    """Make the chunk of a part of an array: the values go through steps and filters, and back again to be compared.
 
-    The encoded chunk is decoded and compared at once, while it is in the processor's cache, unless there is a
-    companion, because only both together give the values.
+    What is required of each value decides on the steps, and then on the filters: see
+    `tamis.rewrite.encode.ChunkEncoder`. What fails is left out of the chunk. The comparison comes at once, while the
+    chunk is in the processor's cache, unless there is a companion, because only both together give the values.
     """
     origin = origin_of(part)
-    rounded: RoundedPart | None = None
-    source, broken = values, None if plan.bounds is None else plan.bounds.broken
+    step, rounded = plan.step(RoundStep), None
     try:
-        if plan.rounding is not None:
-            rounded = plan.rounding.apply(values, origin, plan.missing)
-            if broken is not None and broken(values, rounded.values, rounded.comparison.error):
-                rounded = None
-            else:
-                values, broken = rounded.values, None
+        if step is not None:
+            rounded = _rounded(plan, step, origin, values)
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, number, values)
-        proven = plan.encoder(broken).encode_proven(values)
+        if rounded is None:
+            proven = plan.encoder(_broken(plan)).encode_proven(values)
+        else:
+            proven = plan.encoder().encode_proven(rounded.values)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
     check_comparison(plan, origin, proven.comparison)
     chunk = _new(number, proven.stored, proven.comparison)
-    chunk = chunk._replace(missed=proven.missed, measured=plan.measured(source, proven.after))
-    if plan.rounding is None:
+    chunk = chunk._replace(missed=proven.missed, measured=plan.measured(values, proven.after))
+    if step is None:
         return chunk
     if rounded is None:
-        return chunk._replace(missed=True, missing=plan.missing.survey(source).missing)
+        return chunk._replace(missed=True, missing=plan.checks.missing.survey(values).missing)
     # The decoded values have the bits of the rounded ones.
     comparison = rounded.comparison
     return chunk._replace(error=comparison.error, missing=comparison.missing, crossed=rounded.unrounded)
+
+
+def _broken(plan: ArrayPlan) -> Broken | None:
+    """Return the function that says what is required of values and not kept; None if nothing is required."""
+    return None if plan.checks.bounds is None else plan.checks.bounds.broken
+
+
+def _rounded(plan: ArrayPlan, step: RoundStep, origin: Origin, values: NDArray[Any]) -> RoundedPart | None:
+    """Return the rounded values; None if they do not keep what is required of each value."""
+    rounded, broken = step.apply(values, origin, plan.checks.missing), _broken(plan)
+    if broken is not None and broken(values, rounded.values, rounded.comparison.error):
+        return None
+    return rounded
 
 
 def _new(number: int, stored: Encoded, comparison: ValueComparison) -> NewChunk:
     return NewChunk(number, stored.data, stored.mask, comparison.missing, comparison.crossed, comparison.error)
 
 
-def _with_flags(plan: Rewrite, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
+def _with_flags(plan: ArrayPlan, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
     gaps, missed = table.find(values), list[str]()
 
     def broken(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-        text = "" if plan.bounds is None else plan.bounds.broken(before, after, error)
+        text = "" if plan.checks.bounds is None else plan.checks.bounds.broken(before, after, error)
         if text:
             missed.append(text)
         return text
 
-    encoder = plan.encoder(None if plan.bounds is None else broken)
+    encoder = plan.encoder(None if plan.checks.bounds is None else broken)
     if gaps is None:
         encoded = encoder.encode(values)
         if table.fill == 0:
@@ -218,9 +231,9 @@ def _with_flags(plan: Rewrite, table: Flags, number: int, values: NDArray[Any]) 
     )
 
 
-def _near_limits(plan: Rewrite, mask: int, valid: NDArray[Any]) -> int:
+def _near_limits(plan: ArrayPlan, mask: int, valid: NDArray[Any]) -> int:
     """Count the values of a chunk without zfp that it could have moved across a limit of the valid range."""
-    limits = [float(limit) for limit in (plan.missing.low, plan.missing.high) if limit is not None]
+    limits = [float(limit) for limit in (plan.checks.missing.low, plan.checks.missing.high) if limit is not None]
     if not mask & 1 or not limits:
         return 0
     reach = np.inf if plan.bound is None else plan.bound

@@ -19,7 +19,7 @@ from tamis.safety.transaction import Transaction
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.data_model import NamedArray, NamedGroup, Translation
     from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
@@ -45,7 +45,7 @@ class PlainTarget(ABC):
     def complete(self) -> None:
         """Complete the file."""
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ArrayWriter:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> ArrayWriter:
         """Raise ParameterError: there are no filters."""
         raise ParameterError(
             f"{variable.path}: the format of the target has no filters, got {plan.pipeline}: leave them out, or choose"

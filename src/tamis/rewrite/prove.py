@@ -28,7 +28,8 @@ from tamis.rewrite.witness import check_witness
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Rewrite, Written
+    from tamis.rewrite.outcome import Written
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import StoredArray
 
 _KEPT_NBYTES = 4 << 20
@@ -49,7 +50,7 @@ class Verified:
 
 
 def verify(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     target: StoredArray,
     progress: Callable[[int, int], None],
@@ -67,9 +68,9 @@ def verify(
     Small arrays are decoded again and compared at once, if the format can: see `StoredArray.alike`.
     """
     if written is not None and (error := _error_at_once(plan, source, target)) is not None:
-        progress(0, written.chunk_count)
-        progress(written.chunk_count, written.chunk_count)
-        return Verified(error, written.chunk_count)
+        progress(0, written.outcome.chunks)
+        progress(written.outcome.chunks, written.outcome.chunks)
+        return Verified(error, written.outcome.chunks)
     # Parts of the source that `write` may have skipped, and parts of the target that it should not have written.
     grid = plan.grid(source)
     own = target.parts(grid)
@@ -82,8 +83,8 @@ def verify(
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
         numbers, seals = written.proven.columns()
-        largest, worst, unproven = written.largest_error, written.worst, parts.without(numbers)
-        measured = measured.plus(written.measured)
+        largest, worst, unproven = written.outcome.largest_error, written.outcome.worst, parts.without(numbers)
+        measured = measured.plus(written.outcome.measured)
     progress(0, len(parts))
     with closing(target.open_values()) as after:
         with (
@@ -99,7 +100,7 @@ def verify(
     return Verified(largest, count, measured, parts.are_all, None if worst is None else grid.region_of(worst))
 
 
-def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> float | None:
+def _error_at_once(plan: ArrayPlan, source: StoredArray, target: StoredArray) -> float | None:
     """Return the largest error of a small array; None if it is too large, or must be compared part by part."""
     alike = None if plan.lossy and plan.measures else source.alike(target, independent=True)
     if alike is None:
@@ -113,20 +114,20 @@ def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> f
     return None
 
 
-def reached_while_writing(plan: Rewrite, source: StoredArray, written: Written) -> dict[str, float | None]:
+def reached_while_writing(plan: ArrayPlan, source: StoredArray, written: Written) -> dict[str, float | None]:
     """Return the required measures that are known before an array is read again; empty unless all chunks are proven."""
-    if not plan.measures or len(written.proven) < written.chunk_count:
+    if not plan.measures or len(written.proven) < written.outcome.chunks:
         return {}
     parts = source.parts(plan.grid(source))
-    return plan.reached(_unstored(plan, source, parts).plus(written.measured), all_stored=parts.are_all)
+    return plan.reached(_unstored(plan, source, parts).plus(written.outcome.measured), all_stored=parts.are_all)
 
 
-def _unstored(plan: Rewrite, source: StoredArray, parts: Parts) -> Measured:
+def _unstored(plan: ArrayPlan, source: StoredArray, parts: Parts) -> Measured:
     """Return the facts of values that are not stored, which are the fill value in both arrays."""
     if not plan.measures or parts.are_all:
         return Measured()
     stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return Measured.repeated(source.fill_value.astype(plan.dtype), source.size - stored, plan.missing)
+    return Measured.repeated(source.fill_value.astype(plan.dtype), source.size - stored, plan.checks.missing)
 
 
 def verify_kept(
@@ -165,7 +166,7 @@ def verify_kept(
 
 
 def verify_copied(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     target: StoredArray,
     progress: Callable[[int, int], None],
@@ -219,7 +220,7 @@ def _filtered_alike(
     return applied(pipeline, chunk[1]) == applied(other, other_chunk[1])
 
 
-def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool:
+def _decodes_alike(plan: ArrayPlan, written: Written, target: StoredArray) -> bool:
     """Return whether chunks of an array decode as they did before they were written."""
     filters, recorded = (
         [(stage.filter.id, stage.stored) for stage in pipeline.stages]
@@ -236,7 +237,7 @@ def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool
 
 
 def _check_seals(
-    plan: Rewrite, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
+    plan: ArrayPlan, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
 ) -> Generator[tuple[float, Measured | None], None, None]:
     """Check that the store holds the written bytes of proven chunks; yield no further error for each."""
     if not len(proven):
@@ -259,7 +260,7 @@ def _check_seals(
 
 
 def _errors(
-    plan: Rewrite, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
+    plan: ArrayPlan, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
 ) -> Generator[tuple[float, Measured | None], None, None]:
     """Compare parts with the source, and yield the largest error and the measures of each."""
     if not len(parts):
@@ -277,7 +278,7 @@ def _errors(
     yield from each_result(source.open_values(), parts, dtype, error, threads)
 
 
-def _compare_values(plan: Rewrite) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
+def _compare_values(plan: ArrayPlan) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
     """Return the function that compares values with the source: numbers by the bounds of the plan, others exactly."""
 
     def compare(part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:

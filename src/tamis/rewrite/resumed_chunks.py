@@ -16,7 +16,8 @@ from tamis.safety.journal import Journal, Leftover, companion_key
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.meaning.missing import Flags
-    from tamis.rewrite.rewrite import Rewrite, WrittenAtOnce
+    from tamis.rewrite.create import WrittenAtOnce
+    from tamis.rewrite.plan import ArrayPlan
 
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20
@@ -28,7 +29,7 @@ class ResumedChunks:
 
     def __init__(
         self,
-        plan: Rewrite,
+        plan: ArrayPlan,
         grid: Grid,
         journal: Journal,
         numbers: tuple[int, int],

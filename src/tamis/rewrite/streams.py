@@ -14,9 +14,10 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
+from tamis.rewrite.create import Create
 from tamis.rewrite.encode import encode_stream
 from tamis.rewrite.new_chunk import NewChunk, flags_pipeline
-from tamis.rewrite.rewrite import Create, Rewrite
+from tamis.rewrite.plan import ArrayPlan, Copy
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -42,7 +43,7 @@ def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
     return header.filter, header.dtype, header.shape, header.swapped
 
 
-def encode_streams(plan: Rewrite, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
+def encode_streams(plan: ArrayPlan, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
     """Undo the filters after zfp, chunk by chunk in threads, and apply those of the plan to the zfp streams.
 
     A chunk without zfp goes through the other filters of the plan.
@@ -58,7 +59,7 @@ def encode_streams(plan: Rewrite, source: StoredArray, parts: Parts, threads: in
                 yield from batch
 
 
-def _encode(plan: Rewrite, chunks: ChunkReader, number: int, origin: Origin) -> NewChunk:
+def _encode(plan: ArrayPlan, chunks: ChunkReader, number: int, origin: Origin) -> NewChunk:
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
@@ -112,11 +113,11 @@ def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
     return type(asked).from_values(asked.stored(chunk))
 
 
-def as_stored(array: StoredArray) -> Rewrite | None:
+def as_stored(array: StoredArray) -> Copy | None:
     """Return the plan for carrying over the chunks of an array; None if their bytes cannot be read."""
     if array.chunk_shape is None or array.dtype is None or not array.can_read_chunks:
         return None
-    return Rewrite(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
+    return Copy(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape)
 
 
 def skips_first(array: StoredArray) -> bool:
@@ -130,7 +131,7 @@ def masks_of(array: StoredArray) -> set[int]:
         return {record.mask for _, record in chunks.true_records()}
 
 
-def carry(plan: Rewrite, source: StoredArray, create: Create) -> ArrayWriter | None:
+def carry(plan: ArrayPlan, source: StoredArray, create: Create) -> ArrayWriter | None:
     """Create an array and write the stored chunks of another one to it, unchanged."""
     target = create(plan)
     with closing(source.open_chunks()) as chunks:

@@ -19,7 +19,7 @@ from tamis.arrays.threads import ordered_map
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import StoredArray
 
 
@@ -49,7 +49,7 @@ class MissingCount:
 
 
 def count_missing(
-    plan: Rewrite, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+    plan: ArrayPlan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> MissingCount:
     """Count the missing values of a source in threads, without the parts that are not stored."""
     source.check_readable()
@@ -60,13 +60,13 @@ def count_missing(
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             nan = int(np.count_nonzero(np.isnan(values)))
             infinite = int(np.count_nonzero(np.isinf(values)))
-        marked = ((f"{marker:g}", int(np.count_nonzero(values == marker))) for marker in plan.missing.values)
+        marked = ((f"{marker:g}", int(np.count_nonzero(values == marker))) for marker in plan.checks.missing.values)
         return MissingCount(nan, infinite, tuple(marked))
 
     return sum(each_result(source.open_reader(), parts, plan.dtype, count, threads, progress), MissingCount())
 
 
-def count_partial(plan: Rewrite, target: StoredArray) -> int:
+def count_partial(plan: ArrayPlan, target: StoredArray) -> int:
     """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
     steps = zip(plan.padding.growing, target.shape, plan.chunk_shape, strict=False)
     if plan.pipeline.bounded is None or not any(grows and extent % step for grows, extent, step in steps):
@@ -83,7 +83,7 @@ _BLOCK_COPIES, _FIELD_COPIES = 8, 30
 
 
 def measured_fields(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     target: StoredArray,
     words: Collection[str],
@@ -101,7 +101,7 @@ def measured_fields(
 
     def measure(block: Region) -> FieldMeasures:
         first, second = (reader.read(block).astype(plan.dtype, copy=False) for reader in (before, after))
-        return FieldMeasures.of(first, second, plan.missing, plan.packing, words)
+        return FieldMeasures.of(first, second, plan.checks.missing, plan.packing, words)
 
     progress(0, len(blocks))
     field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
@@ -118,7 +118,7 @@ def measured_fields(
 
 
 def measured_pairs(
-    plan: Rewrite, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+    plan: ArrayPlan, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> Measured:
     """Return what the measures of a plan need of all values of two arrays, read in threads."""
     grid = plan.grid(source)
@@ -131,10 +131,10 @@ def measured_pairs(
         for found in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
             total = total.plus(found or Measured())
     count = source.size - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), count, plan.missing))
+    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), count, plan.checks.missing))
 
 
-def _block_shape(plan: Rewrite, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
+def _block_shape(plan: ArrayPlan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
     """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
     shape = source.shape
     grids = [grid for grid in (source.chunk_shape, target.chunk_shape) if grid]
@@ -147,7 +147,7 @@ def _block_shape(plan: Rewrite, source: StoredArray, target: StoredArray) -> tup
 
 
 def survey(
-    plan: Rewrite, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
+    plan: ArrayPlan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
 ) -> Measured:
     """Return the facts of all valid values of a source, with moments on request; read in threads."""
     source.check_readable()
@@ -156,17 +156,17 @@ def survey(
 
     def measured(part: Region, values: NDArray[Any]) -> tuple[int, Measured]:
         size = math.prod(axis.stop - axis.start for axis in part)
-        return size, Measured.unchanged(values, plan.missing, moments=moments)
+        return size, Measured.unchanged(values, plan.checks.missing, moments=moments)
 
     for size, values in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
         count, total = count + size, total.plus(values)
-    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.missing))
+    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.checks.missing))
 
 
 _SAMPLED = 5
 
 
-def stored_ratio(plan: Rewrite, source: StoredArray, threads: int) -> float:
+def stored_ratio(plan: ArrayPlan, source: StoredArray, threads: int) -> float:
     """Return the bytes of values for each stored byte, of a few chunks spread over an array."""
     from tamis.rewrite.write import encode_parts  # late: other surveys write nothing
 

@@ -27,11 +27,11 @@ from tamis.meaning.missing import has_native
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import idle_types
 from tamis.rewrite.new_chunk import make_chunk
+from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.zfp import MAX_RANK, Accuracy, Precision
 from tamis.zfp.arrays import Rung, rungs_of
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _CHECKSUM_NBYTES = 4
@@ -40,11 +40,11 @@ _CHECKSUM_NBYTES = 4
 class LadderPart:
     """A part whose error alone decides whether zfp is applied, unless values become missing or cross a limit."""
 
-    def __init__(self, plan: Rewrite, values: NDArray[Any], encoded: NDArray[Any], largest: float) -> None:
+    def __init__(self, plan: ArrayPlan, values: NDArray[Any], encoded: NDArray[Any], largest: float) -> None:
         self._plan, self._values, self._encoded, self._largest = plan, values, encoded, largest
 
     @classmethod
-    def of(cls, plan: Rewrite, values: NDArray[Any]) -> LadderPart | None:
+    def of(cls, plan: ArrayPlan, values: NDArray[Any]) -> LadderPart | None:
         """Return a part; None if other filters, missing values or padding also decide."""
         if not _has_ladder(plan) or plan.padding.is_read(values.shape, plan.chunk_shape):
             return None
@@ -53,7 +53,7 @@ class LadderPart:
             if plan.flags.stored_flag and (flags == plan.flags.stored_flag).any():
                 return None
             encoded = fill_gaps(values, flags != 0, plan.chunk_shape)
-        survey = plan.missing.survey(encoded)
+        survey = plan.checks.missing.survey(encoded)
         return None if survey.missing or not survey.finite else cls(plan, values, encoded, survey.largest)
 
     @property
@@ -63,7 +63,7 @@ class LadderPart:
 
     def stays_valid(self, error: float) -> bool:
         """Return whether no value with this error becomes missing, or crosses a limit of the valid range."""
-        missing = self._plan.missing
+        missing = self._plan.checks.missing
         limits = [limit for limit in (missing.low, missing.high) if limit is not None]
         return all(abs(float(value)) > self._largest + error for value in (*missing.values, *limits))
 
@@ -94,7 +94,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent > 1)
 
 
-def _has_ladder(plan: Rewrite) -> bool:
+def _has_ladder(plan: ArrayPlan) -> bool:
     """Return whether the error of a part without missing values alone decides how it is stored."""
     if not plan.pipeline.stages:
         return False
@@ -105,7 +105,7 @@ def _has_ladder(plan: Rewrite) -> bool:
         and first.optional
         and isinstance(first.filter, Zfp)
         and isinstance(first.filter.mode, Accuracy | Precision)
-        and plan.bounds is None
+        and plan.checks.bounds is None
         and plan.rounding is None
         and 1 <= len(_axes(plan.chunk_shape)) <= MAX_RANK
         and all(stage.filter.error_bound == 0 and isinstance(stage.filter, (*idle, Fletcher32)) for stage in others)
@@ -141,7 +141,7 @@ class Trial:
     applied. Other parts are encoded and decoded for each tolerance.
     """
 
-    def __init__(self, plan: Rewrite, parts: Sequence[Part]) -> None:
+    def __init__(self, plan: ArrayPlan, parts: Sequence[Part]) -> None:
         self._parts = [_climbed(plan, values) or _Encoded(plan, part, values) for part, values in parts]
 
     def missed(self, tolerance: float) -> int:
@@ -153,7 +153,7 @@ class Trial:
         return sum(part.nbytes(tolerance) for part in self._parts)
 
 
-def _climbed(plan: Rewrite, values: NDArray[Any]) -> _Climbed | None:
+def _climbed(plan: ArrayPlan, values: NDArray[Any]) -> _Climbed | None:
     """Return a part that need not be encoded for each tolerance; None if it must be."""
     bound = plan.pipeline.error_bound or 0.0
     part = LadderPart.of(plan, values)
@@ -163,7 +163,7 @@ def _climbed(plan: Rewrite, values: NDArray[Any]) -> _Climbed | None:
 class _Encoded:
     """A part that is encoded and decoded for each tolerance."""
 
-    def __init__(self, plan: Rewrite, part: Region, values: NDArray[Any]) -> None:
+    def __init__(self, plan: ArrayPlan, part: Region, values: NDArray[Any]) -> None:
         self._plan, self._part, self._values = plan, part, values
         self._sizes: dict[float, tuple[bool, int]] = {}
 
@@ -234,7 +234,7 @@ def provisional(pipeline: Pipeline) -> Pipeline:
     return with_tolerance(pipeline, Accuracy(bound).effective if isinstance(first, Zfp) else bound)
 
 
-def within_bound(plan: Rewrite, bound: float) -> Rewrite:
+def within_bound(plan: ArrayPlan, bound: float) -> ArrayPlan:
     """Return a plan whose values keep a bound, in stored units, unless they already keep a smaller one.
 
     The tolerance of a filter with a bound follows it; that of others stays, and chunks beyond the bound are stored
@@ -275,7 +275,7 @@ def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
     return Pipeline(stages, bound=pipeline.bound)
 
 
-def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
+def with_loosest_tolerance(plan: ArrayPlan, source: StoredArray) -> ArrayPlan:
     """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
 
     The result depends only on the values. If zfp is required in every chunk, no chunk may break the bound, so the
@@ -290,11 +290,11 @@ def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
 
 
 def with_tolerance_of(
-    plan: Rewrite, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
-) -> Rewrite:
+    plan: ArrayPlan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
+) -> ArrayPlan:
     """Return the same as `with_loosest_tolerance`, for an array of any kind."""
     zfp = plan.pipeline.zfp
-    if plan.pipeline.bound is None or not plan.recoded:
+    if plan.pipeline.bound is None or not isinstance(plan, Recode):
         return plan
     if zfp is None:
         return _with_room_for_rounding(plan, shape, parts, read)
@@ -322,10 +322,10 @@ def with_tolerance_of(
 
 
 def _with_room_for_rounding(
-    plan: Rewrite, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
-) -> Rewrite:
+    plan: ArrayPlan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
+) -> ArrayPlan:
     """Return a plan whose tolerance, which SPERR keeps in float64, is lower than the bound by the error of rounding."""
-    bound, missing = plan.pipeline.bound or 0.0, plan.missing
+    bound, missing = plan.pipeline.bound or 0.0, plan.checks.missing
     marks = () if plan.flags is not None else missing.values
     try:
         sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
@@ -343,7 +343,7 @@ def _with_room_for_rounding(
     return replace(plan, pipeline=with_tolerance(plan.pipeline, tolerance, marks), notes=(*plan.notes, note))
 
 
-def _note(plan: Rewrite, tolerance: float, sample: Parts) -> str:
+def _note(plan: ArrayPlan, tolerance: float, sample: Parts) -> str:
     what = "chunk" if sample.grid.chunk_shape == plan.chunk_shape else "part"
     of_its = f"{plural(len(sample), what)} of {sample.grid.chunk_count}"
     return (
@@ -352,7 +352,7 @@ def _note(plan: Rewrite, tolerance: float, sample: Parts) -> str:
     )
 
 
-def _sample(plan: Rewrite, parts: Parts) -> Parts:
+def _sample(plan: ArrayPlan, parts: Parts) -> Parts:
     """Return chunks of the target, or parts of large ones, spread over the array."""
     nbytes = math.prod(parts.grid.chunk_shape) * plan.dtype.itemsize
     count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
@@ -361,7 +361,7 @@ def _sample(plan: Rewrite, parts: Parts) -> Parts:
     return Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
 
 
-def _part_shape(plan: Rewrite) -> tuple[int, ...]:
+def _part_shape(plan: ArrayPlan) -> tuple[int, ...]:
     """Return the chunk shape, halved along its longest axes, to whole blocks, until a part is small."""
     shape = [*plan.chunk_shape]
     while math.prod(shape) * plan.dtype.itemsize > _PART_NBYTES:

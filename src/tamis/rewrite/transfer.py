@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from tamis.errors import DataError, FileError, TamisError
 from tamis.formatting import plural, printable, printable_lines
 from tamis.meaning.variables import with_line
+from tamis.rewrite.create import Recreate
+from tamis.rewrite.plan import ArrayPlan
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.extended import extended
 from tamis.stores.other_files import OtherFiles, Places
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tamis.arrays.grid import ChunkNotes, Grid
-    from tamis.rewrite.rewrite import Recreate, Rewrite
     from tamis.safety.transaction import Transaction
     from tamis.stores.data_model import Translation
 
@@ -141,7 +142,7 @@ class Target(Protocol):
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes, before its variables and inner groups."""
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ArrayWriter:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> ArrayWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:

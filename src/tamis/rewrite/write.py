@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import over_chunks, whole
 from tamis.arrays.grid import ChunkNotes, Grid
 from tamis.errors import TamisError
 from tamis.pipeline import Pipeline
+from tamis.rewrite.create import CreateAtOnce
 from tamis.rewrite.encode import fallback_mask, fallback_types
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.new_chunk import NewChunk, flags_pipeline, is_simple, make_chunks
-from tamis.rewrite.rewrite import CreateAtOnce, Rewrite, Written
+from tamis.rewrite.outcome import Outcome, Written
+from tamis.rewrite.plan import ArrayPlan, Recode, Recompress
+from tamis.rewrite.steps import FillStep
 from tamis.rewrite.streams import encode_streams
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 EncodeElsewhere = Callable[
-    [Rewrite, "StoredArray", "Parts", "ResumedChunks | None"], "Generator[NewChunk, None, None] | None"
+    [ArrayPlan, "StoredArray", "Parts", "ResumedChunks | None"], "Generator[NewChunk, None, None] | None"
 ]
 """Encodes chunks as `encode_parts` does, but in other processes; None if that does not pay."""
 
@@ -48,9 +49,9 @@ _OBJECT_NBYTES = 256
 
 
 def write(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
-    create: Callable[[Rewrite], ArrayWriter],
+    create: Callable[[ArrayPlan], ArrayWriter],
     progress: Progress,
     threads: int = 1,
     resumed: ResumedChunks | None = None,
@@ -70,7 +71,7 @@ def write(
     source.check_readable()
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
-    plan = replace(plan, flags=_flags_of_rest(plan, source, parts))
+    plan = _with_flags_of_rest(plan, source, parts)
     work = _Work(source, create, parts, most_nbytes, progress, threads, resumed, elsewhere)
     written = work.run(plan) or work.run(replace(plan, records_all=True))
     assert written is not None  # all filters are recorded
@@ -81,7 +82,7 @@ class _Work(NamedTuple):
     """The work of `write` on a plan; see there."""
 
     source: StoredArray
-    create: Callable[[Rewrite], ArrayWriter]
+    create: Callable[[ArrayPlan], ArrayWriter]
     parts: Parts
     most_nbytes: int | None
     progress: Progress
@@ -89,7 +90,7 @@ class _Work(NamedTuple):
     resumed: ResumedChunks | None
     elsewhere: EncodeElsewhere
 
-    def run(self, plan: Rewrite) -> Written | None:
+    def run(self, plan: ArrayPlan) -> Written | None:
         """Write all chunks; None if a later chunk needs a filter that the array does not record."""
         count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
         writer = self._open(plan)
@@ -110,9 +111,9 @@ class _Work(NamedTuple):
                     begin.add(batch)
                 for _ in batch:
                     self.progress(next(count), len(self.parts))
-        return writer.finish(len(self.parts))
+        return writer.finish()
 
-    def _encoded(self, plan: Rewrite) -> Generator[NewChunk, None, None]:
+    def _encoded(self, plan: ArrayPlan) -> Generator[NewChunk, None, None]:
         """Yield the chunks of an earlier run, and then all others."""
         parts, reused = self.parts, []
         for chunk in self.resumed.encoded(parts, plan.flags) if self.resumed else ():
@@ -123,18 +124,19 @@ class _Work(NamedTuple):
         with closing(chunks or encode_parts(plan, self.source, parts, self.threads)) as encoded:
             yield from encoded
 
-    def _open(self, plan: Rewrite) -> _CountingWriter:
+    def _open(self, plan: ArrayPlan) -> _CountingWriter:
         target = self.create(plan)
         recording = Recording(plan.pipeline, target.recorded.within(plan.pipeline.bound), plan.chunk)
         return _CountingWriter(replace(plan, pipeline=recording.pipeline), recording, target, self.resumed)
 
 
 def _write_at_once(
-    plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, resumed: ResumedChunks | None
+    plan: ArrayPlan, source: StoredArray, create: CreateAtOnce, progress: Progress, resumed: ResumedChunks | None
 ) -> Written | None:
     """Write a small array at once; None, without writing anything, if this is not possible."""
-    special = plan.streams_kept or not is_simple(plan, rounded=True)
-    if special or source.likeness is None or (resumed is not None and resumed.is_resumed):
+    if not isinstance(plan, Recode) or not is_simple(plan, rounded=True):
+        return None
+    if source.likeness is None or (resumed is not None and resumed.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
     if array is None:
@@ -145,12 +147,10 @@ def _write_at_once(
         mask = array.mask if plan.created is plan.pipeline else fallback_mask(plan.pipeline)
         resumed.add_stored(array._replace(mask=mask))
     progress(count, count)
-    missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0
-    largest = max([chunk[-1] for chunk in array.chunks]) if plan.lossy else 0.0
-    return Written(count, 0, missing, pipeline=array.pipeline, largest_error=largest, unrounded=array.unrounded)
+    return Written(array.outcome(lossy=plan.lossy), array.pipeline)
 
 
-def would_grow(plan: Rewrite, source: StoredArray) -> bool:
+def would_grow(plan: ArrayPlan, source: StoredArray) -> bool:
     """Return whether an array that must not grow would; this encodes its chunks."""
     try:
         if check_growth(plan, source, len(plan.parts(source))) is None:
@@ -168,7 +168,7 @@ class _NullWriter:
 
     has_whole_chunks = False
 
-    def __init__(self, plan: Rewrite, grid: Grid) -> None:
+    def __init__(self, plan: ArrayPlan, grid: Grid) -> None:
         stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
         self.grid, self.recorded, self.stored_nbytes = grid, Pipeline(stages), 0
 
@@ -184,22 +184,19 @@ class _NullWriter:
 
 
 class _CountingWriter:
-    """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
+    """A writer of encoded chunks and their flags that adds up their outcomes, for `Written`."""
 
-    def __init__(self, plan: Rewrite, recording: Recording, target: ArrayWriter, resumed: ResumedChunks | None) -> None:
+    def __init__(
+        self, plan: ArrayPlan, recording: Recording, target: ArrayWriter, resumed: ResumedChunks | None
+    ) -> None:
         self.plan, self._recording, self._target, self._resumed = plan, recording, target, resumed
-        self._bounded = plan.pipeline.bounded
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
         self._companion = (
             target.create_companion(flags_pipeline(plan.chunk_shape), flags) if flags and flags.fill else None
         )
         self._proven = ChunkNotes("I")
-        self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = self._missed = 0
-        self._measured = Measured()
-        self._largest = 0.0
-        self._worst: int | None = None
-        self._skipped: Counter[str] = Counter()
+        self._outcome = Outcome()
 
     @property
     def is_short(self) -> bool:
@@ -219,17 +216,9 @@ class _CountingWriter:
         if self._resumed is not None:
             self._resumed.add(chunks, offsets)
         self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
-        proven = [chunk for chunk in stored if chunk.error is not None]
-        self._proven.extend((chunk.number, chunk.seal) for chunk in proven)
-        for chunk in proven:
-            if chunk.error and chunk.error > self._largest:
-                self._largest, self._worst = chunk.error, chunk.number
+        self._proven.extend((chunk.number, chunk.seal) for chunk in stored if chunk.error is not None)
         for chunk in chunks:
-            if chunk.mask or chunk.missing or chunk.crossed:
-                self._count(chunk)
-        if self.plan.required is not None:
-            self._missed += sum(chunk.missed for chunk in chunks)
-            self._measured = reduce(Measured.plus, (chunk.measured or Measured() for chunk in chunks), self._measured)
+            self._outcome = self._outcome.plus(Outcome.of(self.plan, chunk))
 
     def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
         if not chunks or self.plan.flags is None:
@@ -242,58 +231,21 @@ class _CountingWriter:
         if self._resumed is not None:
             self._resumed.add_flags(flags, offsets)
 
-    def _count(self, chunk: NewChunk) -> None:
-        """Count the special properties of a chunk."""
-        without = self._bounded is not None and bool(chunk.mask & 1)
-        self._missing += chunk.missing
-        self._lossless += without
-        self._for_missing += bool(without and chunk.missing)
-        if self.plan.rounding is None:
-            self._for_range += bool(without and chunk.crossed and not chunk.missing)
-        else:
-            self._unrounded += chunk.crossed
-        if chunk.mask:
-            self._skipped.update(_not_applied(self.plan.pipeline, chunk.mask))
-
-    def finish(self, count: int) -> Written:
-        """Make the store check its records, and return the counts."""
+    def finish(self) -> Written:
+        """Make the store check its records, and return what became of the chunks."""
         self._target.finish()
-        reused = 0 if self._resumed is None else len(self._resumed.reused)
-        measured = self._measured
-        if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
-            measured = measured._replace(changes=measured.changes.without_values())
         if self._companion is not None:
             self._companion.finish()
-        return Written(
-            count,
-            self._lossless,
-            self._missing,
-            self._for_missing,
-            self._for_range,
-            dict(self._skipped),
-            reused,
-            self._companion,
-            self._recording.recorded,
-            self._proven,
-            self._largest,
-            self._worst,
-            self._unrounded,
-            self._missed,
-            measured,
-        )
+        reused, outcome = 0 if self._resumed is None else len(self._resumed.reused), self._outcome
+        if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
+            measured = outcome.measured._replace(changes=outcome.measured.changes.without_values())
+            outcome = outcome._replace(measured=measured)
+        return Written(outcome, self._recording.recorded, reused, self._companion, self._proven)
 
 
-def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
-    """Yield the filters that failed for a chunk, without zfp or the like, after which others are skipped on purpose."""
-    first = pipeline.bounded
-    for at, stage in enumerate(pipeline.stages):
-        if mask >> at & 1 and stage.filter != first and (first is None or mask & 1):
-            yield str(stage.filter)
-
-
-def encode_parts(plan: Rewrite, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
+def encode_parts(plan: ArrayPlan, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
     """Encode chunks in threads, and yield them in the order in which they are written."""
-    if plan.streams_kept:
+    if isinstance(plan, Recompress):
         with closing(encode_streams(plan, source, parts, threads)) as chunks:
             yield from chunks
         return
@@ -310,12 +262,16 @@ def encode_parts(plan: Rewrite, source: StoredArray, parts: Parts, threads: int)
         yield from chunks
 
 
-def _flags_of_rest(plan: Rewrite, source: StoredArray, parts: Parts) -> Flags | None:
-    """Return the flags of a plan, with the flag of chunks that are not stored."""
-    if plan.flags is None or parts.are_all:
-        return plan.flags
-    flags = plan.flags.find(source.fill_value.astype(plan.dtype).reshape(1))
-    return plan.flags if flags is None else replace(plan.flags, fill=int(flags[0]))
+def _with_flags_of_rest(plan: ArrayPlan, source: StoredArray, parts: Parts) -> ArrayPlan:
+    """Return a plan whose flags of missing values have the flag of chunks that are not stored."""
+    flags = plan.flags
+    if not isinstance(plan, Recode) or flags is None or parts.are_all:
+        return plan
+    fill = flags.find(source.fill_value.astype(plan.dtype).reshape(1))
+    if fill is None:
+        return plan
+    step = FillStep(replace(flags, fill=int(fill[0])))
+    return replace(plan, steps=tuple(step if isinstance(own, FillStep) else own for own in plan.steps))
 
 
 @dataclass(frozen=True, slots=True)

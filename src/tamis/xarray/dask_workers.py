@@ -38,8 +38,8 @@ from tamis.xarray.dataset_store import VariableArray
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
     from tamis.rewrite.new_chunk import NewChunk
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.rewrite.resumed_chunks import ResumedChunks
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.rewrite.transfer import ChunkFiles
     from tamis.rewrite.write import EncodeElsewhere
     from tamis.stores.protocols import StoredArray
@@ -117,7 +117,7 @@ def encode_in_workers(target: Path, files: ChunkFiles | None) -> EncodeElsewhere
     """Return a function that encodes dask arrays for a temporary target if their scheduler is distributed."""
 
     def encode(
-        plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
+        plan: ArrayPlan, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None] | None:
         array = cast("VariableArray", source.source if isinstance(source, PackedArray) else source)
         client = _client_of(array.variable._data)
@@ -139,7 +139,7 @@ def _client_of(data: Any) -> Any:
 
 def _encoded(
     client: Any,
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     array: VariableArray,
     parts: Parts,
@@ -164,7 +164,7 @@ def _encoded(
 
 
 def _slabs(
-    plan: Rewrite,
+    plan: ArrayPlan,
     array: VariableArray,
     parts: Parts,
     folder: Path,
@@ -203,7 +203,7 @@ def _result(path: str, origin: tuple[int, ...], future: Any) -> Any:
 class _Slab(NamedTuple):
     """Some chunks of an array, a task for a worker."""
 
-    plan: Rewrite
+    plan: ArrayPlan
     array: VariableArray  # Without values
     parts: Parts
     folder: Path  # Of segments
@@ -214,7 +214,7 @@ class _Slab(NamedTuple):
     def encode(self, places: list[Region], blocks: list[NDArray[Any]]) -> _Encoded | TamisError:
         """Encode the chunks; `blocks` are parts of the array."""
         values = _BlockReader(self.array, [*zip(places, map(np.asarray, blocks), strict=True)])
-        source = self.plan.packed(cast("StoredArray", self.array.read_by(values)))
+        source = self.plan.source_of(cast("StoredArray", self.array.read_by(values)))
         try:
             with closing(encode_parts(self.plan, source, self.parts.by_number(), 1)) as encoded:
                 chunks = self._stored(in_order(encoded, as_array(self.parts.numbers)))

@@ -38,6 +38,7 @@ from tamis.formatting import plural, printable
 from tamis.meaning.variables import HISTORY, NON_COORDINATE
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.nearest import nearest_plan, nearest_text
+from tamis.rewrite.plan import ArrayPlan
 from tamis.rewrite.streams import as_stored, carry
 from tamis.rewrite.transfer import unstorable_text
 from tamis.rewrite.write import write
@@ -57,7 +58,6 @@ from tamis.stores.translation import own_dimensions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.rounding import Rounding
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
@@ -220,7 +220,7 @@ class NetcdfTarget:
             self._dimensions[f"{path}/{other}"] = _Scale(next(self._ids), dimension, dataset)
             self._own[path, name, extent] = f"{path}/{other}"
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned; replace an earlier one."""
         if self._is_netcdf and is_fixed_text(variable.dtype):
             raise ParameterError(
@@ -230,7 +230,7 @@ class NetcdfTarget:
         self._remove(variable)
         if plan.rounding is None:
             variable = variable.with_attributes(plan.new_attributes(array))
-        array = plan.packed(array)
+        array = plan.source_of(array)
         with located(plan.path):
             filters = filters_of(plan.created, plan.chunk)
         dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
@@ -239,8 +239,8 @@ class NetcdfTarget:
         except ValueError as error:
             raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
         if plan.rounding is not None:
-            record_rounding(dataset, plan.rounding.rounding)
-            self._roundings[self._variable_path(variable)] = plan.rounding.rounding
+            record_rounding(dataset, plan.rounding)
+            self._roundings[self._variable_path(variable)] = plan.rounding
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.created, dataset), self._growing)
 
     def repeat(self, variable: NamedArray, array: StoredArray, path: str) -> None:
@@ -308,7 +308,7 @@ class NetcdfTarget:
         plan = nearest_plan(array, np.dtype(array.dtype), shape, _CANDIDATES)
         created: list[Hdf5Writer] = []
 
-        def create(plan: Rewrite) -> Hdf5Writer:
+        def create(plan: ArrayPlan) -> Hdf5Writer:
             created.append(self.create_like(variable, array, plan))
             return created[-1]
 
@@ -531,7 +531,7 @@ def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: boo
             ).at(dataset=path)
 
 
-def _is_carried(plan: Rewrite, array: StoredArray) -> bool:
+def _is_carried(plan: ArrayPlan, array: StoredArray) -> bool:
     """Return whether chunks are copied unchanged; a chunk of HDF5 must fit into an array that cannot grow."""
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
     everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)

@@ -34,17 +34,19 @@ from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, with_line
+from tamis.rewrite.create import CreateAtOnce, Recreate, WrittenAtOnce
 from tamis.rewrite.new_chunk import native_encoder
-from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
+from tamis.rewrite.plan import ArrayPlan, Recode
+from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.transfer import Changes
 from tamis.safety.transaction import Transaction
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
-    from tamis.accuracy.value_bounds import ArrayRounding, RoundedPart
     from tamis.formats.hdf5.tree import copy as tree
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
+    from tamis.rewrite.steps import RoundedPart
     from tamis.rounding import Rounding
     from tamis.stores.protocols import EncodedChunk
 
@@ -230,7 +232,9 @@ class Hdf5Writer:
         check_recorded(self.dataset, self.grid, self._notes)
 
 
-def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: str, growing: GrowingFile) -> Hdf5Writer:
+def create_writer(
+    plan: ArrayPlan, source: Hdf5Array, parent: h5py.Group, name: str, growing: GrowingFile
+) -> Hdf5Writer:
     """Create the dataset of a plan, with the source's properties except type, chunks and filters."""
     try:
         if (like := _creation_of(plan, source, growing)) is not None:
@@ -243,7 +247,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
         if plan.codes is not None:
-            calls.set_fill_bytes(plist, datatype, plan.packed(source).fill_value.tobytes())
+            calls.set_fill_bytes(plist, datatype, plan.source_of(source).fill_value.tobytes())
             plist.set_fill_time(h5d.FILL_TIME_IFSET)  # of a source that is never filled, 0 would be read
         dataset = create_named(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
@@ -256,7 +260,7 @@ def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: st
 
 
 def write_small(
-    plan: Rewrite, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
+    plan: Recode, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
 ) -> tuple[WrittenAtOnce, bool] | None:
     """Create a small dataset like an earlier one, and fill it; see `CreateAtOnce.at_once`.
 
@@ -269,17 +273,17 @@ def write_small(
     ):
         return None
     rounded = changed = None
-    if plan.rounding is not None:
-        if (rounded := _rounded(plan, plan.rounding, source)) is None:
+    if (step := plan.step(RoundStep)) is not None:
+        if (rounded := _rounded(plan, step, source)) is None:
             return None
-        recorded = plan.rounding.rounding.recorded.items()
+        recorded = step.rounding.recorded.items()
         kinds = [(h5t.py_create(values.dtype), h5s.create_simple(values.shape)) for _, values in recorded]
         added = zip(recorded, kinds, strict=True)
         attributes = [(name.encode(), kind.id, space.id, values.tobytes()) for (name, values), (kind, space) in added]
         changed = rounded.values.astype(source.dtype, copy=False).tobytes(), attributes
     most, links = _ANY_NBYTES if most_nbytes is None else most_nbytes, link_plist(link.charset)
     path = source.stored_path
-    copy = rewrite_small(source.file, path, parent, link.name, links, like, plan.missing, most, changed)
+    copy = rewrite_small(source.file, path, parent, link.name, links, like, plan.checks.missing, most, changed)
     if copy is None or like.encoder is None:
         return None
     written = WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask)
@@ -289,28 +293,28 @@ def write_small(
     return written, copy.complete
 
 
-def _rounded(plan: Rewrite, rounding: ArrayRounding, source: Hdf5Array) -> RoundedPart | None:
+def _rounded(plan: ArrayPlan, step: RoundStep, source: Hdf5Array) -> RoundedPart | None:
     """Return the rounded values of a small array of one chunk; None if the rounding fails, or more is required."""
-    values = source.small_values() if plan.bounds is None and plan.chunk_shape == source.shape else None
+    values = source.small_values() if plan.checks.bounds is None and plan.chunk_shape == source.shape else None
     with suppress(TamisError):
-        return None if values is None else rounding.apply(values, (0,) * values.ndim, plan.missing)
+        return None if values is None else step.apply(values, (0,) * values.ndim, plan.checks.missing)
     return None
 
 
-def _creation_of(plan: Rewrite, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
+def _creation_of(plan: ArrayPlan, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
     """Return how a dataset of the same form was created for an equal plan."""
     return None if source.form is None or plan.codes is not None else growing.creations.get(_form(plan, source))
 
 
-def _form(plan: Rewrite, source: Hdf5Array) -> object:
+def _form(plan: ArrayPlan, source: Hdf5Array) -> object:
     return source.form, plan.created, plan.chunk_shape, plan.dtype
 
 
 def _opened(
-    dataset: h5py.Dataset, plan: Rewrite, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
+    dataset: h5py.Dataset, plan: ArrayPlan, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
 ) -> Hdf5Writer:
     if plan.rounding is not None:
-        record_rounding(dataset, plan.rounding.rounding)
+        record_rounding(dataset, plan.rounding)
     return Hdf5Writer(dataset, plan.grid(source), recorded, growing)
 
 
@@ -333,17 +337,17 @@ class _Create(CreateAtOnce):
         self._link, self._growing = link, growing
         self._writer: Hdf5Writer | None = None
 
-    def __call__(self, plan: Rewrite) -> Hdf5Writer:
+    def __call__(self, plan: ArrayPlan) -> Hdf5Writer:
         if self._writer is not None:
             self._writer.discard()
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
         self._writer, self.copy = writer, writer.dataset
         self.replaced = {} if plan.rounding is not None else plan.new_attributes(self._source)
-        self.rounding = None if plan.rounding is None else plan.rounding.rounding
+        self.rounding = plan.rounding
         return writer
 
-    def at_once(self, plan: Rewrite, most_nbytes: int | None) -> WrittenAtOnce | None:
+    def at_once(self, plan: Recode, most_nbytes: int | None) -> WrittenAtOnce | None:
         small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
         if small is None:
             return None
@@ -351,7 +355,7 @@ class _Create(CreateAtOnce):
         self.copy = Copied(complete)
         if plan.rounding is None and (self._source.pipeline.error_bound != 0 or plan.lossy):
             self.replaced = plan.new_attributes(self._source)
-        self.rounding = None if plan.rounding is None else plan.rounding.rounding
+        self.rounding = plan.rounding
         return written
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.views import Fates
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
 
 _MOST_PARTS = 8
@@ -38,7 +38,7 @@ _MOST_LISTED = 12
 class _SampledSurvey(NamedTuple):
     """What a few parts of an array tell of its values; see `tamis.jobs.repack.planning.Survey`."""
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`: this reads all values."""
         return SURVEY_ALONE.measured(plan, source, moments=moments)
 

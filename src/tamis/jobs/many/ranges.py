@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.workers import Workers
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import StoredArray
 
 _NAME, _ENDING, _WHOLE = "ranges-", ".jsonl", "packing-{}.json"
@@ -87,7 +87,7 @@ class _RecordingSurvey(NamedTuple):
     read: ReadSurvey
     found: dict[str, PackingRange]
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`."""
         return self.read.measured(plan, source, moments=moments)
 

@@ -45,6 +45,7 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import as_floats, fill_of, marks_of, unpacked_type
+from tamis.rewrite.plan import ArrayPlan, Copy
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
 from tamis.stores.first_bytes import is_zarr
 from tamis.stores.readers import EVERY_PROGRAM
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from tamis.jobs.plan.sample import Piece, Sample
     from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.repack.planning import Survey
-    from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
 
 
@@ -484,7 +484,7 @@ class Candidates:
         return self._slow[filters]
 
     def _candidate(self, filters: Pipeline, plans: Sequence[ArrayPlan], cost: Cost) -> Candidate:
-        if all(plan.copied for plan in plans) and (known := self._variable.source_ratio) is not None:
+        if all(isinstance(plan, Copy) for plan in plans) and (known := self._variable.source_ratio) is not None:
             cost = cost._replace(ratio=known, low=known, high=known)
         return Candidate(
             filters=str(filters),

@@ -32,7 +32,7 @@ from tamis.pipeline import Pipeline
 if TYPE_CHECKING:
     from tamis.filters.foreign import Foreign
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
 
 FOREIGN = ("sz3", "sperr")
 _LOSSLESS = Pipeline.parse("shuffle|deflate(4)")
@@ -129,8 +129,8 @@ def _marker(sample: Sample) -> str:
     return "1e35" if large else "none"
 
 
-def _change(codec: Foreign) -> Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]:
-    def change(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+def _change(codec: Foreign) -> Callable[[ArrayPlan, Piece, NDArray[Any]], NDArray[Any]]:
+    def change(plan: ArrayPlan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         chunk = ChunkType(values.dtype, values.shape)
         return _decoded(codec, _encoded(codec, values), chunk)
@@ -151,7 +151,7 @@ def _decoded(codec: Foreign, data: Data, chunk: ChunkType) -> NDArray[Any]:
     return np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)
 
 
-def _measured(codec: Foreign, plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], None]) -> _Measured:
+def _measured(codec: Foreign, plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int], None]) -> _Measured:
     """Return bytes, errors and seconds of the chunks of a sample."""
     raw, stored, tally, unlike = list[int](), list[int](), Tally(), 0
     write_seconds = read_seconds = 0.0
@@ -165,7 +165,7 @@ def _measured(codec: Foreign, plans: Sequence[Rewrite], sample: Sample, advance:
             after = _decoded(codec, data, chunk)
             read_seconds += time.perf_counter() - middle
             write_seconds += middle - begin
-            tally = tally.plus(compare(values, after, piece.origin, plan.missing))
+            tally = tally.plus(compare(values, after, piece.origin, plan.checks.missing))
             unlike += int(np.count_nonzero(_is_missing(plan, values) != _is_missing(plan, after)))
             raw.append(values.nbytes)
             stored.append(len(data))
@@ -173,6 +173,6 @@ def _measured(codec: Foreign, plans: Sequence[Rewrite], sample: Sample, advance:
     return _Measured(raw, stored, tally, write_seconds, read_seconds, unlike)
 
 
-def _is_missing(plan: Rewrite, values: NDArray[Any]) -> NDArray[np.bool_]:
-    absent = plan.missing.find(values)
+def _is_missing(plan: ArrayPlan, values: NDArray[Any]) -> NDArray[np.bool_]:
+    absent = plan.checks.missing.find(values)
     return np.zeros(values.shape, bool) if absent is None else absent

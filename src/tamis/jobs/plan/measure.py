@@ -23,7 +23,8 @@ from tamis.jobs.plan.sample import Piece, Sample
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.plan import ArrayPlan
+from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.tolerance import LadderPart
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _READ_NBYTES = 4_000_000
 _CERTAIN = 1.96  # standard errors on each side of 95 % of a normal distribution
 
 
-Change = Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]
+Change = Callable[[ArrayPlan, Piece, NDArray[Any]], NDArray[Any]]
 """Returns the values of a piece as readers get them."""
 
 
@@ -95,7 +96,7 @@ class Cost(NamedTuple):
 
 
 def loss_of(
-    plans: Sequence[Rewrite], sample: Sample, requirement: PlanRequirement, changed: Change | None = None
+    plans: Sequence[ArrayPlan], sample: Sample, requirement: PlanRequirement, changed: Change | None = None
 ) -> Loss:
     """Return the loss of a sample's tiles by the plans of all files, or by another function."""
     change = changed or _after
@@ -103,12 +104,12 @@ def loss_of(
     detailed, words = changed is not None or requirement.relative is not None, requirement.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
-    changes, dtype = Changes(), np.result_type(*(plan.unpacked.dtype for plan in plans))
+    changes, dtype = Changes(), np.result_type(*(plan.in_variable_units.dtype for plan in plans))
     rows: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
-        model = plan.unpacked
+        model = plan.in_variable_units
         zero = 0.0 if model.packing is None else model.packing.stored_zero
-        missing, spectra = model.missing, Spectra()
+        missing, spectra = model.checks.missing, Spectra()
         # Filters after the first one are lossless and only take time.
         first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
         lossy = plan if changed else replace(plan, pipeline=first)
@@ -136,13 +137,13 @@ def loss_of(
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
 
 
-def differences_of(plans: Sequence[Rewrite], sample: Sample, packing: meaning.Packing | None) -> Differences:
+def differences_of(plans: Sequence[ArrayPlan], sample: Sample, packing: meaning.Packing | None) -> Differences:
     """Return what the plans of all files do to a sample's tiles."""
     total = Differences()
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         packing = None if plan.codes is not None else packing  # then values are measured in units
         scale, zero = (1.0, 0.0) if packing is None else (packing.scale, packing.stored_zero)
-        missing = plan.unpacked.missing
+        missing = plan.in_variable_units.checks.missing
         for piece in pieces:
             before = _given(plan, piece.values, sample)
             after = _after(plan, piece, before)
@@ -153,13 +154,13 @@ def differences_of(plans: Sequence[Rewrite], sample: Sample, packing: meaning.Pa
 
 
 def expected_effects(
-    plans: Sequence[Rewrite], sample: Sample, bound: float, packing: meaning.Packing | None
+    plans: Sequence[ArrayPlan], sample: Sample, bound: float, packing: meaning.Packing | None
 ) -> Effects:
     """Return the effects that a bound of stored values allows on a sample's tiles, by plans without loss."""
     zero, total = 0.0 if packing is None else packing.stored_zero, Effects()
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         for piece in pieces:
-            total = total.plus(Effects.expected(piece.values, bound, plan.missing, zero))
+            total = total.plus(Effects.expected(piece.values, bound, plan.checks.missing, zero))
     return total
 
 
@@ -181,7 +182,7 @@ def _ends_and_gradients(
 
 
 def losses_of_modes(
-    plans: Sequence[Rewrite], sample: Sample, modes: Sequence[Accuracy | Precision]
+    plans: Sequence[ArrayPlan], sample: Sample, modes: Sequence[Accuracy | Precision]
 ) -> list[Loss] | None:
     """Return the loss of a sample's tiles in several modes of zfp, measured together."""
     tally = Tally()
@@ -197,14 +198,14 @@ def losses_of_modes(
             squares = [total + rung.squares for total, rung in zip(squares, rungs, strict=True)]
             if not part.stays_valid(max(errors)):
                 return None
-            tally = tally.plus(unchanged(values, plan.missing))
+            tally = tally.plus(unchanged(values, plan.checks.missing))
     return [
         Loss(replace(tally, error=error, squares=Squares(total)), Moments(), None, None, Spectra())
         for error, total in zip(errors, squares, strict=True)
     ]
 
 
-def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], None]) -> Cost:
+def cost_of(plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int], None]) -> Cost:
     """Return bytes and seconds of the chunks of a sample by the plans of all files."""
     raw: list[int] = []
     stored: list[int] = []
@@ -221,8 +222,7 @@ def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], N
             write_seconds += middle - begin
             if read_nbytes < _READ_NBYTES:
                 decoded = own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
-                if codes is not None:
-                    codes.unpack(decoded)
+                plan.as_read(decoded)
                 read_seconds += time.perf_counter() - middle
                 read_nbytes += piece.values.nbytes
             raw.append(piece.values.nbytes)
@@ -247,22 +247,22 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     return ratio, max(ratio - spread, 0.0), ratio + spread
 
 
-def _given(plan: Rewrite, values: NDArray[Any], sample: Sample) -> NDArray[Any]:
+def _given(plan: ArrayPlan, values: NDArray[Any], sample: Sample) -> NDArray[Any]:
     """Return stored values as a plan gets them: in units of the variable, if it packs them."""
     return values.astype(plan.dtype, copy=False) if plan.codes is None else sample.in_units(values)
 
 
-def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
+def _for_piece(plan: ArrayPlan, piece: Piece) -> ArrayPlan:
     """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
     return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
 
 
-def _after(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+def _after(plan: ArrayPlan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
     if plan.codes is not None:
         return plan.codes.unpack(plan.codes.pack(values)[0])
-    if plan.rounding is not None:
-        return plan.rounding.apply(values, piece.origin, plan.missing).values
+    if (step := plan.step(RoundStep)) is not None:
+        return step.apply(values, piece.origin, plan.checks.missing).values
     own = _for_piece(plan, piece)
     if own.flags is None:
         return own.encoder().encode_proven(values).after

@@ -4,7 +4,7 @@ A repack goes through these steps:
 
 1. `tamis.cli.commands.repack` turns options into a call of `job`.
 2. `tamis.formats.registry` finds the format of the source; its store lists arrays, and reads no values.
-3. `tamis.jobs.recipes` says which filters each array gets; `planning` makes a `tamis.rewrite.rewrite.Rewrite` for each.
+3. `tamis.jobs.recipes` says which filters each array gets; `planning` makes a plan (`tamis.rewrite.plan`) for each.
 4. `tamis.safety.transaction` begins the target, and `tamis.safety.journal` records progress.
 5. The target's format creates arrays and returns writers. `tamis.rewrite.write` reads the source
    (`tamis.arrays.gather`), encodes chunks in threads (`tamis.rewrite.encode`) and gives them to the writer in order.

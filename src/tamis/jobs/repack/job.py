@@ -45,6 +45,7 @@ from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
+from tamis.rewrite.plan import Copy
 from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
@@ -427,7 +428,7 @@ def _other_files(store: Store, target: Path, planning: Planning, options: Repack
     """Return which other files a target leads to, by the plans for its source."""
     if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
         return OtherFiles([], [])
-    rewritten = [path for path, plan in planning.plans.items() if not plan.copied]
+    rewritten = [path for path, plan in planning.plans.items() if not isinstance(plan, Copy)]
     return store.survey_other_files(os.fspath(target), planning.places, rewritten)
 
 
@@ -535,14 +536,14 @@ def _run(
         stored = {
             path: plan
             for path, plan in planning.plans.items()
-            if path in written or (plan.copied and path not in planning.kept)
+            if path in written or (isinstance(plan, Copy) and path not in planning.kept)
         }
         try:
             damaged = damage_in(planning, written, report, options.threads, by_objects=by_objects)
             names = {item.path for item in damaged}
             done = prove(store, planning, stored, written, transaction, report, options.threads, names)
         except BoundError as error:
-            if not any(result.reused for result in written.values()):
+            if not any(result.reused_chunks for result in written.values()):
                 raise
             stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:

@@ -16,7 +16,6 @@ import numpy as np
 
 from tamis.accuracy.fields import FIELD_WORDS
 from tamis.accuracy.measured import AT_MOST, is_missed
-from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import BoundError, DataError, FileError, TamisError, located
 from tamis.formats.registry import comparison_of, open_store
 from tamis.formatting import plural, size_text
@@ -35,11 +34,14 @@ from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.rewrite.create import Create
 from tamis.rewrite.damage import Damage, damage_of
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
+from tamis.rewrite.outcome import Written
 from tamis.rewrite.packed_array import float_type, in_units_of, marks_of, unpacked
+from tamis.rewrite.plan import ArrayPlan, Checks, Copy, Recode, Recompress
 from tamis.rewrite.prove import Verified, reached_while_writing, verify, verify_copied, verify_kept
-from tamis.rewrite.rewrite import Rewrite, Written
+from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing, count_partial, measured_fields, measured_pairs
 from tamis.rewrite.transfer import Changes
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.resuming import Resuming, Unresumed
     from tamis.rewrite.packed_array import PackedArray
-    from tamis.rewrite.rewrite import Create
     from tamis.safety.room import Room
     from tamis.safety.transaction import Transaction
     from tamis.stores.other_files import OtherFiles
@@ -102,7 +103,7 @@ def check_room(
     transaction: Transaction,
     source: Store,
     arrays: Mapping[str, StoredArray],
-    plans: Mapping[str, Rewrite],
+    plans: Mapping[str, ArrayPlan],
     removable_nbytes: int,
     segments_nbytes: int = 0,
     reserved: Room | None = None,
@@ -129,7 +130,7 @@ def check_room(
     segments_share = min(1.0, segments_nbytes / max(most, 1))
     if has_room(others + round(most * (1 + segments_share)), waits=False):
         return
-    encoded = sum(likely_nbytes(plan, plan.packed(arrays[path])) for path, plan in plans.items())
+    encoded = sum(likely_nbytes(plan, plan.source_of(arrays[path])) for path, plan in plans.items())
     likely = others + round(encoded * (1 + segments_share))
     if not has_room(likely, waits=True):
         free = shutil.disk_usage(folder).free + removable_nbytes
@@ -148,12 +149,12 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
         try:
             source = planning.datasets[plan.path]
             values = source if plan.codes is None else in_units_of(source)
-            count = count_missing(plan.unpacked, values, partial(report, step), threads)
+            count = count_missing(plan.in_variable_units, values, partial(report, step), threads)
         except FileError:
             if plan.path in planning.exact:
                 raise
             continue  # repack keeps it
-        if count.total and not would_grow(plan, plan.packed(source)):
+        if count.total and not would_grow(plan, plan.source_of(source)):
             refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
     if refused:
         raise DataError(
@@ -185,27 +186,27 @@ def write_target(
     plans, form = planning.plans, planning.form
     assert form is not None
     by_objects, threads = form.copies_objects_of(store), options.threads
-    count = sum(not plan.copied for plan in plans.values())
+    count = sum(not isinstance(plan, Copy) for plan in plans.values())
     written: dict[str, Written] = {}
     carried: dict[str, ArrayWriter | None] = {}
     unread: dict[str, str] = {}
 
-    def recreate(plan: Rewrite, array: StoredArray, create: Create) -> None:
-        source = plan.packed(array)
+    def recreate(plan: ArrayPlan, array: StoredArray, create: Create) -> None:
+        source = plan.source_of(array)
         is_extended = isinstance(array, ExtendedArray)
-        if is_extended and (plan.copied or plan.streams_kept):
+        if is_extended and (isinstance(plan, (Copy, Recompress))):
             planning.kept[plan.path] = _EXTENDED
             raise CopyInsteadError
-        if plan.copied:
+        if isinstance(plan, Copy):
             carried[plan.path] = carry(plan, source, create)
             return
         created: list[ArrayWriter] = []
 
-        def create_noted(plan: Rewrite) -> ArrayWriter:
+        def create_noted(plan: ArrayPlan) -> ArrayWriter:
             created.append(create(plan))
             return created[-1]
 
-        carries_flags = plan.streams_kept and not by_objects
+        carries_flags = isinstance(plan, Recompress) and not by_objects
         make = create_noted if carries_flags else create
         resumed = resuming.chunks(plan, plan.grid(source))
         step = Step(f"writing {plan.path}", len(written) + 1, count)
@@ -237,7 +238,7 @@ def write_target(
         resuming.flush()
 
     def companions() -> dict[str, ArrayWriter | None]:
-        new = carried | {path: result.companion for path, result in written.items() if plans[path].recoded}
+        new = carried | {path: result.companion for path, result in written.items() if isinstance(plans[path], Recode)}
         marked = set(planning.datasets.marked())
         return {path: companion for path, companion in new.items() if companion or path in marked}
 
@@ -247,7 +248,9 @@ def write_target(
 
     resuming.begin()
     try:
-        anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
+        anew = {
+            path: partial(recreate, plan) for path, plan in plans.items() if not (isinstance(plan, Copy) and by_objects)
+        }
         old = replaced_companions(planning.datasets, plans)
         changes = Changes(anew, companions, old, line, planning.dropped, planning.places)
         others = form.copy(store, transaction, changes, threads)
@@ -276,17 +279,17 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     )
 
 
-def _preview(path: str, dataset: StoredArray, plan: Rewrite | None, reason: str, dropped: bool) -> DatasetPreview:
+def _preview(path: str, dataset: StoredArray, plan: ArrayPlan | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(dataset.pipeline)
     return DatasetPreview(
         path=path,
-        action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
+        action="store" if plan and not isinstance(plan, Copy) else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",
         dtype=dataset.type_text,
         shape=dataset.shape,
         source_pipeline=stored,
         source_chunks=dataset.chunk_shape,
-        pipeline=stored if plan is None or plan.copied else str(plan.requested),
+        pipeline=stored if plan is None or isinstance(plan, Copy) else str(plan.requested),
         chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
         relative_bound=None if plan is None else plan.relative_bound,
@@ -300,7 +303,7 @@ def _preview(path: str, dataset: StoredArray, plan: Rewrite | None, reason: str,
 def prove(
     store: Store,
     planning: Planning,
-    plans: Mapping[str, Rewrite],
+    plans: Mapping[str, ArrayPlan],
     written: Mapping[str, Written],
     transaction: Transaction,
     report: Progress,
@@ -341,7 +344,7 @@ def prove(
                 witness = path not in damaged and small.takes(before, after)
                 if plan is None:
                     verify_kept(path, before, after, partial(report, step), threads, witness=witness)
-                elif plan.copied:
+                elif isinstance(plan, Copy):
                     results.append(_check_copied(plan, before, after, report, step, threads, witness=witness))
                 else:
                     result = _check_written(plan, before, after, written[path], report, step, threads, witness=witness)
@@ -365,7 +368,7 @@ def damage_in(
     """
     plans = planning.plans
     paths = [path for path in planning.datasets if path not in written and path not in planning.dropped]
-    paths = [path for path in paths if by_objects or (path in plans and plans[path].copied)]
+    paths = [path for path in paths if by_objects or (path in plans and isinstance(plans[path], Copy))]
     together = f"decoding {plural(len(paths), 'dataset')} copied as stored"
     damaged = []
     for number, path in enumerate(paths, 1):
@@ -376,7 +379,7 @@ def damage_in(
 
 
 def _check_copied(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     target: StoredArray,
     report: Progress,
@@ -393,7 +396,7 @@ def _check_copied(
     before, after = source.companion, target.companion
     if before and after:
         # Compare the companion's values, not its bytes, because it may have its own recipe.
-        flags = Rewrite(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
+        flags = Recode(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
         verify(flags, before, after, partial(report, step), threads)
     bounded = plan.pipeline.bounded is not None
     return Repacked(
@@ -407,7 +410,7 @@ def _check_copied(
 
 
 def _check_written(
-    plan: Rewrite,
+    plan: ArrayPlan,
     source: StoredArray,
     target: StoredArray,
     written: Written,
@@ -417,7 +420,7 @@ def _check_written(
     *,
     witness: bool,
 ) -> Repacked:
-    stored = plan.packed(source)
+    stored = plan.source_of(source)
     verified = verify(plan, stored, target, partial(report, step), threads, written, witness=witness)
     if plan.codes is None:
         error, worst = plan.in_units(verified.largest_error), verified.worst
@@ -428,28 +431,28 @@ def _check_written(
         measures = _measures_of_packing(plan, source, target, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)
-    notes = written_notes(plan, source, target, written, partial_count, filters[1])
+    notes = written_notes(plan, source, target, written.outcome, partial_count, filters[1])
     return Repacked(
         **_facts(plan, source, target, filters),
         largest_error=error,
-        chunks=written.chunk_count,
-        lossless_chunks=written.lossless_chunks,
+        chunks=written.outcome.chunks,
+        lossless_chunks=written.outcome.lossless_chunks,
         notes=(*plan.notes, *notes, *measures_note(plan, measures)),
-        missing_values=written.missing_values,
-        lossless_for_missing=written.lossless_for_missing,
+        missing_values=written.outcome.missing_values,
+        lossless_for_missing=written.outcome.lossless_for_missing,
         read_by_hdf5=verified.read_by_library,
-        reused_chunks=written.reused,
-        lossless_for_range=written.lossless_for_range,
+        reused_chunks=written.reused_chunks,
+        lossless_for_range=written.outcome.lossless_for_range,
         lossless_for_growth=partial_count,
-        unrounded_values=written.unrounded,
-        missed_chunks=written.missed,
+        unrounded_values=written.outcome.unrounded_values,
+        missed_chunks=written.outcome.missed_chunks,
         measures=measures,
         worst=worst,
     )
 
 
 def _measures(
-    plan: Rewrite, source: StoredArray, target: StoredArray, verified: Verified, report: Progress, threads: int
+    plan: ArrayPlan, source: StoredArray, target: StoredArray, verified: Verified, report: Progress, threads: int
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
     values = plan.reached(verified.measured, all_stored=verified.all_stored)
@@ -461,7 +464,7 @@ def _measures(
 
 
 def _measures_of_packing(
-    plan: Rewrite, source: StoredArray, target: StoredArray, report: Progress, threads: int
+    plan: ArrayPlan, source: StoredArray, target: StoredArray, report: Progress, threads: int
 ) -> dict[str, float | None]:
     """Return the required measures of a packed dataset, whose values are compared unpacked."""
     if plan.codes is None or plan.codes.asked is None or plan.required is None or not plan.required.measures:
@@ -469,9 +472,14 @@ def _measures_of_packing(
     before = in_units_of(source)
     dtype = float_type(source)
     after, marks = unpacked(target, plan.codes, dtype), [dtype.type(mark) for mark in marks_of(source)]
-    model = replace(
-        Rewrite(plan.path, Pipeline(), dtype, plan.chunk_shape, missing=Missing(tuple(marks)), required=plan.required),
-        rounding=ArrayRounding(plan.codes.asked, source.shape),
+    model = Recode(
+        plan.path,
+        Pipeline(),
+        dtype,
+        plan.chunk_shape,
+        required=plan.required,
+        steps=(RoundStep(plan.codes.asked, source.shape),),
+        checks=Checks(missing=Missing(tuple(marks))),
     )
     step = Step(f"measuring {plan.path}", 1, 1)
     measured = measured_pairs(model, before, after, partial(report, step), threads)
@@ -479,7 +487,7 @@ def _measures_of_packing(
 
 
 def _facts(
-    plan: Rewrite, source: StoredArray, target: StoredArray, filters: tuple[Pipeline, Pipeline]
+    plan: ArrayPlan, source: StoredArray, target: StoredArray, filters: tuple[Pipeline, Pipeline]
 ) -> dict[str, Any]:
     """Return the fields of a result that all datasets have, with the filters of `recorded_filters`."""
     recorded, left_out = filters
@@ -502,19 +510,19 @@ def _facts(
     return facts | {"missing_mask": target.companion.path, "missing_mask_nbytes": target.companion.stored_nbytes}
 
 
-def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
+def refuse_missed(plans: Mapping[str, ArrayPlan], results: Iterable[Repacked]) -> None:
     """Raise BoundError for missed measures of whole datasets, with the requested and the reached value of each."""
     changed = (result for result in results if result.largest_error and result.path in plans)
     _refuse({result.path: _missed(plans[result.path], result.measures) for result in changed})
 
 
-def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
+def refuse_missed_early(plan: ArrayPlan, source: StoredArray, written: Written) -> None:
     """Raise the same error for a dataset that is written but not yet read again, if already known."""
-    measures = reached_while_writing(plan, source, written) if written.largest_error else {}
+    measures = reached_while_writing(plan, source, written) if written.outcome.largest_error else {}
     _refuse({plan.path: _missed(plan, measures)})
 
 
-def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
+def _missed(plan: ArrayPlan, measures: Mapping[str, float | None]) -> list[str]:
     """Return a text for each measure of changed values that is missed."""
     asked = {} if plan.required is None else plan.required.measures
     return [

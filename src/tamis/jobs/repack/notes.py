@@ -22,12 +22,13 @@ from tamis.old_names import recorded_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
+from tamis.rewrite.plan import ArrayPlan, Copy, Recode
 from tamis.rounding import Absolute
 from tamis.stores.readers import package_text
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Rewrite, Written
+    from tamis.rewrite.outcome import Outcome
     from tamis.stores.protocols import Arrays, StoredArray
 
 
@@ -40,7 +41,7 @@ GROWN = "it would become larger than in the source: name it to store it anyway, 
 
 
 def written_notes(
-    plan: Rewrite, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
+    plan: ArrayPlan, source: StoredArray, target: StoredArray, outcome: Outcome, partial_count: int, left_out: Pipeline
 ) -> Iterator[str]:
     """Yield notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     if left_out.stages:
@@ -50,21 +51,21 @@ def written_notes(
     if after > before and compresses(plan.pipeline):
         yield f"larger than in the source: {size_text(before)} became {size_text(after)}"
     yield from reader_note(target)
-    for text, count in written.skipped.items():
-        yield f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
-    yield from _missing_note(plan, written, companion)
-    yield from _range_note(plan, written)
-    yield from _missed_note(plan, written)
+    for text, count in outcome.skipped.items():
+        yield f"{count} of {outcome.chunks} chunks are stored without {text}, which could not be applied to them"
+    yield from _missing_note(plan, outcome, companion)
+    yield from _range_note(plan, outcome)
+    yield from _missed_note(plan, outcome)
     if partial_count:
         yield (
-            f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without {_first(plan)}: partial chunks"
+            f"{partial_count} of {plural(outcome.chunks, 'chunk')} stored without {_first(plan)}: partial chunks"
             f" along an axis that can grow, where steps left out later must read as missing"
             f"{_better_chunks(plan, source.shape)}"
         )
     else:
         yield from _required_note(plan, source.shape)
-    if 2 * partial_count <= written.lossless_chunks:  # otherwise the note about partial chunks already has advice
-        yield from _advice(plan, source, written)
+    if 2 * partial_count <= outcome.lossless_chunks:  # otherwise the note about partial chunks already has advice
+        yield from _advice(plan, source, outcome)
 
 
 def reader_note(target: StoredArray) -> Iterator[str]:
@@ -73,7 +74,7 @@ def reader_note(target: StoredArray) -> Iterator[str]:
         yield package_text(target.reader_package, bars_store=target.bars_store)
 
 
-def recorded_filters(plan: Rewrite, target: StoredArray) -> tuple[Pipeline, Pipeline]:
+def recorded_filters(plan: ArrayPlan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
     """Return the requested filters that a target records, after a rounding if there is one, and the others."""
     stages = plan.pipeline.stages
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
@@ -92,43 +93,44 @@ def _divided(requested: Pipeline, ids: tuple[int, ...]) -> tuple[Pipeline, Pipel
     return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in requested.stages if stage.filter.id not in ids)
 
 
-def range_text(plan: Rewrite) -> str:
+def range_text(plan: ArrayPlan) -> str:
     """Return the range of valid stored values as text; empty if there is no limit."""
-    limits = (("from", plan.missing.low), ("to", plan.missing.high))
+    limits = (("from", plan.checks.missing.low), ("to", plan.checks.missing.high))
     return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
 
-def _first(plan: Rewrite) -> str:
+def _first(plan: ArrayPlan) -> str:
     """Return the name of the filter that only some chunks go through."""
     return plan.pipeline.filters[0].name
 
 
-def _range_note(plan: Rewrite, written: Written) -> Iterator[str]:
-    if written.unrounded:
+def _range_note(plan: ArrayPlan, outcome: Outcome) -> Iterator[str]:
+    if outcome.unrounded_values:
         limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
-        yield f"{plural(written.unrounded, 'value')} not rounded, because rounding would make them missing{limits}"
+        values = plural(outcome.unrounded_values, "value")
+        yield f"{values} not rounded, because rounding would make them missing{limits}"
         return
-    if not written.lossless_for_range:
+    if not outcome.lossless_for_range:
         return
     text = (
-        f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without {_first(plan)}, which would"
+        f"{outcome.lossless_for_range} of {outcome.chunks} chunks are stored without {_first(plan)}, which would"
         f" move values across the limits of the valid range ({range_text(plan)})"
     )
-    if 2 * written.lossless_for_range > written.chunk_count:
+    if 2 * outcome.lossless_for_range > outcome.chunks:
         text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
     yield text
 
 
-def _missed_note(plan: Rewrite, written: Written) -> Iterator[str]:
+def _missed_note(plan: ArrayPlan, outcome: Outcome) -> Iterator[str]:
     """Yield a note about chunks that fail the requirements on each value."""
-    if plan.required is None or not written.missed:
+    if plan.required is None or not outcome.missed_chunks:
         return
     text = (
-        f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, because {plan.requested} does"
-        f" not keep {_each_value(plan.required)} there"
+        f"{outcome.missed_chunks} of {plural(outcome.chunks, 'chunk')} stored without loss, because {plan.requested}"
+        f" does not keep {_each_value(plan.required)} there"
     )
     required, rounds = plan.required, plan.rounding is not None
-    if 2 * written.missed > written.chunk_count:
+    if 2 * outcome.missed_chunks > outcome.chunks:
         text += ": filters that lose less may take fewer bytes"
         if required.abs is not None and not rounds:
             text += f", such as zfp(bound={required.abs:g})"
@@ -137,10 +139,10 @@ def _missed_note(plan: Rewrite, written: Written) -> Iterator[str]:
     yield text
 
 
-def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]:
+def planned_notes(plan: ArrayPlan, shape: tuple[int, ...] | None) -> Iterator[str]:
     """Yield the notes of a plan, including possible needs of its values, without reading them."""
     yield from plan.notes
-    if fallback := "" if plan.copied else fallback_text(plan.pipeline):
+    if fallback := "" if isinstance(plan, Copy) else fallback_text(plan.pipeline):
         if plan.pipeline.stages[0].optional:
             yield f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}"
         else:
@@ -168,7 +170,7 @@ def _each_value(required: Requirement) -> str:
     return text_of({word: value for word, value in required.given.items() if word not in required.measures})
 
 
-def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> Iterator[str]:
+def measures_note(plan: ArrayPlan, measures: Mapping[str, float | None]) -> Iterator[str]:
     """Yield a note about the required measures of a whole dataset: reached and requested values."""
     if plan.required is None or not measures:
         return
@@ -180,7 +182,7 @@ def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> Iterat
     yield f"measured: {', '.join(texts)}"
 
 
-def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> Iterator[str]:
+def _expected_partial_note(plan: ArrayPlan, shape: tuple[int, ...] | None) -> Iterator[str]:
     """Yield a note about values in partial chunks that zfp cannot encode, without reading them."""
     if shape is None or not (share := _partial_share(plan, shape)):
         return
@@ -193,7 +195,7 @@ def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> Iter
     )
 
 
-def _required_note(plan: Rewrite, shape: tuple[int, ...]) -> Iterator[str]:
+def _required_note(plan: ArrayPlan, shape: tuple[int, ...]) -> Iterator[str]:
     """Yield a note that partial chunks cannot contain the fill value because zfp is required."""
     if _partial_share(plan, shape) and not plan.pipeline.stages[0].optional:
         yield (
@@ -203,7 +205,7 @@ def _required_note(plan: Rewrite, shape: tuple[int, ...]) -> Iterator[str]:
         )
 
 
-def _partial_share(plan: Rewrite, shape: tuple[int, ...]) -> float:
+def _partial_share(plan: ArrayPlan, shape: tuple[int, ...]) -> float:
     """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
     exact = plan.padding.exact or plan.bound is None
     if plan.pipeline.bounded is None or not (plan.lossy and exact):
@@ -211,7 +213,7 @@ def _partial_share(plan: Rewrite, shape: tuple[int, ...]) -> float:
     return plan.padding.lossless_share(shape, plan.chunk_shape)
 
 
-def _better_chunks(plan: Rewrite, shape: tuple[int, ...]) -> str:
+def _better_chunks(plan: ArrayPlan, shape: tuple[int, ...]) -> str:
     """Return advice for chunks with at most half as many values in partial chunks; empty if there are none."""
     better = plan.padding.best_chunks(shape, plan.chunk_shape)
     present, left = (plan.padding.lossless_share(shape, chunk_shape) for chunk_shape in (plan.chunk_shape, better))
@@ -223,10 +225,10 @@ def _better_chunks(plan: Rewrite, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None) -> Iterator[str]:
-    if not written.missing_values:
+def _missing_note(plan: ArrayPlan, outcome: Outcome, companion: StoredArray | None) -> Iterator[str]:
+    if not outcome.missing_values:
         return
-    kept = f"{plural(written.missing_values, 'missing value')} kept"
+    kept = f"{plural(outcome.missing_values, 'missing value')} kept"
     if companion is not None:
         yield (
             f"{kept} in {companion.path} ({size_text(companion.stored_nbytes)}): tamis.open restores each of them;"
@@ -235,24 +237,24 @@ def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None
     elif plan.rounding is not None:
         yield f"{kept} exactly"
     else:
-        chunks = f"{written.lossless_for_missing} of {plural(written.chunk_count, 'chunk')}"
-        cause = "it" if written.missing_values == 1 else "them"
+        chunks = f"{outcome.lossless_for_missing} of {plural(outcome.chunks, 'chunk')}"
+        cause = "it" if outcome.missing_values == 1 else "them"
         yield f"{kept} exactly; {chunks} stored without {_first(plan)} because of {cause}"
 
 
-def _advice(plan: Rewrite, source: StoredArray, written: Written) -> Iterator[str]:
-    if not plan.recoded or 2 * written.lossless_chunks <= written.chunk_count:
+def _advice(plan: ArrayPlan, source: StoredArray, outcome: Outcome) -> Iterator[str]:
+    if not isinstance(plan, Recode) or 2 * outcome.lossless_chunks <= outcome.chunks:
         return
     shape = shape_text(plan.chunk_shape)
     text = (
-        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without {_first(plan)}, which cannot"
+        f"{outcome.lossless_chunks} of {outcome.chunks} chunks are stored without {_first(plan)}, which cannot"
         " keep them within the bound"
     )
-    if 2 * written.lossless_for_range > written.lossless_chunks:
+    if 2 * outcome.lossless_for_range > outcome.lossless_chunks:
         return  # the note about the range already has advice
-    if plan.required is not None and 2 * written.missed > written.lossless_chunks:
+    if plan.required is not None and 2 * outcome.missed_chunks > outcome.lossless_chunks:
         return  # the note about the requirement already has advice
-    if 2 * written.lossless_for_missing <= written.lossless_chunks:
+    if 2 * outcome.lossless_for_missing <= outcome.lossless_chunks:
         yield f"{text}: is the bound too small for such values? If not, chunks smaller than {shape} (-c) may help"
         return
     text += " next to missing values"
@@ -277,7 +279,7 @@ _MOST = 1000
 
 
 def history_line(
-    command: str, plans: Mapping[str, Rewrite], written: Collection[str], datasets: Arrays[StoredArray]
+    command: str, plans: Mapping[str, ArrayPlan], written: Collection[str], datasets: Arrays[StoredArray]
 ) -> str:
     """Return the run as options of repack; empty if no dataset was encoded anew."""
     changed = [plan for path, plan in plans.items() if path in written]
@@ -292,14 +294,14 @@ def history_line(
     return line
 
 
-def _other_versions(plans: Iterable[Rewrite]) -> str:
+def _other_versions(plans: Iterable[ArrayPlan]) -> str:
     """Return the version of hdf5plugin if it encodes; chunks of sz3 are read only by versions with the same SZ3."""
     if not any(item.is_foreign for plan in plans for item in plan.pipeline.filters[:1]):
         return ""
     return f" with hdf5plugin {hdf5plugin_version()}"
 
 
-def _option(plan: Rewrite, source: StoredArray) -> str:
+def _option(plan: ArrayPlan, source: StoredArray) -> str:
     name = plan.path[1:] if plan.path.count("/") == 1 else plan.path
     text = f" -f '{name}:{recorded_text(str(_as_asked(plan)))}'"
     if plan.required is not None:
@@ -309,7 +311,7 @@ def _option(plan: Rewrite, source: StoredArray) -> str:
     return printable(text)
 
 
-def _as_asked(plan: Rewrite) -> Pipeline:
+def _as_asked(plan: ArrayPlan) -> Pipeline:
     """Return the filters of a plan in units of the variable, with the requested bound instead of its tolerance."""
     steps: list[Stage | Absolute] = [_stage(stage, plan) for stage in plan.requested.stages]
     rounding = plan.requested.rounding
@@ -319,7 +321,7 @@ def _as_asked(plan: Rewrite) -> Pipeline:
     return Pipeline((rounding if bound is None else Absolute(_in_units(bound, plan)), *steps))
 
 
-def _stage(stage: Stage, plan: Rewrite) -> Stage:
+def _stage(stage: Stage, plan: ArrayPlan) -> Stage:
     item = stage.filter
     if not item.bounds_errors or not item.error_bound:
         return stage
@@ -328,7 +330,7 @@ def _stage(stage: Stage, plan: Rewrite) -> Stage:
     return replace(stage, filter=item.with_error(_in_units(item.error_bound, plan)))
 
 
-def _in_units(bound: float, plan: Rewrite) -> float:
+def _in_units(bound: float, plan: ArrayPlan) -> float:
     return bound if plan.packing is None else float(f"{plan.in_units(bound):.6g}")
 
 
@@ -342,12 +344,12 @@ _LOSSLESS, _LOSSY = 0.75, 0.15
 _WORTH_IT = 0.85
 
 
-def better_chunks(plan: Rewrite, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
+def better_chunks(plan: ArrayPlan, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
     """Return a chunk shape in which far fewer values are stored without zfp, judged by a sample of the values."""
     box = _sample(source.shape, plan.dtype.itemsize)
     with closing(source.open_reader()) as reader:
         data = reader.read(whole(box)).astype(plan.dtype, copy=False)
-    missing = plan.missing.find(data)
+    missing = plan.checks.missing.find(data)
     if missing is None:
         return None
     refused = ~np.isfinite(data) if data.dtype.kind == "f" else np.zeros(data.shape, bool)

@@ -15,7 +15,7 @@ import numpy as np
 from tamis import meaning
 from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
 from tamis.accuracy.measured import Measured
-from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
+from tamis.accuracy.value_bounds import ValueBounds
 from tamis.advice.chunk_shapes import Chunking, oversized_note, padding_note
 from tamis.arrays.grid import chunks_for_objects, default_chunks, grid_of
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
@@ -30,7 +30,8 @@ from tamis.remote.address import Address
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.packed_array import keeps_values, pack_array, packing_range_of, unpacked_type
-from tamis.rewrite.rewrite import Rewrite, flags_for
+from tamis.rewrite.plan import ArrayPlan, Checks, Copy, Recode, Recompress, flags_for, recode
+from tamis.rewrite.steps import FillStep, PackStep, RoundStep, ValueStep
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.surveys import stored_ratio, survey
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance, within_bound
@@ -55,7 +56,7 @@ _FIELDS_NBYTES = 8 << 20
 class Survey(Protocol):
     """What is known of all values of an array before it is written, if its plan depends on them."""
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """Return what is known of all values of an array by its plan, on request with their moments."""
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
@@ -68,7 +69,7 @@ class ReadSurvey(NamedTuple):
     report: Progress = lambda *_: None
     threads: int = 1
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`."""
         step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
         return survey(plan, source, partial(self.report, step), self.threads, moments=moments)
@@ -85,7 +86,7 @@ class GivenRanges(NamedTuple):
     ranges: Mapping[str, PackingRange]
     read: ReadSurvey
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`."""
         return self.read.measured(plan, source, moments=moments)
 
@@ -112,7 +113,7 @@ def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[st
     return required
 
 
-def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement | None, read: Survey) -> Rewrite:
+def with_requirement(plan: ArrayPlan, source: StoredArray, required: Requirement | None, read: Survey) -> ArrayPlan:
     """Return a plan that meets the requirements on each value, in stored units, and is measured for the rest.
 
     Nothing changes if no filter or rounding changes values.
@@ -120,7 +121,7 @@ def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement |
     if required is None:
         return plan
     plan = replace(plan, required=required)
-    if not plan.lossy:
+    if not plan.lossy or not isinstance(plan, Recode):
         return plan
     if "dssim" in required.measures and not has_windows(source.shape):
         raise ParameterError(
@@ -144,11 +145,11 @@ def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement |
         falling=packing is not None and packing.scale < 0,
     )
     fields = words_within(required.measures, source.shape, plan.chunk_shape)
-    plan = replace(plan, bounds=bounds, fields=fields if plan.chunk.nbytes <= _FIELDS_NBYTES else ())
+    plan = plan.checking(bounds=bounds, fields=fields if plan.chunk.nbytes <= _FIELDS_NBYTES else ())
     return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
 
 
-def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: Survey) -> float | None:
+def _absolute(plan: ArrayPlan, source: StoredArray, required: Requirement, read: Survey) -> float | None:
     """Return the largest absolute error of stored values; None if none is required."""
     bounds = []
     if required.abs is not None:
@@ -167,7 +168,7 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
     return min(bounds, default=None)
 
 
-def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
+def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
     """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
         before = recorded_rounding(source.attributes, source.number_type)
@@ -181,7 +182,7 @@ def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRound
         return None, [f"{says}: they are not rounded again"]
     offset = source.packing is not None and source.packing.offset != 0
     notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
-    return ArrayRounding(rounding, source.shape), notes
+    return RoundStep(rounding, source.shape), notes
 
 
 T = TypeVar("T")
@@ -194,7 +195,7 @@ MIN_NBYTES = 4096
 class Planning(NamedTuple):
     """The plans for the datasets of a file."""
 
-    plans: dict[str, Rewrite]  # For each path that a recipe matches, the plan
+    plans: dict[str, ArrayPlan]  # For each path that a recipe matches, the plan
     kept: dict[str, str]  # For each path that a pattern matches but that is kept, the reason
     # All datasets of the file, by the path that a recipe matched, others by their first path
     datasets: Arrays[StoredArray]
@@ -249,9 +250,9 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
         labels.setdefault(recipe.path, recipe.label)
     required = requirements(assigned(options.recipe.require, names.match_any), labels)
     datasets = store.arrays.labelled(labels)
-    plans: dict[str, Rewrite] = {}
+    plans: dict[str, ArrayPlan] = {}
     kept: dict[str, str] = {}
-    plans_by_likeness: dict[object, Rewrite] = {}
+    plans_by_likeness: dict[object, ArrayPlan] = {}
 
     def is_kept(recipe: Assigned[Any]) -> bool:  # roles are looked at only where values may change
         return not recipe.exact and store.roles.get(recipe.path, meaning.DATA).is_exact
@@ -298,10 +299,10 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
             # With `follow`, values of other files are to be in the target, although it becomes larger.
             unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
             chosen = unconditional and not by_rule
-            if not (chosen or plan.copied) and (reason := _too_small(dataset, options.min_size)):
+            if not (chosen or isinstance(plan, Copy)) and (reason := _too_small(dataset, options.min_size)):
                 kept[path] = reason
                 continue
-            if not unconditional and not plan.copied:
+            if not unconditional and not isinstance(plan, Copy):
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
                 plan = replace(plan, may_grow=options.larger or dataset.has_companion)
             has_bound = plan.pipeline.bound is not None
@@ -377,22 +378,28 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
     return frozenset(dropped)
 
 
-def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
+def _is_general(plan: ArrayPlan, dataset: StoredArray) -> bool:
     """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
     if not (plan.changes_values or plan.rounding):
         return True
-    return plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.pipeline.bounded is None
+    depends_on_values = plan.codes is not None or plan.pipeline.bound is not None
+    return isinstance(plan, Recode) and not depends_on_values and dataset.pipeline.bounded is None
 
 
-def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
+def _of_values(plan: ArrayPlan, array: StoredArray) -> ArrayPlan:
     """Return the plan of an array as an array of values; it has no chunks to copy if its bytes differ."""
     values = array.as_values()
-    if not plan.copied and array.byteorder == "big":
+    if not isinstance(plan, Copy) and array.byteorder == "big":
         plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
     if values is array or values.dtype is None:
         return plan
     pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
-    return replace(plan, pipeline=pipeline, dtype=values.dtype, copied=False, padding=Padding.of(values, values.dtype))
+    if isinstance(plan, Recompress):
+        return replace(plan, pipeline=pipeline, dtype=values.dtype)
+    padding = Padding.of(values, values.dtype)
+    if isinstance(plan, Recode):
+        return replace(plan, pipeline=pipeline, dtype=values.dtype, padding=padding)
+    return recode(plan, pipeline=pipeline, dtype=values.dtype, padding=padding)
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
@@ -412,10 +419,10 @@ def _own(dataset: StoredArray) -> Pipeline:
     return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
 
 
-def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Rewrite]) -> dict[str, str]:
+def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, ArrayPlan]) -> dict[str, str]:
     """Return the paths of companions that become outdated because their variables are stored anew, and of these."""
     marked = datasets.marked()
-    unchanged = {path for path in marked if path not in plans or not plans[path].recoded}
+    unchanged = {path for path in marked if path not in plans or not isinstance(plans[path], Recode)}
     in_use = {companion.address for companion, variable in datasets.companions() if variable in unchanged}
     replaced = {}
     for path in marked:
@@ -476,7 +483,7 @@ def _plan_packed(
     required: Requirement | None,
     survey: Survey,
     chunks: tuple[int, ...] | None,
-) -> Rewrite:
+) -> ArrayPlan:
     """Return the plan of a dataset that is packed, whose values are read for that."""
     pack, dtype = cast("Pack", requested.rounding), unpacked_type(dataset)
     if required is not None and required.relative is not None:
@@ -486,7 +493,8 @@ def _plan_packed(
         )
     itemsize = pack.stored_type(dtype).itemsize
     shape = chunks or dataset.chunk_shape or default_chunks(_chunked_shape(dataset), itemsize, zfp=False)
-    model = Rewrite(path, Pipeline(), dataset.dtype or dtype, shape, missing=dataset.missing, packing=dataset.packing)
+    checks = Checks(missing=dataset.missing)
+    model = Recode(path, Pipeline(), dataset.dtype or dtype, shape, packing=dataset.packing, checks=checks)
     absolute = None if required is None else _absolute(model, dataset, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
     packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
@@ -503,18 +511,19 @@ def _plan_packed(
         notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
     if dataset.pipeline.error_bound != 0:
         notes.append(f"its values already went through {dataset.pipeline}: the new error adds to the old one")
-    return replace(plan, notes=tuple(notes), codes=packed.codes)
+    assert isinstance(plan, Recode)  # the source has no chunks of codes that could be copied
+    return replace(plan, notes=tuple(notes), steps=(PackStep(packed.codes), *plan.steps))
 
 
 def _for_objects(
-    plan: Rewrite, dataset: StoredArray, threads: int, make: Callable[[tuple[int, ...]], Rewrite]
-) -> Rewrite:
+    plan: ArrayPlan, dataset: StoredArray, threads: int, make: Callable[[tuple[int, ...]], ArrayPlan]
+) -> ArrayPlan:
     """Return the plan of a dataset in chunks that suit an object store; lossy chunks that are copied stay."""
-    if plan.copied and plan.pipeline.error_bound != 0:
+    if isinstance(plan, Copy) and plan.pipeline.error_bound != 0:
         return plan
     trial = plan if plan.pipeline.bound is None else with_loosest_tolerance(plan, dataset)
     own = dataset.nbytes / max(dataset.stored_nbytes, 1)
-    ratio = own if plan.copied else stored_ratio(trial, plan.packed(dataset), threads)
+    ratio = own if isinstance(plan, Copy) else stored_ratio(trial, plan.source_of(dataset), threads)
     shape = chunks_for_objects(dataset.shape, plan.chunk_shape, plan.dtype.itemsize, ratio)
     if shape == plan.chunk_shape:
         return plan
@@ -539,7 +548,7 @@ def _chunked_shape(dataset: StoredArray) -> tuple[int, ...]:
 
 def _plan_dataset(
     path: str, dataset: StoredArray, requested: Pipeline | None, options: RepackOptions, chunks: tuple[int, ...] | None
-) -> Rewrite:
+) -> ArrayPlan:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
     if dtype is None:
@@ -601,7 +610,7 @@ def _plan_dataset(
             text = "chunks are copied as stored: they have these filters already"
             if candidate != same:
                 text += ", without a checksum"
-            return Rewrite(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
+            return Copy(path, stored, dtype, chunks, (*notes, text), packing)
     guarded.check(chunk)
     guarded.check_encodable()
     if not all(item.stable for item in guarded.filters[:1]):
@@ -611,7 +620,7 @@ def _plan_dataset(
         )
     if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
-        return Rewrite(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
+        return Recompress(path, same, dtype, chunks, (*notes, text), packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     chunking = Chunking(dataset.shape, growing, chunk, guarded, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
@@ -619,21 +628,20 @@ def _plan_dataset(
     before = dataset.pipeline
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values already went through {before}: the new error adds to the old one")
-    missing, flags = dataset.missing, None
+    steps: list[ValueStep] = [] if rounding is None else [rounding]
     if options.missing == "mask" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
-    padding = Padding.of(dataset, dtype)
-    return Rewrite(
+        steps += [] if flags is None else [FillStep(flags)]
+    return Recode(
         path,
         guarded,
         dtype,
         chunks,
         tuple(notes),
-        missing,
-        flags=flags,
-        packing=packing,
-        padding=padding,
-        rounding=rounding,
+        packing,
+        steps=tuple(steps),
+        checks=Checks(missing=dataset.missing),
+        padding=Padding.of(dataset, dtype),
     )
 
 

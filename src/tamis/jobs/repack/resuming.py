@@ -27,6 +27,7 @@ from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
 from tamis.old_names import recorded_text, recorded_value
 from tamis.remote.address import Address
+from tamis.rewrite.plan import ArrayPlan, Copy
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.streams import are_stored_alike
 from tamis.rewrite.surveys import count_missing
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.jobs.repack.planning import Planning
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.safety.transaction import Transaction
 
 
@@ -109,14 +109,16 @@ class RunRecord:
         return (self.nbytes, self.checksum) == size_and_checksum(path)
 
 
-def _checksum_of_recipe(plans: Mapping[str, Rewrite], kept: Iterable[str], missing: str) -> str:
+def _checksum_of_recipe(plans: Mapping[str, ArrayPlan], kept: Iterable[str], missing: str) -> str:
     """Return a checksum of all plans, without versions of libraries: a proven target stays valid after an update."""
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
         filters = recorded_text(str(plan.requested))
         filters += "" if plan.pipeline.bound is None else f" within {plan.pipeline.bound!r}"
-        lines.append(f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
+        lines.append(
+            f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {isinstance(plan, Copy)} {grows}"
+        )
         if plan.required is not None:
             lines.append(f"{path} keeps {plan.required}")
     return _checksum(lines)
@@ -152,7 +154,7 @@ def check_target(
     transaction: Transaction,
     source: Path | Address,
     record: RunRecord,
-    plans: Mapping[str, Rewrite],
+    plans: Mapping[str, ArrayPlan],
     options: RepackOptions,
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
@@ -175,7 +177,7 @@ def check_target(
 
 
 def look_at(
-    target: Path, source: Path | Address, record: RunRecord, plans: Mapping[str, Rewrite], options: RepackOptions
+    target: Path, source: Path | Address, record: RunRecord, plans: Mapping[str, ArrayPlan], options: RepackOptions
 ) -> Earlier:
     """Compare the record of a target with that of this run."""
     old = RunRecord.read(target)
@@ -209,7 +211,7 @@ def _unread(count: int) -> Earlier:
     return Earlier(False, True, f"the values of {plural(count, 'dataset')} could not be read")
 
 
-def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite], options: RepackOptions) -> Earlier:
+def _compare(target: Path, source: Path | Address, plans: Mapping[str, ArrayPlan], options: RepackOptions) -> Earlier:
     """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify.job import verify
 
@@ -238,9 +240,9 @@ def _compare(target: Path, source: Path | Address, plans: Mapping[str, Rewrite],
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
-def _needs_proof(plan: Rewrite) -> bool:
+def _needs_proof(plan: ArrayPlan) -> bool:
     """Return whether there are requirements that a comparison with the bounds of the filters does not show."""
-    bounds = plan.bounds
+    bounds = plan.checks.bounds
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
@@ -249,7 +251,7 @@ def _is_taken_in(source: StoredArray, target: StoredArray) -> bool:
     return source.layout in ELSEWHERE and target.layout not in ELSEWHERE
 
 
-def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: RepackOptions) -> set[str] | None:
+def _kept(after: Store, before: Store, plans: Mapping[str, ArrayPlan], options: RepackOptions) -> set[str] | None:
     """Return the datasets kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, options).plans
     kept = set()
@@ -258,16 +260,16 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], options: Re
             if _is_taken_in(before.array(path), after.array(path)):
                 continue
             return None
-        if stored[path].copied:
+        if isinstance(stored[path], Copy):
             continue
         source = before.array(path)
-        if not are_stored_alike(source, after.array(path)) or not would_grow(plan, plan.packed(source)):
+        if not are_stored_alike(source, after.array(path)) or not would_grow(plan, plan.source_of(source)):
             return None
         kept.add(path)
     return kept
 
 
-def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], options: RepackOptions) -> str:
+def _other_missing(before: Store, after: Store, plans: Iterable[ArrayPlan], options: RepackOptions) -> str:
     """Return how a target's treatment of missing values differs from the request; empty if it does not."""
     if options.missing == "exact":
         return ""
@@ -285,7 +287,7 @@ class Unresumed:
     def begin(self) -> None:
         """Do nothing."""
 
-    def chunks(self, plan: Rewrite, grid: Grid) -> None:
+    def chunks(self, plan: ArrayPlan, grid: Grid) -> None:
         """Return None."""
 
     def flush(self) -> None:
@@ -302,13 +304,13 @@ class Resuming:
         self,
         transaction: Transaction,
         source: Path | Address,
-        plans: Mapping[str, Rewrite],
+        plans: Mapping[str, ArrayPlan],
         *,
         resume: bool,
         gives_way: bool = False,
     ) -> None:
         self._gives_way = gives_way  # Whether nothing is kept if the disk is full, because other files need the room
-        self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
+        self.run = _run(source, [plan for plan in plans.values() if not isinstance(plan, Copy)])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
         self._resume = resume
@@ -367,7 +369,7 @@ class Resuming:
             with suppress(OSError):  # mostly there are none
                 os.rename(segments_of(self._leftover.path), segments_of(self._transaction.path))
 
-    def chunks(self, plan: Rewrite, grid: Grid) -> ResumedChunks | None:
+    def chunks(self, plan: ArrayPlan, grid: Grid) -> ResumedChunks | None:
         """Return the chunks of a dataset that are reused and recorded for a later run; None before `begin`."""
         if self._journal is None:
             return None
@@ -472,7 +474,7 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
         raise
 
 
-def _run(source: Path | Address, plans: Collection[Rewrite]) -> RunKey:
+def _run(source: Path | Address, plans: Collection[ArrayPlan]) -> RunKey:
     entries: dict[str, dict[str, str]] = {}
     by_model: dict[int, dict[str, str]] = {}
     for plan in plans:
@@ -485,7 +487,7 @@ def _run(source: Path | Address, plans: Collection[Rewrite]) -> RunKey:
     )
 
 
-def _entry(plan: Rewrite) -> dict[str, str]:
+def _entry(plan: ArrayPlan) -> dict[str, str]:
     """Return everything that determines the bytes of a dataset's chunks, except its path and values."""
     return {
         "filters": str(plan.requested),

@@ -23,6 +23,7 @@ from tamis.formatting import plural
 from tamis.jobs.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Workers
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.packed_array import PackedArray
+from tamis.rewrite.plan import ArrayPlan, Recompress
 from tamis.rewrite.resumed_chunks import ResumedChunks
 from tamis.rewrite.segments import (
     FLAGS,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.planning import Planning
-    from tamis.rewrite.rewrite import Rewrite
     from tamis.rewrite.transfer import ChunkFiles
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
@@ -91,7 +91,7 @@ class _Slab(NamedTuple):
     source: str
     options: RepackOptions
     by_values: bool  # Whether the target gets the array in the form for other formats
-    plan: Rewrite
+    plan: ArrayPlan
     entry: RunKey  # Of the source and this array
     parts: Parts
     folder: Path  # Of segments
@@ -111,7 +111,7 @@ class _Slab(NamedTuple):
                 reading(self.source, dataset=self.plan.path, only_damage=True),
             ):
                 array = store.array(self.plan.path)
-                source = self.plan.packed(array.as_values() if self.by_values else array)
+                source = self.plan.source_of(array.as_values() if self.by_values else array)
                 return self._encode(source, segment, report)
         except Exception as error:
             remove_segment(segment)
@@ -178,13 +178,13 @@ class Spread:
         self._workers.stop()
 
     def __call__(
-        self, plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
+        self, plan: ArrayPlan, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None] | None:
         """Yield the encoded chunks of an array; None for a small one."""
         return self._chunks(plan, source, parts, resumed) if len(parts) * plan.chunk.nbytes > SLAB_NBYTES else None
 
     def _chunks(
-        self, plan: Rewrite, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
+        self, plan: ArrayPlan, source: StoredArray, parts: Parts, resumed: ResumedChunks | None
     ) -> Generator[NewChunk, None, None]:
         self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
         entry = RunKey(self._run.source, {plan.path: self._run.datasets[plan.path], companion_key(plan.path): {}})
@@ -226,10 +226,10 @@ class Spread:
                 segment.close()
 
     def _slabs(
-        self, plan: Rewrite, source: StoredArray, parts: Parts, entry: RunKey, segments: SegmentReader
+        self, plan: ArrayPlan, source: StoredArray, parts: Parts, entry: RunKey, segments: SegmentReader
     ) -> Iterator[_Slab]:
         at_once = max(1, SLAB_NBYTES // plan.chunk.nbytes)
-        if plan.streams_kept:
+        if isinstance(plan, Recompress):
             found: Iterator[Parts] = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
         else:
             with closing(source.open_reader()) as reader:

@@ -25,7 +25,7 @@ from tamis.stores.other_files import NUMBER, Places, numbered, place
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
-    from tamis.rewrite.rewrite import Rewrite
+    from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
 
 Source = tuple[str, str]
@@ -65,7 +65,7 @@ class _NoSurvey(NamedTuple):
 
     ranges: Mapping[str, PackingRange]
 
-    def measured(self, plan: Rewrite, source: StoredArray, *, moments: bool) -> Measured:
+    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`."""
         return Measured()
 

@@ -26,6 +26,7 @@ from tamis.jobs.witness.look import (
     XarrayWitness,
     needs_codecs,
 )
+from tamis.rewrite.plan import Copy
 from tamis.rounding import CONTAINER
 from tamis.stores.other_files import NUMBER, place
 from tamis.stores.readers import OF_HDF5
@@ -77,7 +78,7 @@ def look(
     copies_objects = planning.form.copies_objects_of(store)
     known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
     if not known:
-        known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not plan.copied}
+        known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not isinstance(plan, Copy)}
     known = {path: item for path, item in known.items() if path not in damaged}
     paths = _Paths(store, witness.paths)
     expected = paths.with_all(known)

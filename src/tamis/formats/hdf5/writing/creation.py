@@ -14,7 +14,6 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import DTypeLike, NDArray
 
-from tamis.accuracy.value_bounds import ArrayRounding
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.filters.registry import is_known, needs_plugin
@@ -29,6 +28,7 @@ from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import ChunkEncoder, Encoded, is_lossy
 from tamis.rewrite.new_packing import NewPacking, codes_of_array, of_range, packed
+from tamis.rewrite.steps import RoundStep
 from tamis.rewrite.values import Cast, Padding, cast, growing_chunks
 from tamis.rounding import BitGroom, Codes, Pack, Rounding, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
@@ -277,7 +277,7 @@ class OpenDataset:
     missing: Missing
     padding: Padding  # Values of chunks beyond the array
     # Rounding that an attribute of the dataset records, which new values get; None without one
-    rounding: ArrayRounding | None = None
+    rounding: RoundStep | None = None
     codes: Codes | None = None  # What floats are packed to; None if the dataset is not packed by tamis
 
     @classmethod
@@ -306,7 +306,7 @@ class OpenDataset:
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
         noted = recorded_rounding(array.attributes, array.number_type)
-        rounding = ArrayRounding(noted, dataset.shape) if noted is not None and noted.in_place else None
+        rounding = RoundStep(noted, dataset.shape) if noted is not None and noted.in_place else None
         codes = codes_of_array(array, noted.bound) if isinstance(noted, Pack) else None
         may_change = rounding is not None or is_lossy(recorded)
         missing = array.missing if may_change and dtype.kind in "fiu" else Missing()

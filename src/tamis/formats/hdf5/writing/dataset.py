@@ -33,15 +33,13 @@ from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import Encoded
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.new_packing import NewPacking, of_values
-from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.plan import Checks, Recode
 from tamis.rewrite.tolerance import provisional, with_tolerance_of
-from tamis.rewrite.values import Padding, cast
+from tamis.rewrite.values import cast
 from tamis.rounding import ERROR_BOUND, Pack
 from tamis.safety.library_errors import disk_text, reading
 from tamis.zfp.arrays import block_count
 from tamis.zfp.header import BLOCK_SIDE
-
-_NO_PADDING = Padding()
 
 
 def bounded_dataset(
@@ -148,7 +146,7 @@ def _loosest(target: OpenDataset, filters: Pipeline, data: Any) -> Pipeline:
         return [(part, _stored(target, data[part])) for part in sample]
 
     chunk_shape = tuple(map(min, chunk.shape, shape))
-    plan = Rewrite(target.label, filters, chunk.dtype, chunk_shape, missing=target.missing, padding=_NO_PADDING)
+    plan = Recode(target.label, filters, chunk.dtype, chunk_shape, checks=Checks(missing=target.missing))
     return with_tolerance_of(plan, shape, Parts, read).pipeline
 
 

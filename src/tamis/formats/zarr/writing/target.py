@@ -52,7 +52,7 @@ from tamis.remote.address import Address
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.nearest import nearest_plan, nearest_text
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.rewrite.rewrite import Rewrite
+from tamis.rewrite.plan import ArrayPlan, Copy, Recode
 from tamis.rewrite.streams import as_stored, carry, masks_of
 from tamis.rewrite.transfer import UnstorableError, unstorable_text
 from tamis.rewrite.write import write
@@ -80,7 +80,7 @@ _CANDIDATES = (
 """Filters whose codecs every reader of Zarr has."""
 
 
-def kept_plan(array: StoredArray) -> Rewrite:
+def kept_plan(array: StoredArray) -> ArrayPlan:
     """Return how an array is stored without a recipe.
 
     Chunks stay unchanged if every reader of Zarr has codecs for them, and also if filters were lossy, because their
@@ -96,15 +96,15 @@ def kept_plan(array: StoredArray) -> Rewrite:
     chunk_shape = array.chunk_shape or default_chunks(array.shape, array.dtype.itemsize, zfp=False)
     dtype = np.dtype(array.dtype)
     if not compresses(array.pipeline) or not array.shape:  # one value is smaller without filters
-        return Rewrite(array.path, Pipeline(), dtype, chunk_shape)
+        return Recode(array.path, Pipeline(), dtype, chunk_shape)
     if array.pipeline.error_bound == 0 and not array.pipeline.missing():
         requested = Pipeline(stage.filter for stage in array.pipeline.stages)
         if choose_codecs(requested, ChunkType(dtype, chunk_shape), {}).masked is None:
-            return Rewrite(array.path, requested, dtype, chunk_shape)
+            return Recode(array.path, requested, dtype, chunk_shape)
     return nearest_plan(array, dtype, chunk_shape, _CANDIDATES)
 
 
-def _carried(array: StoredArray) -> Rewrite | None:
+def _carried(array: StoredArray) -> ArrayPlan | None:
     """Return how the chunks of an array are copied unchanged; None if readers of Zarr need others."""
     if (carried := as_stored(array)) is None:
         return None
@@ -451,12 +451,12 @@ class ZarrTarget:
         places = [posixpath.split(array) for array in (*self._arrays, *self._texts)]
         return {name for group, name in places if group == path}
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: ArrayPlan) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
         source = array if isinstance(array, ZarrArray) else None
         if plan.rounding is None:
             variable = variable.with_attributes(plan.new_attributes(array))
-        array = plan.packed(array)
+        array = plan.source_of(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
         fill = array.fill_as(plan.dtype)
@@ -469,7 +469,7 @@ class ZarrTarget:
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
         attributes = {**_flags(variable), **variable.attributes}
         if plan.rounding is not None:
-            rounding = plan.rounding.rounding
+            rounding = plan.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
         self._note_fill(variable.path, attributes, source, dtype)
@@ -505,7 +505,7 @@ class ZarrTarget:
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
             create = partial(self.create_like, variable, array)
-            if plan.copied:
+            if isinstance(plan, Copy):
                 carry(plan, array, create)
             elif array.shape:
                 write(plan, array, create, lambda *_: None, self._threads)
@@ -521,7 +521,7 @@ class ZarrTarget:
         if self.form.zarr_format == 3 and not keeps_document and (note := fill_note(attributes, dtype)):
             self.notes.append(printable(f"{path}: {note}"))
 
-    def _note_filters(self, path: str, array: StoredArray, plan: Rewrite) -> None:
+    def _note_filters(self, path: str, array: StoredArray, plan: ArrayPlan) -> None:
         """Note filters that became others."""
         before, after = ([stage.filter for stage in known.stages] for known in (array.pipeline, plan.pipeline))
         new = self._arrays[path]
@@ -670,7 +670,7 @@ def _rectilinear(documents: Mapping[str, Json]) -> str:
     return next((path for path, grid in grids.items() if isinstance(grid, dict) and grid["name"] == "rectilinear"), "")
 
 
-def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
+def _value_type(array: StoredArray, plan: ArrayPlan) -> np.dtype[Any]:
     """Return the type of the values of an array, even if they are written as bytes."""
     if plan.dtype.kind != "V":
         return plan.dtype
@@ -679,7 +679,7 @@ def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
     return array.value_type
 
 
-def _write_scalar(plan: Rewrite, array: StoredArray, writer: ZarrWriter) -> None:
+def _write_scalar(plan: ArrayPlan, array: StoredArray, writer: ZarrWriter) -> None:
     with closing(array.open_reader()) as reader:
         writer.put([NewChunk(0, reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)])
     writer.finish()
