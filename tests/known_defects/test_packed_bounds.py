@@ -14,7 +14,7 @@ import pytest
 
 import tamis
 from tamis import ParameterError, cf
-from tamis.jobs.repack.planning import in_stored_units
+from tamis.jobs.repack.stored_units import in_stored_units
 
 Run = Callable[..., str]
 WAVE = 100_000 + 5000 * np.sin(np.linspace(0, 20, 4000)).reshape(40, 100)

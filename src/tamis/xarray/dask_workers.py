@@ -25,7 +25,7 @@ from tamis.arrays.grid import Region, origin_of
 from tamis.arrays.index import as_array
 from tamis.arrays.reader import put
 from tamis.errors import DataError, TamisError, located
-from tamis.jobs.repack.planning import ReadSurvey
+from tamis.jobs.repack.survey import ReadSurvey
 from tamis.jobs.workers import connected
 from tamis.rewrite.packed_array import PackedArray, as_floats, marks_of
 from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order
@@ -57,7 +57,7 @@ class WorkersSurvey(ReadSurvey):
     """A survey whose ranges of dask arrays the workers find, so that no values travel."""
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
-        """See `tamis.jobs.repack.planning.Survey.packing_range`."""
+        """See `tamis.jobs.repack.survey.Survey.packing_range`."""
         array = cast("VariableArray", source)
         client = _client_of(array.variable._data)
         if client is None:

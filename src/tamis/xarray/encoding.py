@@ -27,7 +27,7 @@ from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formatting import plural
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
 from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
-from tamis.jobs.repack.planning import in_stored_units
+from tamis.jobs.repack.stored_units import in_stored_units
 from tamis.jobs.result import SCHEMA, Part, Result, json_value
 from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES

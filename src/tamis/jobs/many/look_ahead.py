@@ -15,7 +15,8 @@ from tamis.errors import FileError, ParameterError, TamisError
 from tamis.formats.registry import target_form
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
-from tamis.jobs.repack.planning import SURVEY_ALONE, may_spoil, plan_datasets
+from tamis.jobs.repack.planning import may_spoil, plan_datasets
+from tamis.jobs.repack.survey import SURVEY_ALONE
 from tamis.remote.address import is_address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.packed_array import in_units, marks_of
@@ -36,7 +37,7 @@ _MOST_LISTED = 12
 
 
 class _SampledSurvey(NamedTuple):
-    """What a few parts of an array tell of its values; see `tamis.jobs.repack.planning.Survey`."""
+    """What a few parts of an array tell of its values; see `tamis.jobs.repack.survey.Survey`."""
 
     def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`: this reads all values."""

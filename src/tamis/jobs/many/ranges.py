@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.errors import TamisError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import append_line, claim, new_content
-from tamis.jobs.repack.planning import ReadSurvey, packs, plan_datasets
+from tamis.jobs.repack.decide import packs
+from tamis.jobs.repack.planning import plan_datasets
+from tamis.jobs.repack.survey import ReadSurvey
 from tamis.jobs.workers import Died, Reported
 from tamis.remote.address import place_of
 from tamis.rounding import PackingRange
@@ -82,7 +84,7 @@ def _ranges_of(entries: Mapping[str, Any]) -> dict[str, PackingRange]:
 
 
 class _RecordingSurvey(NamedTuple):
-    """Reads all values of packed arrays, and notes their ranges; see `tamis.jobs.repack.planning.Survey`."""
+    """Reads all values of packed arrays, and notes their ranges; see `tamis.jobs.repack.survey.Survey`."""
 
     read: ReadSurvey
     found: dict[str, PackingRange]

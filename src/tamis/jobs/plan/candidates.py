@@ -41,8 +41,10 @@ from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, r
 from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.decide import packs
 from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.planning import SURVEY_ALONE, packs, plan_datasets
+from tamis.jobs.repack.planning import plan_datasets
+from tamis.jobs.repack.survey import SURVEY_ALONE
 from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import as_floats, fill_of, marks_of, unpacked_type
 from tamis.rewrite.plan import ArrayPlan, Copy
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from tamis.accuracy.measured import Measured
     from tamis.jobs.plan.sample import Piece, Sample
     from tamis.jobs.recipes.policies import MissingPolicy
-    from tamis.jobs.repack.planning import Survey
+    from tamis.jobs.repack.survey import Survey
     from tamis.stores.protocols import Store, StoredArray
 
 

@@ -29,18 +29,10 @@ from tamis.jobs.repack.new_target import (
     write_target,
 )
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
-from tamis.jobs.repack.planning import (
-    SURVEY_ALONE,
-    GivenRanges,
-    Planning,
-    ReadSurvey,
-    Survey,
-    may_spoil,
-    plan_datasets,
-    taken_in,
-)
+from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, RunRecord, Unresumed, check_target, interrupted
+from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of

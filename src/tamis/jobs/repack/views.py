@@ -61,7 +61,7 @@ class AffectedSource(NamedTuple):
 
 
 class _NoSurvey(NamedTuple):
-    """Reads no values: whether an array is packed does not depend on them; see `tamis.jobs.repack.planning.Survey`."""
+    """Reads no values: whether an array is packed does not depend on them; see `tamis.jobs.repack.survey.Survey`."""
 
     ranges: Mapping[str, PackingRange]
 

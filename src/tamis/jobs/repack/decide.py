@@ -1,0 +1,459 @@
+"""Decide how one array is stored: copied, with its streams, or encoded again; or why it is kept as it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from tamis import meaning
+from tamis.advice.chunk_shapes import Chunking, oversized_note, padding_note
+from tamis.arrays.grid import chunks_for_objects, default_chunks
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Fletcher32
+from tamis.filters.plugin_client import hdf5plugin_version
+from tamis.formatting import shape_text, size_text
+from tamis.jobs.repack.refusals import Refusal, refuse
+from tamis.jobs.repack.required import absolute_bound, with_requirement
+from tamis.jobs.repack.stored_units import in_stored_units, units_note
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import shorter_pipeline
+from tamis.rewrite.growth import compresses
+from tamis.rewrite.packed_array import PackedArray, keeps_values, pack_array, unpacked_type
+from tamis.rewrite.plan import ArrayPlan, Checks, Copy, Recode, Recompress, flags_for
+from tamis.rewrite.steps import FillStep, PackStep, RoundStep, ValueStep
+from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
+from tamis.rewrite.surveys import stored_ratio
+from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
+from tamis.rewrite.values import Padding, suitable_chunks
+from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, recorded_rounding, still_needed
+from tamis.stores.protocols import ELSEWHERE
+from tamis.zfp.header import BLOCK_SIDE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tamis.accuracy.requirement import Requirement
+    from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack.survey import Survey
+    from tamis.stores.protocols import StoredArray
+
+MIN_NBYTES = 4096
+"""Smaller unchunked datasets gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
+
+_MOST_CHUNK_NBYTES = (1 << 32) - 1
+
+
+class Asked(NamedTuple):
+    """What a recipe asks of one array."""
+
+    path: str  # As the recipe has it
+    filters: Pipeline | None  # In units of the variable; None keeps those of the array, for other chunks
+    chunks: tuple[int, ...] | None  # Chunk shape; None without one
+    required: Requirement | None  # What is required of its values
+    exact: bool  # Whether the recipe names the array, and is no pattern
+    named: bool  # Whether the recipe or the chunk shape names it
+    by_rule: bool  # Whether a rule for new chunks has found it, without filters
+    # Returns why a pattern does not change its values, because they are coordinates or the like; empty if it may. Roles
+    # are looked at only where values may change.
+    exactness: Callable[[], str]
+
+    @property
+    def keeps_values(self) -> bool:
+        """True if a pattern does not change its values, because they are coordinates or the like."""
+        return not self.exact and bool(self.exactness())
+
+
+class Kept(NamedTuple):
+    """An array that a pattern matches, and that stays as it is."""
+
+    reason: str
+
+
+def decide(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan | Kept:
+    """Return how an array is stored, or why it is kept.
+
+    Values are read only if its packing, its requirements or its tolerance depend on them.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If the array cannot be stored as asked.
+    MissingFilterError
+        If a filter is not installed.
+    """
+    if reason := _left_alone(array, asked, options):
+        return Kept(reason)
+    plan = _plan(array, asked, options, survey)
+    if plan.changes_values and asked.keeps_values:
+        return Kept(f"{asked.exactness()}; name it to store it lossily")
+    if not isinstance(plan, Copy):
+        is_conditional = not _is_wanted_at_any_size(array, asked)
+        if (is_conditional or asked.by_rule) and (reason := _too_small(array, options)):
+            return Kept(reason)
+        if is_conditional:
+            # An array may not return to "kept" after its values are read: its old companion is gone by then.
+            plan = replace(plan, may_grow=options.larger or array.has_companion)
+    has_bound = plan.pipeline.bound is not None
+    plan = with_requirement(plan, array, asked.required, survey)
+    return with_loosest_tolerance(plan, array) if has_bound else plan
+
+
+def _left_alone(array: StoredArray, asked: Asked, options: RepackOptions) -> str:
+    """Return why a pattern leaves an array alone, whatever the filters; empty if it does not."""
+    if asked.exact:
+        return ""
+    if array.is_bare_dimension:
+        return "expected values, got a netCDF-4 dimension without a variable"
+    if array.layout in ELSEWHERE and not options.follow:
+        return (
+            f"its values are in other files ({array.layout}), where a pattern leaves them: name it, or give --follow,"
+            " to store them in the target"
+        )
+    return ""
+
+
+def _is_wanted_at_any_size(array: StoredArray, asked: Asked) -> bool:
+    """Return whether an array is stored as asked even if it does not become smaller."""
+    # With `follow`, values of other files are to be in the target, although it becomes larger.
+    return asked.named or asked.filters is None or not compresses(asked.filters) or array.layout in ELSEWHERE
+
+
+def _too_small(array: StoredArray, options: RepackOptions) -> str:
+    """Return why patterns keep an array because of its size; empty if they do not."""
+    own_least = 0 if array.chunk_shape else MIN_NBYTES
+    least = own_least if options.min_size is None else options.min_size
+    if array.values_nbytes >= least:
+        return ""
+    return f"patterns skip datasets of less than {least} B (--min-size): name it to change it"
+
+
+def _plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey) -> ArrayPlan:
+    """Return the plan of an array in the chunks that are asked for, or that suit it and the storage."""
+    plan = _plan_in(asked.chunks, array, asked, options, survey)
+    if options.storage != "s3" or asked.chunks is not None or asked.filters is None:
+        return plan
+    if isinstance(plan, Copy) and plan.pipeline.error_bound != 0:
+        return plan  # their loss would add to a new one
+    trial = plan if plan.pipeline.bound is None else with_loosest_tolerance(plan, array)
+    own = array.nbytes / max(array.stored_nbytes, 1)
+    ratio = own if isinstance(plan, Copy) else stored_ratio(trial, plan.source_of(array), options.threads)
+    shape = chunks_for_objects(array.shape, plan.chunk_shape, plan.dtype.itemsize, ratio)
+    if shape == plan.chunk_shape:
+        return plan
+    nbytes = math.prod(shape) * plan.dtype.itemsize / ratio
+    note = f"its chunks are {shape_text(shape)}, about {size_text(int(nbytes))} each, for an object store"
+    new = _plan_in(shape, array, asked, options, survey)
+    return replace(new, notes=(*new.notes, note))
+
+
+def _plan_in(
+    chunks: tuple[int, ...] | None, array: StoredArray, asked: Asked, options: RepackOptions, survey: Survey
+) -> ArrayPlan:
+    """Return the plan of an array in chunks of a shape; None for chunks that suit it."""
+    if asked.filters is not None and packs(asked.filters) and not asked.keeps_values:
+        return _packed_plan(array, asked.path, asked.filters, chunks, options, asked.required, survey)
+    return _unpacked_plan(array, asked.path, asked.filters, chunks, options)
+
+
+class _Form(NamedTuple):
+    """The form in which an array would be stored."""
+
+    array: StoredArray
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    pipeline: Pipeline  # In stored units, without a rounding
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type and shape of its chunks."""
+        return ChunkType(self.dtype, self.chunks)
+
+    @property
+    def is_lossy(self) -> bool:
+        """True if the filters may change values."""
+        return self.pipeline.error_bound != 0
+
+
+_WITHOUT_CHUNKS: tuple[Refusal[StoredArray], ...] = (
+    Refusal(
+        lambda array: array.dtype is None,
+        lambda array: f"expected values of a fixed size, got {array.type_text}: {array.unfiltered_reason}",
+    ),
+    Refusal(
+        lambda array: array.shape is None, lambda _: "expected an array, got a null dataspace, which has no values"
+    ),
+    Refusal(lambda array: not array.shape, lambda _: "expected an array, got a scalar, which HDF5 cannot filter"),
+    Refusal(
+        lambda array: any(extent == most == 0 for extent, most in zip(array.shape, array.maxshape, strict=True)),
+        lambda array: (
+            f"expected an array that has values, or may grow, got shape {array.shape}, which HDF5 cannot divide into"
+            " chunks"
+        ),
+    ),
+)
+"""Arrays that cannot have chunks, which filters need."""
+
+_CHUNK_SHAPES: tuple[Refusal[_Form], ...] = (
+    Refusal(
+        lambda form: len(form.chunks) != len(form.array.shape),
+        lambda form: f"expected chunks with {len(form.array.shape)} axes, got {form.chunks}",
+    ),
+    Refusal(
+        lambda form: not _is_within(form.chunks, form.array),
+        lambda form: f"expected chunks within the shape {form.array.shape}, got {form.chunks}",
+    ),
+    Refusal(
+        lambda form: form.chunk.nbytes > _MOST_CHUNK_NBYTES,
+        lambda form: (
+            f"expected a chunk of less than 4 GiB, got {form.chunks} of {form.dtype}: {form.chunk.nbytes} bytes"
+        ),
+    ),
+)
+"""Chunk shapes that an array cannot have."""
+
+_LOSS: tuple[Refusal[_Form], ...] = (
+    Refusal(
+        lambda form: form.is_lossy and form.dtype.kind == "i" and meaning.is_unsigned(form.array.attributes),
+        lambda _: (
+            "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
+            " largest ones"
+        ),
+    ),
+    Refusal(
+        lambda form: form.is_lossy and form.array.is_companion,
+        lambda _: "expected lossless filters for the missing-value mask of another dataset",
+    ),
+)
+"""Arrays whose values must not change."""
+
+
+def _is_within(chunks: tuple[int, ...], array: StoredArray) -> bool:
+    """Return whether chunks are no larger than an array is or may become."""
+    axes = zip(array.shape, array.maxshape, chunks, strict=True)
+    return all(most is None or step <= max(extent, most) for extent, most, step in axes)
+
+
+def _unpacked_plan(
+    array: StoredArray,
+    path: str,
+    requested: Pipeline | None,
+    chunks: tuple[int, ...] | None,
+    options: RepackOptions,
+) -> ArrayPlan:
+    """Return the plan of an array for filters in units of the variable; None keeps its filters for other chunks."""
+    if array.dtype is not None and any("\udc80" <= letter <= "\udcff" for letter in path):
+        raise ParameterError("expected a name in UTF-8, got other bytes")
+    refuse(_WITHOUT_CHUNKS, array)
+    filters = array.pipeline if requested is None else requested
+    dtype, notes = _chunk_dtype(array, filters)
+    packing = meaning.packing_of(array.attributes)
+    if requested is None:
+        pipeline = unstored(array.pipeline)
+    else:
+        pipeline = in_stored_units(requested, packing, dtype)
+        notes += units_note(requested, pipeline, packing)
+    pipeline = provisional(pipeline)
+    form = _Form(array, dtype, suitable_chunks(array, pipeline, dtype) if chunks is None else chunks, pipeline)
+    refuse(_CHUNK_SHAPES, form)
+    _check(form)
+    rounding, rounding_notes = _needed_rounding(array, pipeline)
+    pipeline = pipeline.without_rounding
+    form = form._replace(pipeline=_with_checksum(pipeline) if options.checksum else pipeline)
+    refuse(_LOSS, form)
+    notes += rounding_notes
+    # If the companion goes, missing values return to the array, so its chunks change.
+    keeps_companion = not array.has_companion or options.missing == "mask"
+    if not keeps_companion:
+        notes.append(
+            "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
+        )
+    keeps_values = rounding is None and keeps_companion
+    if keeps_values and (copied := _copied(form, path, pipeline, packing, notes)) is not None:
+        return copied
+    form.pipeline.check(form.chunk)
+    form.pipeline.check_encodable()
+    notes += _version_note(form.pipeline)
+    same = as_stored_already(form.pipeline, array.pipeline)
+    if keeps_values and has_streams(array, same, dtype, form.chunks):
+        notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
+        return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
+    notes += _form_notes(form, path, is_rounded=rounding is not None)
+    steps: list[ValueStep] = [] if rounding is None else [rounding]
+    if options.missing == "mask" and form.is_lossy and (flags := flags_for(array, dtype)) is not None:
+        steps.append(FillStep(flags))
+    return Recode(
+        path,
+        form.pipeline,
+        dtype,
+        form.chunks,
+        tuple(notes),
+        packing,
+        steps=tuple(steps),
+        checks=Checks(missing=array.missing),
+        padding=Padding.of(array, dtype),
+    )
+
+
+def _chunk_dtype(array: StoredArray, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
+    """Return the type of the chunks, in native byte order if the filters need it, and notes."""
+    notes, dtype = [], cast("np.dtype[Any]", array.dtype)
+    if array.layout in ELSEWHERE:
+        notes.append(f"its values are read from other files ({array.layout}), and stored in the target")
+    if dtype.isnative or (filters.bounded is None and filters.error_bound == 0):
+        return dtype, notes
+    native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
+    notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
+    return native, notes
+
+
+def _copied(
+    form: _Form, path: str, pipeline: Pipeline, packing: meaning.Packing | None, notes: list[str]
+) -> Copy | None:
+    """Return the plan for copying the chunks of an array, if they have the filters already; None if they do not.
+
+    `pipeline` has no checksum, which chunks may lack.
+    """
+    array, dtype, chunks, guarded = form.array, form.dtype, form.chunks, form.pipeline
+    text = "chunks are copied as stored: they have these filters already"
+    same = as_stored_already(guarded, array.pipeline)
+    shorter = shorter_pipeline(same)
+    if shorter is not None and is_stored_so(array, shorter, dtype, chunks) and not skips_first(array):
+        return Copy(path, shorter, dtype, chunks, (*notes, text), packing)
+    if is_stored_so(array, same, dtype, chunks):
+        return Copy(path, same, dtype, chunks, (*notes, text), packing)
+    unguarded = as_stored_already(pipeline, array.pipeline)
+    if unguarded != same and is_stored_so(array, unguarded, dtype, chunks):
+        return Copy(path, unguarded, dtype, chunks, (*notes, f"{text}, without a checksum"), packing)
+    return None
+
+
+def _version_note(pipeline: Pipeline) -> list[str]:
+    """Return a note about filters whose versions do not read each other's chunks."""
+    if all(item.stable for item in pipeline.filters[:1]):
+        return []
+    return [
+        f"versions of SZ3 do not read each other's chunks: read it with hdf5plugin {hdf5plugin_version()}, or make sure"
+        " that another version does; sperr has no such history"
+    ]
+
+
+def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
+    """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
+    notes, before = [], form.array.pipeline
+    growing = tuple(most is None for most in form.array.maxshape)
+    chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
+    if note := oversized_note(path, chunking) or padding_note(path, chunking):
+        notes.append(note)
+    if before.error_bound != 0 and (form.is_lossy or is_rounded):
+        notes.append(f"its values already went through {before}: the new error adds to the old one")
+    return notes
+
+
+def packs(pipeline: Pipeline | None) -> bool:
+    """Return whether a pipeline begins with a packing."""
+    return pipeline is not None and isinstance(pipeline.rounding, Pack)
+
+
+def _packed_plan(
+    array: StoredArray,
+    path: str,
+    requested: Pipeline,
+    chunks: tuple[int, ...] | None,
+    options: RepackOptions,
+    required: Requirement | None,
+    survey: Survey,
+) -> ArrayPlan:
+    """Return the plan of an array that is packed, whose values are read for that."""
+    pack, dtype = cast("Pack", requested.rounding), unpacked_type(array)
+    if required is not None and required.relative is not None:
+        raise ParameterError(
+            f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
+            f" bitround or granular"
+        )
+    shape = chunks or array.chunk_shape
+    if shape is None:
+        refuse(_WITHOUT_CHUNKS, array)
+        shape = default_chunks(array.shape, pack.stored_type(dtype).itemsize, zfp=False)
+    checks = Checks(missing=array.missing)
+    model = Recode(path, Pipeline(), array.dtype or dtype, shape, packing=array.packing, checks=checks)
+    absolute = None if required is None else absolute_bound(model, array, required, survey)
+    bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
+    packed = pack_array(array, pack, survey.packing_range(array, shape), bound=bound, zeros=zeros)
+    plan = _unpacked_plan(cast("StoredArray", packed), path, requested.without_rounding, shape, options)
+    assert isinstance(plan, Recode)  # the source has no chunks of codes that could be copied
+    notes = (*plan.notes, *_packing_notes(array, packed))
+    return replace(plan, notes=notes, steps=(PackStep(packed.codes), *plan.steps))
+
+
+def _packing_notes(array: StoredArray, packed: PackedArray) -> list[str]:
+    """Return notes about the codes of an array, and about a loss that comes on top of an earlier one."""
+    codes = packed.codes
+    notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used"]
+    if codes.dtype.itemsize == codes.unpacked.itemsize:
+        notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
+    if keeps_values(array, codes):
+        notes.append("packed before in the same steps: its values do not change, and keep their recorded bound")
+    elif array.packing is not None:
+        notes.append(f"packed before by {array.packing}: the new error adds to the old one")
+    elif before := recorded_rounding(array.attributes, array.number_type):
+        notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
+    if array.pipeline.error_bound != 0:
+        notes.append(f"its values already went through {array.pipeline}: the new error adds to the old one")
+    return notes
+
+
+def _needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
+    """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
+    if pipeline.rounding is None:
+        before = recorded_rounding(source.attributes, source.number_type)
+        lossy = before is not None and pipeline.error_bound != 0
+        return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
+    rounding = still_needed(pipeline.rounding, source.attributes)
+    if rounding is None:
+        # Another program may have added values since, which it need not have rounded.
+        names = [name for name in ROUNDING_ATTRIBUTES if name in source.attributes and name != CONTAINER]
+        says = f"its attribute {names[0]} says that its values are rounded by {pipeline.rounding}"
+        return None, [f"{says}: they are not rounded again"]
+    offset = source.packing is not None and source.packing.offset != 0
+    notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
+    return RoundStep(rounding, source.shape), notes
+
+
+def _check(form: _Form) -> None:
+    """Raise ParameterError if the filters cannot take such chunks."""
+    pipeline, chunk = form.pipeline, form.chunk
+    try:
+        pipeline.check(chunk)
+    except ParameterError as error:
+        if math.prod(chunk.shape) == 1 and _takes(pipeline, ChunkType(chunk.dtype, (BLOCK_SIDE,))):
+            raise ParameterError(f"{error} (-c)") from error
+        if chunk.dtype.kind != "V":
+            raise
+        text = form.array.type_text
+        # Integers of 20 bits and bitfields have the names of integers, which filters of numbers take.
+        words = form.array.type_words if text.startswith(("int", "uint", "float")) else text
+        raise ParameterError(
+            f"expected numbers, got values of the type {words}: use filters of bytes, such as shuffle and deflate"
+        ) from error
+
+
+def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
+    with suppress(ParameterError):
+        pipeline.check(chunk)
+        return True
+    return False
+
+
+def _with_checksum(pipeline: Pipeline) -> Pipeline:
+    guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
+    if guarded or pipeline.bounded is None:
+        return pipeline
+    return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
+
+
+def unstored(pipeline: Pipeline) -> Pipeline:
+    """Return filters as a request for other chunks, without stored parameters."""
+    return Pipeline(replace(stage, stored=None) for stage in pipeline.stages)
