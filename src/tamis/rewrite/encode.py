@@ -104,7 +104,8 @@ def is_rejected(comparison: ValueComparison, pipeline: Pipeline, rounding: float
 class _Encoding(NamedTuple):
     """An encoded chunk, its comparison, if any, and the number of values that the first filter would move too far.
 
-    `after` are the decoded values of the comparison, and `missed` is that of `Proven`.
+    `after` are the decoded values of the comparison, and `missed` is that of `Proven`. `broken` says what the chunk
+    does not keep; it is empty if it keeps everything.
     """
 
     stored: Encoded
@@ -112,6 +113,34 @@ class _Encoding(NamedTuple):
     crossed: int = 0
     after: NDArray[Any] | None = None
     missed: bool = False
+    broken: str = ""
+
+
+_NOTHING = Encoded(b"", 0)
+
+
+class Way(NamedTuple):
+    """A way to encode a chunk."""
+
+    skip: tuple[type[Filter], ...]  # Filters that it skips
+    prove: bool  # Whether the filters prove their bounds themselves
+    keeps_all: bool  # Whether a chunk need not be decoded and compared
+
+
+@lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline
+def ways_of(pipeline: Pipeline) -> tuple[Way, ...]:
+    """Return the ways to encode a chunk, in the order in which they are tried.
+
+    If the first filter needs values, like zfp, a chunk goes through it, and skips the filters that are meant for other
+    chunks. If it is optional, the last way is without it. Other pipelines have one way, through all filters.
+    """
+    first = pipeline.stages[0] if pipeline.stages else None
+    if first is None or not first.filter.needs_values:
+        return (Way((), prove=True, keeps_all=True),)
+    # A bound is proven for the whole chunk, with its missing values and the padding that may be read later.
+    through = Way(idle_types(pipeline), prove=pipeline.error_bound is None, keeps_all=False)
+    without = Way((type(first.filter),), prove=True, keeps_all=True)
+    return (through, without) if first.optional else (through,)
 
 
 class ChunkEncoder(NamedTuple):
@@ -178,31 +207,39 @@ class ChunkEncoder(NamedTuple):
         return self._encode_padded(values, always_compare)
 
     def _encode_padded(self, values: NDArray[Any], always_compare: bool) -> _Encoding:
-        pipeline, broken = self.pipeline, self.broken
-        whole = self.padding.pad(values, self.chunk.shape)
-        first = pipeline.stages[0] if pipeline.stages else None
-        if first is None or not first.filter.needs_values:
-            return _Encoding(Encoded(*pipeline.encode(whole)))
-        idle = idle_types(pipeline)
-        # A bound is proven below instead, where the missing values and padding that may be read later are known.
-        encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
-        if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
-            return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
-        if not always_compare and broken is None and self._kept_for_sure(values):
+        """Encode a chunk the first way that keeps everything required; see `ways_of`."""
+        whole, refused = self.padding.pad(values, self.chunk.shape), _Encoding(_NOTHING)
+        for way in ways_of(self.pipeline):
+            encoded = Encoded(*self.pipeline.encode(whole, skip=way.skip, prove=way.prove))
+            if way.keeps_all:
+                return _Encoding(encoded, crossed=refused.crossed, missed=refused.missed)
+            if encoded.mask & 1:  # the first filter cannot encode these values; the other way is meant for this case
+                if way.skip:
+                    continue
+                return _Encoding(encoded)  # which would do the same
+            tried = self._tried(values, whole, encoded, always_compare)
+            if not tried.broken:
+                return tried
+            refused = tried
+        first = self.pipeline.filters[0]
+        raise BoundError(
+            f"{first} cannot keep {refused.broken}; as an optional filter, {first}?, it is left out of such a chunk"
+        ).at(filter=first)
+
+    def _tried(self, values: NDArray[Any], whole: NDArray[Any], encoded: Encoded, always_compare: bool) -> _Encoding:
+        """Decode and compare an encoded chunk, unless it is certain to keep everything required."""
+        if not always_compare and self.broken is None and self._kept_for_sure(values):
             return _Encoding(encoded)
         comparison, decoded = self._compare(encoded, values)
-        after = decoded[tuple(map(slice, values.shape))]
-        rejected = is_rejected(comparison, pipeline, self.rounding)
-        missed = broken(values, after, comparison.error) if broken is not None and comparison.kept else ""
-        if not (rejected or missed) and self.padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
+        after, bound = decoded[tuple(map(slice, values.shape))], self.pipeline.error_bound
+        missed = ""
+        if self.broken is not None and comparison.kept:
+            missed = self.broken(values, after, comparison.error)
+        keeps_bound = not is_rejected(comparison, self.pipeline, self.rounding)
+        if keeps_bound and not missed and self.padding.is_kept(whole, decoded, values.shape, bound):
             return _Encoding(encoded, comparison, after=after)
-        if not first.optional:
-            raise BoundError(
-                f"{first.filter} cannot keep {missed or self._promise(values, comparison)}; as an optional "
-                f"filter, {first.filter}?, it is left out of such a chunk"
-            ).at(filter=first.filter)
-        without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
-        return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
+        broken, is_missed = missed or self._promise(values, comparison), bool(missed) and not comparison.missing
+        return _Encoding(encoded, comparison, comparison.crossed, after, is_missed, broken)
 
     def _promise(self, values: NDArray[Any], comparison: ValueComparison) -> str:
         """Return in words the promise of the pipeline that a chunk breaks."""
