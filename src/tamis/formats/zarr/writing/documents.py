@@ -82,9 +82,9 @@ class SourceDocument:
         """
         if zarr_format == self.zarr_format:
             new = _SEPARATOR[zarr_format] | new
-            changed = {*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ())}
+            changed = [*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ())]
             if in_usual_spelling(self.content).get("dtype") == new.get("dtype"):
-                changed.discard("dtype")  # netCDF-C reads characters by its own spelling alone
+                changed = [name for name in changed if name != "dtype"]  # netCDF-C reads characters by its own alone
             content = {name: new[name] if name in changed else value for name, value in self.content.items()}
             return content | {name: new[name] for name in changed if name not in content and name not in _SEPARATOR[2]}
         if zarr_format == 2:
@@ -107,11 +107,11 @@ class Attributes:
     dtype: np.dtype[Any] | None = None  # Of the values of an array; of objects for texts
 
     @property
-    def _changed(self) -> set[str]:
-        """Names of attributes that are not those of the source."""
-        return {
+    def _changed(self) -> list[str]:
+        """Names of attributes that are not those of the source, in their order."""
+        return [
             name for name, value in self.values.items() if name not in self.before or value is not self.before[name]
-        }
+        ]
 
     def types(self) -> Types:
         """Return the types to record: all, or, for a copy, those that its source records, and new ones."""

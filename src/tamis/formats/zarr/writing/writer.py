@@ -186,7 +186,7 @@ class ZarrWriter:
         nbytes = len(data) * self.absent_count
         if self.absent_count > _MOST_FILLED or nbytes > max(_MOST_FILLED_NBYTES, self.stored_nbytes):
             return
-        for number in set(range(self.grid.chunk_count)) - self._numbers:
+        for number in sorted(set(range(self.grid.chunk_count)) - self._numbers):
             self._put(number, data, mask)
 
     def _write(self, name: str, data: bytes) -> int:
