@@ -46,7 +46,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("access", "kinds", "old_names"),
+    ("access", "arguments", "old_names"),
     ("distinct", "errors", "forks", "formatting", "late", "lazy_property", "library_lock"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

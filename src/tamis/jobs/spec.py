@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tamis.arguments import TEXT
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import chunk_shape
 from tamis.jobs.result import SCHEMA, Part, Result, json_text, json_value
-from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import read
 from tamis.notation.h5repack import command_text
@@ -98,9 +98,9 @@ class Spec(Result):
     filters: tuple[FilterSpec, ...]
     notations: dict[str, NotationText] = field(hash=False)
 
-    @checked(notation=TEXT)
     def __getitem__(self, notation: str) -> str:
         """Return the text in a notation."""
+        TEXT.check("notation", notation)
         if notation not in self.notations:
             raise ParameterError(f"expected one of the notations {', '.join(self.notations)}, got {notation!r}")
         result = self.notations[notation]
@@ -154,7 +154,6 @@ def _filter_text(item: FilterSpec) -> str:
     return "\n".join(lines)
 
 
-@checked(variable=TEXT, notation=TEXT)
 def spec(
     text: str | Pipeline | Filter,
     *,
@@ -197,6 +196,8 @@ def spec(
     >>> print(spec("zfp(accuracy=0.1)", variable="TS")["nccopy"])
     -F TS,32013,3,0,0.1d
     """
+    TEXT.check("variable", variable)
+    TEXT.check_optional("notation", notation)
     kind = _dtype(dtype)
     reading = _read(text, notation, kind, compat)
     pipeline = _pipeline(reading)

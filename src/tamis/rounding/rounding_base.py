@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
+from tamis.arguments import DTYPE, WHOLES, Kind
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameterized
 from tamis.formatting import relative_text
-from tamis.kinds import DTYPE, WHOLES, Kind, explained
 
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -129,9 +129,9 @@ class Rounding(Parameterized, ABC):
                 " tamis repack packs a saved file"
             ).at(filter=self)
 
-    @explained(dtype=DTYPE)
     def check(self, dtype: np.dtype[Any]) -> None:
         """Raise ParameterError if values of a type cannot be rounded this way."""
+        DTYPE.check("dtype", dtype)
         if dtype.kind != "f" or dtype.itemsize not in self.most:
             raise ParameterError(
                 f"expected float32 or float64 for {self}, got {dtype}, which cannot be rounded: use lossless"
@@ -148,7 +148,6 @@ class Rounding(Parameterized, ABC):
                 " lossless filters alone do"
             ).at(filter=self)
 
-    @explained(missing_values=_NUMBERS, valid_range=_PAIR, origin=WHOLES, shape=WHOLES)
     def round(
         self,
         values: NDArray[Any],
@@ -185,6 +184,10 @@ class Rounding(Parameterized, ABC):
         >>> BitRound(keepbits=3).round(np.array([1.2345678, -1e9, np.nan], "f4"))
         array([ 1.25e+00, -1.00e+09,       nan], dtype=float32)
         """
+        _NUMBERS.check("missing_values", missing_values)
+        _PAIR.check("valid_range", valid_range)
+        WHOLES.check_optional("origin", origin)
+        WHOLES.check_optional("shape", shape)
         if isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
