@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -38,6 +38,27 @@ _NEEDS_TAMIS = "netCDF-C reads and writes it with tamis' plugin, zarr-python wit
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
 
+class FilterSpecDict(TypedDict):
+    """A filter in JSON."""
+
+    id: int | None
+    name: str
+    optional: bool
+    in_words: str
+    requested: list[int]
+    requested_signed: list[int]
+    stored: list[int] | None
+    stored_signed: list[int] | None
+
+
+class NotationDict(TypedDict):
+    """A text in JSON."""
+
+    text: str | None
+    problem: str | None
+    note: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class FilterSpec:
     """A filter of a pipeline and its parameters."""
@@ -50,7 +71,7 @@ class FilterSpec:
     # Parameters that the filter leaves in a file; None if chunks and type are not known
     stored: tuple[int, ...] | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> FilterSpecDict:
         """Return the content of the JSON; also with parameters as h5dump prints them."""
         return {
             "id": self.id,
@@ -72,7 +93,7 @@ class NotationText:
     problem: str = ""  # Why the notation cannot express the pipeline; empty if it can
     note: str = ""  # What the text leaves open
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> NotationDict:
         """Return the content of the JSON."""
         return {"text": self.text or None, "problem": self.problem or None, "note": self.note or None}
 

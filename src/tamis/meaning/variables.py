@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,13 @@ def is_unsigned(attributes: Attributes) -> bool:
     return text(attributes, "_Unsigned").strip().lower() == "true"
 
 
+class PackingDict(TypedDict):
+    """A packing in JSON."""
+
+    scale_factor: float
+    add_offset: float
+
+
 @dataclass(frozen=True, slots=True)
 class Packing:
     """The relation of stored values to values in the units of a variable."""
@@ -137,7 +144,7 @@ class Packing:
         """The stored value, a whole number or not, that means 0."""
         return -self.offset / self.scale
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> PackingDict:
         """Return the content of the JSON object."""
         return {"scale_factor": self.scale, "add_offset": self.offset}
 

@@ -6,7 +6,7 @@ import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,16 @@ _PAIR = Kind(
     "two numbers such as (0.0, 1.0), each of which may be None",
     lambda value: isinstance(value, tuple | list) and len(value) == 2,
 )
+
+
+class RoundingDict(TypedDict):
+    """A rounding in JSON."""
+
+    text: str
+    attribute: str
+    number: float
+    relative_bound: float | None
+    absolute_bound: float | None
 
 
 class Rounding(Parameterized, ABC):
@@ -111,7 +121,7 @@ class Rounding(Parameterized, ABC):
         """Return the type that the filters get for values of a type."""
         return dtype
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> RoundingDict:
         """Return kind and parameter, attribute and bound, for JSON."""
         return {
             "text": str(self),
