@@ -46,8 +46,8 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("access", "kinds", "old_names"),
-    ("distinct", "errors", "forks", "formatting", "late", "lazy_property", "library_lock"),
+    ("access", "arguments", "old_names"),
+    ("distinct", "errors", "forks", "formatting", "import_hook", "lazy_names", "lazy_property", "library_lock"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from tamis import _native
 from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError, StreamError, TamisError
-from tamis.late import after_import, late_names
+from tamis.import_hook import after_import
+from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tamis.formats import hdf5 as _formats  # registers the filter
-from tamis.late import late_names
+from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk

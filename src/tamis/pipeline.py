@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arguments import BYTES, FLAG, NUMBER, WHOLE, Kind, instance
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.registry import NONE
-from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
 from tamis.library_lock import imported
 from tamis.rounding import Rounding
 
@@ -21,14 +21,12 @@ MAX_FILTERS = 32
 """Limit of filters: a chunk's filter mask has 32 bits."""
 
 
-def _is_several(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
-
-
+_STAGES = instance("filters such as [tamis.Shuffle(), tamis.Deflate(4)]", Iterable)
+_ERROR = instance("an error of tamis", TamisError)
 _CHUNK = instance("a tamis.filters.ChunkType", ChunkType)
 _FILTERS = Kind(
     "classes of filters such as (tamis.Zfp,)",
-    lambda value: _is_several(value) and all(isinstance(item, type) for item in value),
+    lambda value: isinstance(value, Collection) and all(isinstance(item, type) for item in value),
 )
 
 
@@ -80,8 +78,9 @@ class Pipeline:
     error_bound: float | None = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
-    @explained(stages=Kind("filters such as [tamis.Shuffle(), tamis.Deflate(4)]", _is_several), bound=NUMBER)
     def __init__(self, stages: Iterable[Stage | Filter | Rounding] = (), *, bound: float | None = None) -> None:
+        _STAGES.check("stages", stages)
+        NUMBER.check_optional("bound", bound)
         steps = [step if isinstance(step, Rounding) else _stage(step) for step in stages]
         rounding, all_stages = _divided(steps)
         object.__setattr__(self, "stages", all_stages)
@@ -128,14 +127,14 @@ class Pipeline:
         """The filters alone."""
         return self if self.rounding is None else Pipeline(self.stages)
 
-    @explained(bound=NUMBER.or_none())
     def within(self, bound: float | None) -> Pipeline:
         """Return the filters with another allowed error, or their own for None; see `bound`."""
+        NUMBER.or_none().check("bound", bound)
         return self if bound == self.bound else Pipeline(self.stages, bound=bound)
 
-    @explained(chunk=_CHUNK)
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
+        _CHUNK.check("chunk", chunk)
         if self.rounding is not None:
             self.rounding.check(chunk.dtype)
             chunk = ChunkType(self.rounding.stored_type(chunk.dtype), chunk.shape)
@@ -161,7 +160,6 @@ class Pipeline:
             if reason := stage.filter.unencodable():
                 raise self.name_filter(i, MissingFilterError(reason))
 
-    @explained(skip=_FILTERS, prove=FLAG)
     def encode(
         self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = (), prove: bool = True
     ) -> tuple[bytes, int]:
@@ -188,6 +186,8 @@ class Pipeline:
         DataError, MissingFilterError, ParameterError, StreamError
             If a required filter fails for such chunks (see `check`) or for these values; names the filter.
         """
+        _FILTERS.check("skip", skip)
+        FLAG.check("prove", prove)
         self.refuse_bound()
         # np.ma is named last, because numpy imports it on first use, which takes long.
         if self.rounding is not None:
@@ -204,9 +204,11 @@ class Pipeline:
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         return self._run(data, chunk, 0, skip, prove=prove)
 
-    @explained(data=BYTES, chunk=_CHUNK, skip=_FILTERS)
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the output of the first filter with the filters after it; see `encode`."""
+        BYTES.check("data", data)
+        _CHUNK.check("chunk", chunk)
+        _FILTERS.check("skip", skip)
         return self._run(data, chunk, 1, skip)
 
     def _run(
@@ -227,7 +229,6 @@ class Pipeline:
                 mask |= 1 << i
         return bytes(data), mask
 
-    @explained(data=BYTES, chunk=_CHUNK)
     def decode(self, data: Data, mask: int, chunk: ChunkType, least_nbytes: int | None = None) -> NDArray[Any]:
         """Undo `encode`.
 
@@ -256,6 +257,8 @@ class Pipeline:
         ParameterError
             If the type cannot be in a file.
         """
+        BYTES.check("data", data)
+        _CHUNK.check("chunk", chunk)
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
         data = self._undo(data, mask, chunk, 0)
@@ -280,9 +283,11 @@ class Pipeline:
                 data = stage.filter.encode_required(data, chunk, _parameters(stage, chunk))
         return bytes(data)
 
-    @explained(data=BYTES, mask=WHOLE, chunk=_CHUNK)
     def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
         """Undo `encode_rest`: return the output of the first filter, which must not be skipped."""
+        BYTES.check("data", data)
+        WHOLE.check("mask", mask)
+        _CHUNK.check("chunk", chunk)
         return self._undo(data, mask, chunk, 1)
 
     def _undo(self, data: Data, mask: int, chunk: ChunkType, end: int) -> Data:
@@ -297,9 +302,10 @@ class Pipeline:
                     raise
         return data
 
-    @explained(index=WHOLE, error=instance("an error of tamis", TamisError))
     def name_filter(self, index: int, error: TamisError) -> TamisError:
         """Add to an error which filter it is about, and return the error."""
+        WHOLE.check("index", index)
+        _ERROR.check("error", error)
         if not 0 <= index < len(self.stages):
             raise ParameterError(f"expected the index of a filter in {self}, got {index}")
         stage = self.stages[index]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tamis.late import late_names
+from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import codecs

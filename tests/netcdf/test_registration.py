@@ -9,10 +9,10 @@ import sys
 LATER = """
 import importlib.machinery, importlib.util, sys
 import tamis
-from tamis import late
-finders = [finder for finder in sys.meta_path if type(finder) is late._Finder]
-late.after_import("netCDF4._netCDF4", tamis._add_plugin)
-assert [finder for finder in sys.meta_path if type(finder) is late._Finder] == finders
+from tamis import import_hook
+finders = [finder for finder in sys.meta_path if type(finder) is import_hook._Finder]
+import_hook.after_import("netCDF4._netCDF4", tamis._add_plugin)
+assert [finder for finder in sys.meta_path if type(finder) is import_hook._Finder] == finders
 assert len(finders) == 1 and "netCDF4" not in sys.modules
 assert importlib.util.find_spec("netCDF4") is not None  # looking is not importing
 assert importlib.util.find_spec("no_such_module") is None

@@ -13,7 +13,7 @@ from tamis.filters.registry import Stage, by_id, by_name, filter_named, from_val
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import StoredZfp, Zfp
-from tamis.late import late_names
+from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
     from tamis.filters.bitshuffle import Bitshuffle

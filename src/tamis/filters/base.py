@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from tamis.arguments import BYTES, NUMBER, STORED, instance
 from tamis.errors import MissingFilterError, ParameterError, located
-from tamis.kinds import BYTES, NUMBER, STORED, Kind, explained
 from tamis.library_lock import imported
 
 _LARGEST = sys.float_info.max
@@ -171,9 +171,10 @@ def number(about: str, low: int, high: int, default: int | None = None) -> Any:
     return _field(Parameter(about, low, high), default)
 
 
-@explained(low=NUMBER, high=NUMBER)
 def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
     """Return a dataclass field for a number with a fraction, bounds included; `bounds` describes them."""
+    NUMBER.check("low", low)
+    NUMBER.check("high", high)
     text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
     return _field(Parameter(about, low, high, bounds=text, real=True), default)
 
@@ -228,14 +229,14 @@ class Parameterized:
         return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
 
-_METHODS = ("check", "stored", "encode", "decode", "in_words", "from_values", "from_stored", "from_requested")
-_KINDS: Mapping[str, Kind] = {
-    "chunk": Kind("a tamis.filters.ChunkType", lambda value: isinstance(value, ChunkType)),
-    "data": BYTES,
-    "stored": STORED,
-    "values": STORED,
-}
-"""Kinds of the arguments of the methods that filters implement."""
+CHUNK = instance("a tamis.filters.ChunkType", ChunkType)
+
+
+def check_arguments(data: object, chunk: object, stored: object) -> None:
+    """Raise ParameterError if arguments of `Filter.encode` or `Filter.decode` are of other kinds than theirs."""
+    BYTES.check("data", data)
+    CHUNK.check("chunk", chunk)
+    STORED.check("stored", stored)
 
 
 class Filter(Parameterized, ABC):
@@ -283,15 +284,6 @@ class Filter(Parameterized, ABC):
     zarr_only: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in _METHODS:
-            method = vars(cls).get(name)
-            function = getattr(method, "__func__", method)
-            if function is not None and not hasattr(function, "__wrapped__"):
-                wrapped = explained(**_KINDS)(function)
-                setattr(cls, name, classmethod(wrapped) if isinstance(method, classmethod) else wrapped)
 
     @classmethod
     @abstractmethod
@@ -493,12 +485,14 @@ class OneNumber(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read the first word and ignore others, which PyTables, for example, adds."""
+        STORED.check("values", values)
         (parameter,) = cls.parameters().values()
         return cls(*(parameter.nearest(cls._number(word)) for word in values[:1]))
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
         """Read the number, within its bounds, or none."""
+        STORED.check("values", values)
         if len(values) > 1:
             raise ParameterError(f"expected one parameter of {cls.name}, got {values}")
         return cls(*map(cls._number, values))

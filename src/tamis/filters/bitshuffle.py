@@ -16,9 +16,10 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from tamis import _native
+from tamis.arguments import STORED
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters._framing import SIZE, Decode, lz4_block, sized_block, zstd_decoder
-from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, check_arguments, choice, named, number
 
 _HEADER = struct.Struct(">QI")
 _COMPRESSORS = ("none", "", "lz4", "zstd")
@@ -66,17 +67,20 @@ class Bitshuffle(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters; stored ones begin with version and element size."""
+        STORED.check("values", values)
         return cls._lenient(values[_FILLED_IN:] if _is_stored(values) else values)
 
     @classmethod
     def from_stored(cls, values: tuple[int, ...]) -> Self:
         """Read parameters of a file, which are the requested ones if no chunk could be filtered."""
+        STORED.check("values", values)
         filled_in = len(values) >= _FILLED_IN and values[0] == 0
         return cls._lenient(values[_FILLED_IN:] if filled_in else values)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, or stored ones."""
+        STORED.check("values", values)
         return cls(**cls._arguments(values[_FILLED_IN:] if _is_stored(values) else values))
 
     @classmethod
@@ -101,10 +105,12 @@ class Bitshuffle(Filter):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the version of the filter, the element size, and the requested parameters."""
+        CHUNK.check("chunk", chunk)
         return (*_VERSION, chunk.dtype.itemsize, *self.requested)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Shuffle and compress. Raises DataError if the bytes are not a whole number of elements."""
+        check_arguments(data, chunk, stored)
         itemsize = _itemsize(stored)
         if len(data) % itemsize:
             raise DataError(f"expected whole elements of {itemsize} bytes for bitshuffle, got {len(data)} bytes")
@@ -135,6 +141,7 @@ class Bitshuffle(Filter):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress and unshuffle; every size is checked before it is used."""
+        check_arguments(data, chunk, stored)
         itemsize = _itemsize(stored)
         # Whatever the first three words are, they are not part of the request.
         as_stored = self._lenient(stored[_FILLED_IN:])

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arguments import STORED
 from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, check_arguments, choice, named, number
 
 COMPRESSOR = "compressor of the blocks"
 """Meaning of the parameter ``compressor``."""
@@ -52,6 +53,7 @@ class BloscFilter(Filter):
 
         The compressor must be a known one: the HDF5 filter does not decode otherwise, either.
         """
+        STORED.check("values", values)
         level, shuffle, compressor = _requested(values)
         known = max(number for number, text in enumerate(cls.shuffles) if text and number <= shuffle)
         return cls._of(cls.parameters()["level"].nearest(level), known, compressor)
@@ -59,6 +61,7 @@ class BloscFilter(Filter):
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, or stored ones."""
+        STORED.check("values", values)
         return cls._of(*_requested(values))
 
     @classmethod
@@ -138,11 +141,13 @@ class Blosc(BloscFilter):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return revision, format, element size and bytes of a chunk, then the requested parameters."""
+        CHUNK.check("chunk", chunk)
         itemsize = chunk.dtype.base.itemsize
         return (2, 2, itemsize if itemsize <= LARGEST_TYPE else 1, chunk.nbytes, *self.requested[4:])
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller."""
+        check_arguments(data, chunk, stored)
         packed = self._compress(data, stored, len(data))
         if len(packed) > len(data):  # the library allows for its header beyond `out`
             raise DataError("blosc does not make these bytes smaller")
@@ -171,6 +176,7 @@ class Blosc(BloscFilter):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, after checking the header, which the library trusts."""
+        check_arguments(data, chunk, stored)
         nbytes, cbytes = _checked_header(data, chunk.most_nbytes)
         codecs = self.module("imagecodecs")
         if nbytes == 0:
@@ -466,11 +472,13 @@ class Blosc2(BloscFilter):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return revision, zero, element size, bytes of a chunk, requested parameters; the shape from 2 axes on."""
+        CHUNK.check("chunk", chunk)
         shape = (len(chunk.shape), *chunk.shape) if len(chunk.shape) > 1 else ()
         return (1, 0, chunk.dtype.base.itemsize, chunk.nbytes, *self.requested[4:], *shape)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress, block by block."""
+        check_arguments(data, chunk, stored)
         if reason := self.unencodable():
             raise MissingFilterError(reason)
         codecs = self.module("imagecodecs")
@@ -511,6 +519,7 @@ class Blosc2(BloscFilter):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, after checking every size in the frame."""
+        check_arguments(data, chunk, stored)
         frame = unpack(data, chunk.most_nbytes)
         if frame.zeros:
             return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)

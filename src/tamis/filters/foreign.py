@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arguments import STORED
 from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError
 from tamis.filters import plugin_client
-from tamis.filters.base import ChunkType, Data, Filter, choice, positive, real
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, check_arguments, choice, positive, real
 from tamis.old_names import takes_old_parameters
 
 _MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
@@ -44,6 +45,7 @@ class Foreign(Filter):
         DataError
             If it cannot encode the values.
         """
+        check_arguments(data, chunk, stored)
         if absent := self.missing():
             raise MissingFilterError(absent)
         if not chunk.dtype.isnative:
@@ -55,6 +57,7 @@ class Foreign(Filter):
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if the filter cannot encode such chunks."""
+        CHUNK.check("chunk", chunk)
         if not chunk.dtype.isnative:
             raise ParameterError(
                 f"expected native byte order for {self.name}, got {chunk.dtype.str!r}: use"
@@ -115,6 +118,7 @@ class Sz3(Foreign):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, a mode and four doubles, or stored ones, where rank, type and shape come first."""
+        STORED.check("values", values)
         amounts = values if len(values) in (0, _SZ3_AMOUNTS) else values[len(_sz3_head(values)) :]
         if not amounts:
             return cls(bound=0)
@@ -134,6 +138,7 @@ class Sz3(Foreign):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and shape, fastest axis first, without unit axes, then the requested parameters."""
+        CHUNK.check("chunk", chunk)
         shape = tuple(n for n in chunk.shape if n > 1) or (1,)
         code = f"{chunk.dtype.kind}{chunk.dtype.itemsize}"
         if code not in _SZ3_TYPES or len(shape) > 4:
@@ -177,6 +182,7 @@ class Sz3(Foreign):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode with hdf5plugin, in a separate process."""
+        check_arguments(data, chunk, stored)
         rank, code, *extents = _sz3_head(stored)
         shape = (extents[0] << 32 | extents[1],) if rank == 1 else tuple(extents)
         _check_nbytes(self.name, shape, int(_SZ3_TYPES[code][1]), chunk)
@@ -272,6 +278,7 @@ class Sperr(Foreign):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, quality and optionally missing values, or stored ones, with the shape, too."""
+        STORED.check("values", values)
         if len(values) <= 2:
             word, missing = (*values, 0, 0)[:2]
         else:
@@ -312,6 +319,7 @@ class Sperr(Foreign):
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError for chunks other than of floats in two or three axes."""
+        CHUNK.check("chunk", chunk)
         if chunk.dtype.kind != "f":
             raise ParameterError(f"expected float32 or float64 for sperr, got {chunk.dtype}: use zfp or sz3")
         Foreign.check(self, chunk)
@@ -352,6 +360,7 @@ class Sperr(Foreign):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and missing values in one word, quality, and the shape without unit axes."""
+        CHUNK.check("chunk", chunk)
         word, missing = self.requested
         shape = tuple(n for n in chunk.shape if n > 1)
         if len(shape) not in (2, 3) or chunk.dtype.kind not in "fiu" or chunk.dtype.itemsize not in (4, 8):
@@ -363,6 +372,7 @@ class Sperr(Foreign):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode with hdf5plugin, in a separate process."""
+        check_arguments(data, chunk, stored)
         rank = stored[0] & 15 if stored else 0
         if rank not in (2, 3) or len(stored) != 2 + rank:
             raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tamis import _native
+from tamis.arguments import STORED
 from tamis.errors import ParameterError
 from tamis.filters._framing import decoded, encoded
-from tamis.filters.base import ChunkType, Data, Filter, Wordless, choice, is_enum, number
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, Wordless, check_arguments, choice, is_enum, number
 
 _ATOMIC, _ARRAY, _COMPOUND, _OPAQUE = 1, 2, 3, 4
 
@@ -28,6 +29,7 @@ class Nbit(Wordless):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the number of parameters, whether all bits are used, the value count of a chunk, and the type."""
+        CHUNK.check("chunk", chunk)
         kind, *rest = _described(chunk.dtype)
         # HDF5 describes no type that is opaque as a whole, such as an enumeration.
         cd_values = () if kind == _OPAQUE else (kind, *rest)
@@ -35,14 +37,17 @@ class Nbit(Wordless):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Pack."""
+        check_arguments(data, chunk, stored)
         return encoded(self.name, _native.nbit_encode(data, stored))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Unpack."""
+        check_arguments(data, chunk, stored)
         return decoded(self.name, _native.nbit_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return how many bits are kept, if the type is a number."""
+        STORED.check("stored", stored)
         if len(stored) == 8 and stored[3] == _ATOMIC and not stored[1]:
             return f"nbit, {stored[6]} of {8 * stored[4]} bits"
         return "nbit, all bits" if len(stored) > 1 and stored[1] else "nbit"
@@ -131,6 +136,7 @@ class Scaleoffset(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, kind and factor, or stored ones, which start with these two."""
+        STORED.check("values", values)
         if len(values) not in (2, _WORDS):
             raise ParameterError(f"expected kind and factor of scaleoffset, or 20 parameters as stored, got {values}")
         names = {number: name for name, number in _KINDS.items()}
@@ -153,6 +159,7 @@ class Scaleoffset(Filter):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return kind, factor, value count of a chunk, class, size, sign and byte order, and the fill value."""
+        CHUNK.check("chunk", chunk)
         dtype = chunk.dtype
         kinds, sizes = ("iu", (1, 2, 4, 8)) if self.kind == "integer" else ("f", (4, 8))
         if dtype.kind not in kinds or dtype.itemsize not in sizes or is_enum(dtype):
@@ -166,10 +173,12 @@ class Scaleoffset(Filter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Encode. Raises DataError if a value cannot be represented."""
+        check_arguments(data, chunk, stored)
         return encoded(self.name, _native.scaleoffset_encode(data, stored))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode."""
+        check_arguments(data, chunk, stored)
         return decoded(self.name, _native.scaleoffset_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:

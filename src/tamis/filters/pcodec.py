@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, OneNumber, number
+from tamis.filters.base import CHUNK, ChunkType, Data, OneNumber, check_arguments, number
 
 _TYPES = ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
 """Types of the values, all in native byte order; pcodec has none of one byte."""
@@ -39,6 +39,7 @@ class Pcodec(OneNumber):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the level; raises ParameterError for other values than numbers of 2, 4 or 8 bytes."""
+        CHUNK.check("chunk", chunk)
         if f"{chunk.dtype.kind}{chunk.dtype.itemsize}" not in _TYPES or not chunk.dtype.isnative:
             raise ParameterError(
                 f"expected numbers of 2, 4 or 8 bytes in native byte order for pcodec, got {chunk.dtype.str!r}: use"
@@ -48,6 +49,7 @@ class Pcodec(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress the values, in the order of memory; raises ParameterError for others than `stored` takes."""
+        check_arguments(data, chunk, stored)
         self.stored(chunk)
         if len(data) != chunk.nbytes:
             raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
@@ -57,6 +59,7 @@ class Pcodec(OneNumber):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress to the values of a chunk; the stream itself has the level."""
+        check_arguments(data, chunk, stored)
         self.stored(chunk)
         values = np.empty(chunk.size, chunk.dtype)
         try:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import SIZE, lz4_block, sized_block, zstd_decoder
-from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
+from tamis.filters.base import CHUNK, ChunkType, Data, OneNumber, Wordless, check_arguments, number
 from tamis.filters.standard import whole_stream
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
@@ -46,12 +46,14 @@ class Bzip2(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
+        check_arguments(data, chunk, stored)
         import bz2  # late: few files have it
 
         return bz2.compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to at most ``chunk.most_nbytes`` bytes."""
+        check_arguments(data, chunk, stored)
         import bz2  # late
 
         return whole_stream("bzip2", bz2.BZ2Decompressor(), data, chunk.most_nbytes)
@@ -78,11 +80,13 @@ class Zstd(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
+        check_arguments(data, chunk, stored)
         # A new compressor for each call: threads cannot share one.
         return self.module("zstandard").ZstdCompressor(level=self.level).compress(data)  # type: ignore[no-any-return]
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to at most ``chunk.most_nbytes`` bytes."""
+        check_arguments(data, chunk, stored)
         return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
@@ -98,10 +102,12 @@ class Lzf(Wordless):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the revision of the filter, the version of liblzf, 1.5, and the bytes of a chunk."""
+        CHUNK.check("chunk", chunk)
         return (4, 0x105, chunk.nbytes)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller."""
+        check_arguments(data, chunk, stored)
         codecs = self.module("imagecodecs")
         try:
             packed: bytes = codecs.lzf_encode(data, out=len(data))
@@ -113,6 +119,7 @@ class Lzf(Wordless):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress to the size in the parameters, or to more if a checksum was added before, as HDF5 does."""
+        check_arguments(data, chunk, stored)
         size = stored[2] if len(stored) > 2 and stored[2] else chunk.nbytes
         if size > chunk.most_nbytes:
             raise StreamError(f"expected chunks of {chunk.nbytes} bytes, got {size} in the parameters of lzf")
@@ -153,6 +160,7 @@ class Lz4(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress block by block; a block that does not get smaller is stored plain."""
+        check_arguments(data, chunk, stored)
         codecs = self.module("imagecodecs")
         view = memoryview(data)
         if not 0 < len(view) <= _LZ4_MOST:
@@ -168,6 +176,7 @@ class Lz4(OneNumber):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress block by block; every size is checked before it is used."""
+        check_arguments(data, chunk, stored)
         codecs = self.module("imagecodecs")
         view = memoryview(data)
         if len(view) < _LZ4_HEADER.size:

@@ -11,11 +11,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Self
 
+from tamis.arguments import TEXT, WHOLE, WHOLES, Kind, instance
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import Filter, Parameterized, Request
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import did_you_mean
-from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained, instance
 from tamis.library_lock import imported
 
 ENTRY_POINTS = "tamis.filters"
@@ -94,10 +94,12 @@ _REQUEST = Kind(
     lambda value: isinstance(value, Request) and WHOLE.fits(value.id) and WHOLES.fits(value.values),
 )
 
+_REQUESTED = instance("a filter such as tamis.Deflate(4), or a Request", Filter, Request)
 
-@checked(name=TEXT)
+
 def filter_named(name: str) -> type[Filter] | None:
     """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
+    TEXT.check("name", name)
     own = next((place for own_name, place in (*_OWN.values(), *_OF_ZARR.items()) if own_name == name), None)
     return by_name().get(name) if own is None else _imported(own)
 
@@ -129,7 +131,6 @@ def is_safe(code: int) -> bool:
     return kind is not None and not kind.is_foreign
 
 
-@explained(request=_REQUEST)
 def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:
     """Return the filter that an id and parameters stand for, requested or stored.
 
@@ -147,6 +148,7 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
     Filter
         An `UnknownFilter` if tamis has no class for it, or if its parameters are damaged; its `reason` then says how.
     """
+    _REQUEST.check("request", request)
     cd_values = _cd_values(request)
     kind = _kind(request.id)
     if kind is None:
@@ -157,7 +159,6 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
         return UnknownFilter(request.id, cd_values, label or kind.name, str(error))
 
 
-@explained(request=_REQUEST)
 def requested_filter(request: Request) -> Filter:
     """Return the filter of a requested id and parameters.
 
@@ -166,6 +167,7 @@ def requested_filter(request: Request) -> Filter:
     ParameterError
         If tamis knows the filter and refuses such parameters.
     """
+    _REQUEST.check("request", request)
     kind = _kind(request.id)
     if kind is None:
         return UnknownFilter(request.id, _cd_values(request))
@@ -259,7 +261,6 @@ class Stage:
     stored: tuple[int, ...] | None = None
 
     @classmethod
-    @explained(requested=instance("a filter such as tamis.Deflate(4), or a Request", Filter, Request))
     def of(cls, requested: Filter | Request) -> Self:
         """Return a stage of a filter or of a request by id, with the flag that HDF5's own calls give it.
 
@@ -268,6 +269,7 @@ class Stage:
         ParameterError
             If tamis knows the filter and refuses such parameters.
         """
+        _REQUESTED.check("requested", requested)
         stage_filter = requested if isinstance(requested, Filter) else requested_filter(requested)
         return cls(stage_filter, stage_filter.optional)
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Self
 import deflate
 
 from tamis import _native
+from tamis.arguments import STORED
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
+from tamis.filters.base import CHUNK, ChunkType, Data, OneNumber, Wordless, check_arguments, number
 
 _BEST = 1032  # most bytes that one byte of a deflate stream can decode to
 _ROOM = 64  # bytes that a checksum or header of an earlier filter may add to a chunk
@@ -37,6 +38,7 @@ class Deflate(OneNumber):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read the level; it is required, because HDF5 decodes nothing without it."""
+        STORED.check("values", values)
         if len(values) != 1:
             raise ParameterError(f"expected one parameter of {cls.name}, got {values}")
         return cls(*values)
@@ -48,10 +50,12 @@ class Deflate(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress with libdeflate; docs/design/2026-11-21-codecs-by-measurement.md has the reasons."""
+        check_arguments(data, chunk, stored)
         return deflate.zlib_compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to at most ``chunk.most_nbytes`` bytes."""
+        check_arguments(data, chunk, stored)
         try:
             return deflate.zlib_decompress(data, min(chunk.nbytes, _BEST * len(data)) + _ROOM)
         except deflate.DeflateError:
@@ -81,14 +85,17 @@ class Shuffle(Wordless):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the element size."""
+        CHUNK.check("chunk", chunk)
         return (chunk.dtype.itemsize,)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Shuffle."""
+        check_arguments(data, chunk, stored)
         return _bytes(_native.shuffle(data, _element_size(chunk, stored)))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Unshuffle."""
+        check_arguments(data, chunk, stored)
         return _bytes(_native.unshuffle(data, _element_size(chunk, stored)))
 
 
@@ -105,10 +112,12 @@ class Fletcher32(Wordless):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Append the checksum."""
+        check_arguments(data, chunk, stored)
         return bytes(data) + struct.pack("<I", checksum(data))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Check and drop the checksum."""
+        check_arguments(data, chunk, stored)
         if len(data) < 4:
             raise StreamError(f"expected a fletcher32 checksum of 4 bytes, got a chunk of {len(data)} bytes")
         view = memoryview(data)

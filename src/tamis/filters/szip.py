@@ -6,8 +6,9 @@ import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from tamis.arguments import STORED
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, choice, number
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, check_arguments, choice, number
 
 _ALLOW_K13, _ENTROPY, _LSB, _MSB, _NEAREST, _RAW = 1, 4, 8, 16, 32, 128
 _CODINGS = {"nn": _NEAREST, "ec": _ENTROPY}
@@ -47,6 +48,7 @@ class Szip(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested parameters, option mask and pixels, or stored ones, which have two more."""
+        STORED.check("values", values)
         if len(values) not in (2, 4):
             raise ParameterError(f"expected mask and pixels per block of szip, or two more when stored, got {values}")
         if not values[0] & (_NEAREST | _ENTROPY):
@@ -60,6 +62,7 @@ class Szip(Filter):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return option mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line."""
+        CHUNK.check("chunk", chunk)
         dtype = chunk.dtype
         if dtype.kind not in "iufb" or dtype.itemsize not in (1, 2, 4, 8):
             raise ParameterError(f"expected integers or floats of 1, 2, 4 or 8 bytes for szip, got {dtype}")
@@ -79,6 +82,7 @@ class Szip(Filter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress. Raises DataError if the result is not smaller, or the bytes are not a whole number of pixels."""
+        check_arguments(data, chunk, stored)
         options = _checked(stored)
         # HDF5 accepts such bytes, but decodes wrong ones or fails.
         if len(data) % _pixel_nbytes(stored):
@@ -92,6 +96,7 @@ class Szip(Filter):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress. There is no checksum: damage may go unnoticed."""
+        check_arguments(data, chunk, stored)
         options = _checked(stored)
         if len(data) < _SIZE.size:
             raise StreamError(f"expected a size of {_SIZE.size} bytes in front of szip, got {len(data)} bytes")

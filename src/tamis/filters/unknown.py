@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from tamis.arguments import instance
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
-from tamis.kinds import instance
 
 REGISTERED = {
     257: "hzip",

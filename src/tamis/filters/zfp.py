@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native, zfp
+from tamis.arguments import STORED, TEXT
 from tamis.errors import DataError, ParameterError, StreamError, located
-from tamis.filters.base import ChunkType, Data, Filter, Parameter
-from tamis.kinds import TEXT, explained
+from tamis.filters.base import CHUNK, ChunkType, Data, Filter, Parameter, check_arguments
 from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
 
@@ -184,6 +184,7 @@ class Zfp(Filter, Mapping[str, Any]):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters; a stored tolerance is the power of two below the requested one."""
+        STORED.check("values", values)
         if is_stored(values):
             return cls.of(StoredZfp.parse(values).filter.mode)
         return cls.from_requested(values)
@@ -197,6 +198,7 @@ class Zfp(Filter, Mapping[str, Any]):
         ParameterError
             If the words are not parameters of ZFP, too few, or out of range.
         """
+        STORED.check("values", values)
         needed = {1: 4, 2: 3, 3: 4, 4: 6, 5: 1}
         if not values:
             return cls.of(zfp.Expert())
@@ -271,6 +273,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the parameters that the filter stores for such chunks: a version word and the ZFP header."""
+        CHUNK.check("chunk", chunk)
         dtype, shape = chunk.dtype, squeezed(chunk)
         if not dtype.isnative:
             raise ParameterError(
@@ -294,6 +297,7 @@ class Zfp(Filter, Mapping[str, Any]):
             If the mode cannot represent a value, exceeds its tolerance, or changes the fill value of the stored
             parameters; names the index of the first such value.
         """
+        check_arguments(data, chunk, stored)
         stream = self.encode_unproven(data, chunk)
         header = _parsed(stored) if is_stored(stored) else None
         if header is None or header.proven:
@@ -315,6 +319,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode the values of a chunk, with the type and shape of the stored parameters."""
+        check_arguments(data, chunk, stored)
         header = _parsed(stored)
         nbytes = math.prod(header.shape) * header.dtype.itemsize
         if nbytes != chunk.nbytes:
@@ -327,6 +332,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return the mode in words, and the versions that wrote the chunks."""
+        STORED.check("stored", stored)
         text = f"zfp {_mode_in_words(self.mode)}"
         if not stored:
             return text
@@ -338,8 +344,8 @@ class Zfp(Filter, Mapping[str, Any]):
         proof = "" if header.proven else ", not proven on writing"
         return f"{text}{fill}{proof} ({header.versions}{order})"
 
-    @explained(key=TEXT)
     def __getitem__(self, key: str) -> Any:
+        TEXT.check("key", key)
         if key == "compression":
             return self.id
         if key == "compression_opts":

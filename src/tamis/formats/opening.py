@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tamis.arguments import FLAG, LOCATION, MAPPING
 from tamis.formats.registry import format_at
-from tamis.kinds import FLAG, LOCATION, MAPPING, checked
 from tamis.reading.file import File
 from tamis.remote.address import located_path, with_outside
 
 
-@checked(path=LOCATION, restore=FLAG, unpack=FLAG, storage_options=MAPPING, allow_outside=FLAG)
 def open(  # noqa: A001 - xarray and gzip also call it open
     path: Any,
     threads: int | None = None,
@@ -61,5 +60,10 @@ def open(  # noqa: A001 - xarray and gzip also call it open
             ts = file["TS"]
             first = ts[0]
     """
+    LOCATION.check("path", path)
+    FLAG.check("restore", restore)
+    FLAG.check("unpack", unpack)
+    MAPPING.check_optional("storage_options", storage_options)
+    FLAG.check("allow_outside", allow_outside)
     place = located_path(path, with_outside(storage_options, is_allowed=allow_outside))
     return File(format_at(place).open_reader, place, threads, restore, unpack)

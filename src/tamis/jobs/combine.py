@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from tamis.arguments import CALLBACK, FLAG, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files
@@ -15,10 +16,9 @@ from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
 from tamis.jobs.repack.result import RepackResult
 from tamis.jobs.repack.witnessing import look, witness_of
-from tamis.kinds import CALLBACK, FLAG, PATH, PATHS, TEXT, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity
 from tamis.stores.joined import JoinedStore
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tamis.jobs.witness.look import Witnessed
 
 
-@checked(sources=PATHS, target=PATH, dimension=TEXT, overwrite=FLAG, progress=CALLBACK)
 @takes_options
 def combine(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -75,6 +74,12 @@ def combine(
     FileError, BoundError
         See `repack`.
     """
+    PATHS.check("sources", sources)
+    PATH.check("target", target)
+    TEXT.check("dimension", dimension)
+    FLAG.check("overwrite", overwrite)
+    CALLBACK.check_optional("progress", progress)
+    refuse_unknown("combine", options)
     for name in ("resume", "follow"):
         if options.pop(name, False):  # type: ignore[misc]
             raise ParameterError(f"files that are combined take no {name}: leave it out")

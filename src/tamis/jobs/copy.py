@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from tamis.arguments import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
@@ -32,7 +33,6 @@ from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import RepackResult
-from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
 from tamis.lazy_property import lazy_property
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
@@ -415,7 +415,6 @@ class CopyOptions:
             ).at(path=store.path)
 
 
-@checked(source=PATH, target=PATH, filters=NAMES, chunks=NAMES, overwrite=FLAG, resume=FLAG, progress=CALLBACK)
 def copy(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -478,6 +477,13 @@ def copy(
 
         tamis.copy("in.nc", "out.nc", "TS,32013,3,0,0.1d", level=4, shuffle=True)
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    NAMES.check("filters", filters)
+    NAMES.check("chunks", chunks)
+    FLAG.check("overwrite", overwrite)
+    FLAG.check("resume", resume)
+    CALLBACK.check_optional("progress", progress)
     known = {item.name for item in fields(CopyOptions) if item.init} - {"filters", "chunks", "level", "shuffle"}
     if unknown := options.keys() - known:
         raise ParameterError(f"expected options from {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}")

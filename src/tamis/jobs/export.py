@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlparse
 
+from tamis.arguments import FLAG, NAMES, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
 from tamis.formats.registry import open_store
 from tamis.formats.zarr.stored.readers import OF_TAMIS
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
-from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.remote.address import Address, located_path, place_of
 from tamis.safety.journal import marked
 from tamis.safety.library_errors import reading
@@ -112,7 +112,6 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 """What can be made."""
 
 
-@checked(sources=PATHS, target=PATH, kind=TEXT, concat=TEXT, url=TEXT, drop=NAMES, overwrite=FLAG)
 def export(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -161,6 +160,13 @@ def export(
     MissingFilterError
         If zarr, numcodecs or icechunk is not installed; names the extra.
     """
+    PATHS.check("sources", sources)
+    PATH.check("target", target)
+    TEXT.check("kind", kind)
+    TEXT.check_optional("concat", concat)
+    TEXT.check_optional("url", url)
+    NAMES.check("drop", drop)
+    FLAG.check("overwrite", overwrite)
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     if kind not in KINDS:
         raise ParameterError(f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}")
@@ -236,13 +242,14 @@ class ReferenceParser:
         Names or patterns of arrays to leave out.
     """
 
-    @checked(group=TEXT, drop_variables=NAMES)
     def __init__(self, group: str | None = None, drop_variables: Iterable[str] | None = None) -> None:
+        TEXT.check_optional("group", group)
+        NAMES.check_optional("drop_variables", drop_variables)
         self.group, self.drop_variables = group, () if drop_variables is None else tuple(drop_variables)
 
-    @checked(url=TEXT)
     def __call__(self, url: str, registry: Any) -> Any:
         """Return the ``ManifestStore`` of a local file."""
+        TEXT.check("url", url)
         from tamis.formats.zarr.stored.store import check_installed
 
         check_installed("tamis.ReferenceParser", "virtualizarr")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tamis.arguments import FLAG, PATH
 from tamis.errors import FileError
 from tamis.formats.registry import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Part, Table
-from tamis.kinds import FLAG, PATH, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,6 @@ class RepairResult(DatasetsResult[RepairedArray]):
         yield Table([("dataset", "type", "filters"), *rows])
 
 
-@checked(path=PATH, dry_run=FLAG)
 def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResult:
     """Repair the metadata of a Zarr store of netCDF-C that other readers of Zarr read incorrectly (D22).
 
@@ -80,6 +79,8 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
     MissingFilterError
         If zarr is not installed.
     """
+    PATH.check("path", path)
+    FLAG.check("dry_run", dry_run)
     folder = Path(os.fsdecode(path))
     if not folder.is_dir():
         raise FileError(f"{folder}: expected the folder of a Zarr store, found {_kind(folder)}").at(path=folder)

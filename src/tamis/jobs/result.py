@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
 from tamis.formatting import printable
-from tamis.kinds import FLAG, PATH, TEXT, WHOLE, Kind, checked
 from tamis.old_names import with_old_keys
 
 _GAP, _NARROW_GAP = 2, 1
@@ -273,14 +273,17 @@ class Result(ABC):
     def _parts(self) -> Iterable[Part]:
         """Return the visible parts."""
 
-    @checked(indent=_SPACES)
     def to_json(self, *, indent: int | None = None) -> str:
         """Return JSON in ASCII; numbers that are not finite are the texts ``inf``, ``-inf`` and ``nan``."""
+        _SPACES.check_optional("indent", indent)
         return json_text(self.to_dict(), indent=indent)
 
-    @checked(width=WHOLE)
     def lines(self, width: int | None = None) -> Iterator[Line]:
-        """Yield kind and text of each line, folded to `width` characters; in full if None."""
+        """Return kind and text of each line, folded to `width` characters; in full if None."""
+        WHOLE.check_optional("width", width)
+        return self._lines(width)
+
+    def _lines(self, width: int | None) -> Iterator[Line]:
         for part in self._parts():
             if isinstance(part, (Table, Card)):
                 yield from part.lines(width)
@@ -309,9 +312,9 @@ class DatasetsResult(Result, Generic[D_co]):
         """Return the content of the JSON."""
         return {"schema": SCHEMA, **json_fields(self)}
 
-    @checked(path=TEXT)
     def __getitem__(self, path: str) -> D_co:
         """Return the entry of the dataset with this path; ``TS`` means ``/TS``."""
+        TEXT.check("path", path)
         whole_path = path if path.startswith("/") else f"/{path}"
         for dataset in self.datasets:
             if dataset.path == whole_path:
@@ -335,7 +338,6 @@ class PageResult(DatasetsResult[D_co]):
     def html(self) -> str:
         """The page: one self-contained file."""
 
-    @checked(path=PATH, overwrite=FLAG)
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the page to a file.
 
@@ -352,6 +354,8 @@ class PageResult(DatasetsResult[D_co]):
             If the file exists and `overwrite` is False, or it cannot be written, or the page is of a file that cannot
             be read.
         """
+        PATH.check("path", path)
+        FLAG.check("overwrite", overwrite)
         from tamis.safety.whole_file import write_whole  # late: a terminal needs no page
 
         write_whole(path, self.html, overwrite=overwrite)

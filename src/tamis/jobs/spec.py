@@ -5,17 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tamis.arguments import TEXT
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
 from tamis.jobs.recipes.names import chunk_shape
 from tamis.jobs.result import SCHEMA, Part, Result, json_text, json_value
-from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.detect import read
 from tamis.notation.h5repack import command_text
@@ -38,6 +38,27 @@ _NEEDS_TAMIS = "netCDF-C reads and writes it with tamis' plugin, zarr-python wit
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
 
+class FilterSpecDict(TypedDict):
+    """A filter in JSON."""
+
+    id: int | None
+    name: str
+    optional: bool
+    in_words: str
+    requested: list[int]
+    requested_signed: list[int]
+    stored: list[int] | None
+    stored_signed: list[int] | None
+
+
+class NotationDict(TypedDict):
+    """A text in JSON."""
+
+    text: str | None
+    problem: str | None
+    note: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class FilterSpec:
     """A filter of a pipeline and its parameters."""
@@ -50,7 +71,7 @@ class FilterSpec:
     # Parameters that the filter leaves in a file; None if chunks and type are not known
     stored: tuple[int, ...] | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> FilterSpecDict:
         """Return the content of the JSON; also with parameters as h5dump prints them."""
         return {
             "id": self.id,
@@ -72,7 +93,7 @@ class NotationText:
     problem: str = ""  # Why the notation cannot express the pipeline; empty if it can
     note: str = ""  # What the text leaves open
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> NotationDict:
         """Return the content of the JSON."""
         return {"text": self.text or None, "problem": self.problem or None, "note": self.note or None}
 
@@ -98,9 +119,9 @@ class Spec(Result):
     filters: tuple[FilterSpec, ...]
     notations: dict[str, NotationText] = field(hash=False)
 
-    @checked(notation=TEXT)
     def __getitem__(self, notation: str) -> str:
         """Return the text in a notation."""
+        TEXT.check("notation", notation)
         if notation not in self.notations:
             raise ParameterError(f"expected one of the notations {', '.join(self.notations)}, got {notation!r}")
         result = self.notations[notation]
@@ -154,7 +175,6 @@ def _filter_text(item: FilterSpec) -> str:
     return "\n".join(lines)
 
 
-@checked(variable=TEXT, notation=TEXT)
 def spec(
     text: str | Pipeline | Filter,
     *,
@@ -197,6 +217,8 @@ def spec(
     >>> print(spec("zfp(accuracy=0.1)", variable="TS")["nccopy"])
     -F TS,32013,3,0,0.1d
     """
+    TEXT.check("variable", variable)
+    TEXT.check_optional("notation", notation)
     kind = _dtype(dtype)
     reading = _read(text, notation, kind, compat)
     pipeline = _pipeline(reading)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tamis.kinds import MAPPING, Kind, explained
+from tamis.arguments import MAPPING, Kind
 from tamis.meaning.variables import Attributes, Variable, packing_of, text
 
 _LISTS = {
@@ -89,7 +89,6 @@ _VARIABLES = Kind(
 )
 
 
-@explained(variables=_VARIABLES, groups=MAPPING)
 def roles_of(variables: Iterable[Variable], groups: Mapping[str, Attributes] | None = None) -> dict[str, Role]:
     """Return the role of each variable of a file.
 
@@ -105,6 +104,10 @@ def roles_of(variables: Iterable[Variable], groups: Mapping[str, Attributes] | N
     dict
         Roles by path.
     """
+    if isinstance(variables, Iterable):
+        variables = list(variables)
+    _VARIABLES.check("variables", variables)
+    MAPPING.check_optional("groups", groups)
     by_path = {variable.path: variable for variable in variables}
     claims = _claims(by_path, groups or {})
     largest = max((math.prod(variable.shape) for variable in by_path.values() if variable.dtype is not None), default=0)

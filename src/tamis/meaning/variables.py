@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.kinds import ATTRIBUTES, DTYPE, TEXT, explained
+from tamis.arguments import ATTRIBUTES, DTYPE, TEXT, instance
 from tamis.rounding import CONTAINER_ATTRIBUTES, ERROR_BOUND, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
+
+_ATTRIBUTES = instance(ATTRIBUTES.words, Mapping)  # its names are not read: libraries read attributes one by one
 
 _KNOWN = frozenset(
     (
@@ -67,15 +69,16 @@ class Variable:
         return self.path[1:] if self.path.count("/") == 1 else self.path
 
 
-@explained(name=TEXT)
 def is_known(name: str) -> bool:
     """Return whether this package uses an attribute."""
+    TEXT.check("name", name)
     return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
-@explained(attributes=ATTRIBUTES, name=TEXT)
 def text(attributes: Attributes, name: str) -> str:
     """Return an attribute as text; empty if it does not exist or is not text."""
+    _ATTRIBUTES.check("attributes", attributes)
+    TEXT.check("name", name)
     value = attributes.get(name)
     if isinstance(value, np.ndarray):
         value = value.reshape(-1)[0] if value.size == 1 else None
@@ -84,9 +87,10 @@ def text(attributes: Attributes, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-@explained(attributes=ATTRIBUTES, name=TEXT)
 def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     """Return the numbers of an attribute as a 1-D array; empty if it has no real numbers."""
+    _ATTRIBUTES.check("attributes", attributes)
+    TEXT.check("name", name)
     value = attributes.get(name)
     if not isinstance(value, (int, float, np.generic, np.ndarray, list, tuple)) or isinstance(value, bool):
         return np.empty(0)
@@ -97,10 +101,16 @@ def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     return array.reshape(-1) if array.dtype.kind in "iuf" else np.empty(0)
 
 
-@explained(attributes=ATTRIBUTES)
 def is_unsigned(attributes: Attributes) -> bool:
     """Return whether the attribute ``_Unsigned`` makes signed integers unsigned."""
     return text(attributes, "_Unsigned").strip().lower() == "true"
+
+
+class PackingDict(TypedDict):
+    """A packing in JSON."""
+
+    scale_factor: float
+    add_offset: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,7 @@ class Packing:
         """The stored value, a whole number or not, that means 0."""
         return -self.offset / self.scale
 
-    def to_dict(self) -> dict[str, float]:
+    def to_dict(self) -> PackingDict:
         """Return the content of the JSON object."""
         return {"scale_factor": self.scale, "add_offset": self.offset}
 
@@ -149,7 +159,6 @@ def _in_15_digits(value: float) -> float:
     return float(f"{value:.15g}")
 
 
-@explained(attributes=ATTRIBUTES)
 def packing_of(attributes: Attributes) -> Packing | None:
     """Return how values are packed; None if they are not, or if the attributes are not single finite numbers."""
     factors: list[float] = []
@@ -219,7 +228,6 @@ class ValidRange(NamedTuple):
     high: Any = None
 
 
-@explained(attributes=ATTRIBUTES, dtype=DTYPE)
 def missing_values(
     attributes: Attributes, dtype: np.dtype[Any], fill: NDArray[Any] | None = None
 ) -> tuple[np.generic, ...]:
@@ -236,6 +244,7 @@ def missing_values(
     fill
         The fill value of the storage, if one was chosen.
     """
+    DTYPE.check("dtype", dtype)
     candidates = [
         value for name in FILL_ATTRIBUTES for value in _as_stored(numbers(attributes, name), dtype, attributes)
     ]
@@ -248,7 +257,6 @@ def missing_values(
     return tuple(unique)
 
 
-@explained(attributes=ATTRIBUTES, dtype=DTYPE)
 def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
     """Return the limits of valid values, by ``valid_range``, or else ``valid_min`` and ``valid_max``.
 
@@ -263,6 +271,7 @@ def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
     dtype
         Type of the stored values, in native byte order.
     """
+    DTYPE.check("dtype", dtype)
     if dtype.kind not in "iuf" or is_unsigned(attributes):
         return ValidRange()
     both = numbers(attributes, "valid_range")

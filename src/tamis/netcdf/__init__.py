@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tamis.late import late_names
+from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
     from tamis.netcdf.define import (

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from tamis.arguments import FLAG, WHOLE, instance
 from tamis.errors import ParameterError, located
 from tamis.filters import (
     Blosc,
@@ -30,7 +33,6 @@ from tamis.filters import (
     Zstd,
     from_values,
 )
-from tamis.kinds import FLAG, WHOLE, explained
 from tamis.netcdf.library import Unsigned, call, named_error, version
 from tamis.netcdf.provided_filters import provide, status_of
 from tamis.netcdf.variable import NCZARR, VariableHandle, check_status, filter_text, type_text, variable_handle
@@ -39,6 +41,8 @@ from tamis.notation.netcdf import in_netcdf_order, in_plugin_order
 from tamis.notation.text import refuse_other_flags
 from tamis.pipeline import Pipeline
 from tamis.rounding import KINDS, Rounding
+
+_FLAG = instance(FLAG.words, int, np.bool_)  # netCDF-C has numbers, 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,6 @@ def define(handle: VariableHandle, requested: Requested) -> None:
         _quantize(handle, KINDS.index(type(rounding)) + 1, int(rounding.number))
 
 
-@explained(shuffle=FLAG, deflate=FLAG, level=WHOLE)
 def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, level: int = 4) -> None:
     """Define deflate, and shuffle before it.
 
@@ -211,13 +214,16 @@ def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, 
     level
         0 to 9; as in netCDF-C, level 0 defines no deflate.
     """
+    _FLAG.check("shuffle", shuffle)
+    _FLAG.check("deflate", deflate)
+    WHOLE.check("level", level)
     ids = [Shuffle.id] * bool(shuffle) + [Deflate.id] * bool(deflate and level)
     _define_by("nc_def_var_deflate", variable, ids, bool(shuffle), bool(deflate), level)
 
 
-@explained(shuffle=FLAG)
 def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
     """Define only shuffle, for which netCDF-C has no function; False is refused if shuffle is already defined."""
+    _FLAG.check("shuffle", shuffle)
     handle = variable_handle(variable)
     if shuffle:
         define(handle, requested_filters(Shuffle()))
@@ -225,9 +231,9 @@ def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
         _refuse_removal(handle, Shuffle.id)
 
 
-@explained(fletcher32=FLAG)
 def def_var_fletcher32(variable: Any, fletcher32: bool = True) -> None:
     """Define fletcher32; False is refused if fletcher32 is already defined, because netCDF cannot remove it."""
+    _FLAG.check("fletcher32", fletcher32)
     if not fletcher32:
         _refuse_removal(variable_handle(variable), Fletcher32.id)
     _define_by("nc_def_var_fletcher32", variable, [Fletcher32.id] * bool(fletcher32), bool(fletcher32))

@@ -6,9 +6,9 @@ import ctypes
 import sys
 from typing import Any, NamedTuple
 
+from tamis.arguments import BYTES, FLAG, TEXT
 from tamis.errors import ParameterError
 from tamis.filters import Blosc, Bzip2, Filter, Request, Stage, Szip, Zstd, filter_named, from_values
-from tamis.kinds import BYTES, FLAG, TEXT, checked
 from tamis.netcdf.define import QUANTIZE_MODES
 from tamis.netcdf.library import CODES, Unsigned, call, status_error, stored_stages
 from tamis.netcdf.provided_filters import status_of
@@ -220,7 +220,6 @@ def _filter_id(subject: int | str | type[Filter] | Filter) -> int:
     return subject if isinstance(subject, int) else subject.id
 
 
-@checked(text=TEXT, compat=TEXT)
 def filterspec_parse(text: str, *, compat: Compat | None = None) -> Request:
     """Return id and parameters of the text of one filter, such as ``32013,3,0,0.1d``.
 
@@ -237,22 +236,27 @@ def filterspec_parse(text: str, *, compat: Compat | None = None) -> Request:
     ParameterError
         If the text is malformed or ambiguous, with the position and what to write.
     """
+    TEXT.check("text", text)
+    TEXT.check_optional("compat", compat)
     return parse_filterspec(text, compat=compat)
 
 
-@checked(text=TEXT, compat=TEXT)
 def filterspec_parselist(text: str, *, compat: Compat | None = None) -> list[Request]:
     """Return the filters of a text with ``|`` between them; see `filterspec_parse`."""
+    TEXT.check("text", text)
+    TEXT.check_optional("compat", compat)
     return parse_chain(text, compat=compat)
 
 
-@checked(text=TEXT, compat=TEXT)
 def filterspec_parse_parameter(text: str, *, compat: Compat | None = None) -> tuple[int, ...]:
     """Return the words of one parameter, such as ``0.1d``; see `filterspec_parse`."""
+    TEXT.check("text", text)
+    TEXT.check_optional("compat", compat)
     return parse_word(text, compat=compat)
 
 
-@checked(data=BYTES, decode=FLAG)
 def filterspec_fix8(data: bytes, decode: bool) -> bytes:
     """Return the 8 bytes of a value as a filter gets them, low word first; with `decode`, those in memory."""
+    BYTES.check("data", data)
+    FLAG.check("decode", decode)
     return words.fix8(data, decode=decode, byteorder=sys.byteorder)

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from tamis.arguments import PATH, Kind
 from tamis.errors import FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import Request, Stage
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.filters.zfp import filter_class, has_nczarr_codec, plugin_path
-from tamis.kinds import PATH, Kind, checked
 from tamis.meaning.variables import NON_COORDINATE
 
 CODES = MappingProxyType(
@@ -359,9 +359,9 @@ def plugin_path_get() -> list[str]:
 _FOLDERS = Kind("a list of folders such as ['plugins']", lambda value: isinstance(value, Iterable | os.PathLike))
 
 
-@checked(folders=_FOLDERS)
 def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     """Replace the folders."""
+    _FOLDERS.check("folders", folders)
     if isinstance(folders, (str, os.PathLike)):
         raise ParameterError(f"expected a list of folders, got {os.fspath(folders)!r}: write [{os.fspath(folders)!r}]")
     names = [_folder(folder) for folder in folders]
@@ -369,22 +369,22 @@ def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     _check(call("nc_plugin_path_set", ctypes.byref(_List(len(names), room))))
 
 
-@checked(folder=PATH)
 def plugin_path_append(folder: str | os.PathLike[str]) -> None:
     """Add a folder that exists, which is searched last.
 
     For NCZarr, add it before the process first uses a filter there: netCDF-C loads the plugins of NCZarr once.
     """
+    PATH.check("folder", folder)
     _check_exists(folder)
     plugin_path_set([*plugin_path_get(), folder])
 
 
-@checked(folder=PATH)
 def plugin_path_prepend(folder: str | os.PathLike[str]) -> None:
     """Add a folder that exists, which is searched first.
 
     For NCZarr, add it before the process first uses a filter there: netCDF-C loads the plugins of NCZarr once.
     """
+    PATH.check("folder", folder)
     _check_exists(folder)
     plugin_path_set([folder, *plugin_path_get()])
 

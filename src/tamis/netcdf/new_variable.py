@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tamis.arguments import WHOLES, Kind
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
-from tamis.kinds import WHOLES, Kind, checked
 from tamis.netcdf import define
 from tamis.netcdf.define import Requested, check_order, requested_filters
 from tamis.netcdf.library import named_error, netcdf4
@@ -32,7 +32,6 @@ _ENDIAN = Kind(
 )
 
 
-@checked(name=_NAME, chunksizes=_SIZES, endian=_ENDIAN)
 def create_variable(
     dataset: Any,
     name: str,
@@ -74,6 +73,9 @@ def create_variable(
     NetcdfError
         With the status of netCDF-C: NC_EPERM, NC_ENOTNC4, NC_ENOFILTER, NC_EFILTER, NC_EINVAL.
     """
+    _NAME.check("name", name)
+    _SIZES.check_optional("chunksizes", chunksizes)
+    _ENDIAN.check("endian", endian)
     group = group_handle(dataset)
     label = f"{group.path}: {name}"
     with located(path=group.path, dataset=name):

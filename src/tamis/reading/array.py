@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis import meaning
+from tamis.arguments import ARRAY
 from tamis.arrays.cache import KEPT_NBYTES
 from tamis.arrays.gather import intersection, within
 from tamis.arrays.grid import region, shape_of
@@ -22,7 +23,6 @@ from tamis.arrays.selection import Piece, Points, Selection
 from tamis.arrays.threads import ordered_map
 from tamis.errors import ParameterError
 from tamis.formatting import printable
-from tamis.kinds import ARRAY, explained
 
 if TYPE_CHECKING:
     from tamis.arrays.cache import ChunkCache
@@ -240,8 +240,8 @@ class Array:
         out[...] = self[()]
         return out
 
-    @explained(out=ARRAY)
     def _check_out(self, out: NDArray[Any]) -> None:
+        ARRAY.check("out", out)
         base, shape = self.dtype.base, self.shape + self.dtype.shape
         if out.shape != shape or not np.can_cast(base, out.dtype, "safe"):
             raise ParameterError(f"expected out of {base} and shape {shape}, got {out.dtype} and shape {out.shape}")

@@ -6,16 +6,16 @@ import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
+from tamis.arguments import DTYPE, WHOLES, Kind
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameterized
 from tamis.formatting import relative_text
-from tamis.kinds import DTYPE, WHOLES, Kind, explained
 
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -41,6 +41,16 @@ _PAIR = Kind(
     "two numbers such as (0.0, 1.0), each of which may be None",
     lambda value: isinstance(value, tuple | list) and len(value) == 2,
 )
+
+
+class RoundingDict(TypedDict):
+    """A rounding in JSON."""
+
+    text: str
+    attribute: str
+    number: float
+    relative_bound: float | None
+    absolute_bound: float | None
 
 
 class Rounding(Parameterized, ABC):
@@ -111,7 +121,7 @@ class Rounding(Parameterized, ABC):
         """Return the type that the filters get for values of a type."""
         return dtype
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> RoundingDict:
         """Return kind and parameter, attribute and bound, for JSON."""
         return {
             "text": str(self),
@@ -129,9 +139,9 @@ class Rounding(Parameterized, ABC):
                 " tamis repack packs a saved file"
             ).at(filter=self)
 
-    @explained(dtype=DTYPE)
     def check(self, dtype: np.dtype[Any]) -> None:
         """Raise ParameterError if values of a type cannot be rounded this way."""
+        DTYPE.check("dtype", dtype)
         if dtype.kind != "f" or dtype.itemsize not in self.most:
             raise ParameterError(
                 f"expected float32 or float64 for {self}, got {dtype}, which cannot be rounded: use lossless"
@@ -148,7 +158,6 @@ class Rounding(Parameterized, ABC):
                 " lossless filters alone do"
             ).at(filter=self)
 
-    @explained(missing_values=_NUMBERS, valid_range=_PAIR, origin=WHOLES, shape=WHOLES)
     def round(
         self,
         values: NDArray[Any],
@@ -185,6 +194,10 @@ class Rounding(Parameterized, ABC):
         >>> BitRound(keepbits=3).round(np.array([1.2345678, -1e9, np.nan], "f4"))
         array([ 1.25e+00, -1.00e+09,       nan], dtype=float32)
         """
+        _NUMBERS.check("missing_values", missing_values)
+        _PAIR.check("valid_range", valid_range)
+        WHOLES.check_optional("origin", origin)
+        WHOLES.check_optional("shape", shape)
         if isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)

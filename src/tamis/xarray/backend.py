@@ -18,9 +18,9 @@ from xarray.backends.locks import HDF5_LOCK
 from xarray.core import indexing
 
 from tamis import library_lock, meaning
+from tamis.arguments import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE
 from tamis.errors import ParameterError
 from tamis.forks import free_in_each_process
-from tamis.kinds import FLAG, LOCATION, MAPPING, NAMES, TEXT, WHOLE, checked
 from tamis.remote.address import Address, located_path, with_outside
 from tamis.stores.data_model import own_name
 from tamis.xarray.filter_encoding import filter_encoding
@@ -292,14 +292,6 @@ def _lock_of(path: str) -> AbstractContextManager[Any]:
 class FileOfDatasets:
     """A newly opened file whose groups become datasets."""
 
-    @checked(
-        phony_dims=TEXT,
-        threads=WHOLE.or_none(),
-        restore=FLAG,
-        auto_complex=FLAG,
-        storage_options=MAPPING,
-        allow_outside=FLAG,
-    )
     def __init__(
         self,
         path: Any,
@@ -311,6 +303,12 @@ class FileOfDatasets:
         *,
         allow_outside: bool = False,
     ) -> None:
+        TEXT.check("phony_dims", phony_dims)
+        WHOLE.or_none().check("threads", threads)
+        FLAG.check("restore", restore)
+        FLAG.check("auto_complex", auto_complex)
+        MAPPING.check_optional("storage_options", storage_options)
+        FLAG.check("allow_outside", allow_outside)
         self._auto_complex = auto_complex
         if not LOCATION.fits(path):
             raise ParameterError(f"expected a path or address, got {path!r}: engine='h5netcdf' opens files in memory")

@@ -76,7 +76,7 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
         if gone := names - dims:
             warnings.warn(
-                f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}", UserWarning, stacklevel=5
+                f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}", UserWarning, stacklevel=4
             )
         names &= dims
     else:

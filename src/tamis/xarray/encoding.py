@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.accuracy.requirement import Requirements
+from tamis.arguments import MAPPING, TEXT
 from tamis.arrays.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
@@ -26,10 +27,9 @@ from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formatting import plural
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
-from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
+from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe, refuse_drop
 from tamis.jobs.repack.stored_units import in_stored_units
 from tamis.jobs.result import SCHEMA, Part, Result, json_value
-from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
@@ -69,8 +69,10 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         Filters by variable; requested accuracies are in units of the variable.
     """
 
-    @checked(encodings=MAPPING, engine=TEXT, pipelines=MAPPING)
     def __init__(self, encodings: Mapping[str, dict[str, Any]], engine: str, pipelines: Mapping[str, Pipeline]) -> None:
+        MAPPING.check("encodings", encodings)
+        TEXT.check("engine", engine)
+        MAPPING.check("pipelines", pipelines)
         super().__init__(encodings)
         self.engine, self.pipelines = engine, dict(pipelines)
 
@@ -87,7 +89,6 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         yield "", f"for the engine {self.engine}"
 
 
-@checked(engine=TEXT, chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"), group=TEXT)
 def encoding(
     ds: Any,
     recipes: Recipes | Recipe | None = None,
@@ -144,6 +145,9 @@ def encoding(
         If lossy filters would get missing values as numbers, which would spoil their neighbours, or values so near
         ``valid_min`` or ``valid_max`` that they may become invalid; or if netCDF's rounding would do that.
     """
+    TEXT.check("engine", engine)
+    CHUNKS.check_optional("chunks", chunks)
+    TEXT.check("group", group)
     if engine not in ENGINES:
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
     if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping | Recipe):
@@ -217,7 +221,7 @@ def encoding(
                 raise
             skipped[variable] = error
     if skipped:
-        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=3)
+        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=2)
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
 
 
@@ -241,7 +245,7 @@ def _with_fitting_encodings(
             asked[recipe.path[1:]] = Asked(absolute=inf)
     settled = inherited(ds, asked)
     if settled.notes:
-        warnings.warn("; ".join(settled.notes), UserWarning, stacklevel=4)
+        warnings.warn("; ".join(settled.notes), UserWarning, stacklevel=3)
     by_path = {posixpath.join("/", name): encoding for name, encoding in settled.left_out.items()}
     return (without_encodings(ds, "/", by_path) if by_path else ds), set(settled.left_out)
 

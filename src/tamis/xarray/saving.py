@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
 
+from tamis.arguments import CALLBACK, MAPPING, NAMES, PATH, TEXT
 from tamis.arrays.grid import default_chunks
 from tamis.errors import ParameterError, located
 from tamis.formatting import printable
@@ -20,7 +21,6 @@ from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, a
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
-from tamis.kinds import CALLBACK, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
@@ -38,7 +38,7 @@ Encodings = Mapping[str, Mapping[str, Any]]
 _NO_NAME = "__values__"
 """Name in files of a variable whose name is None, as xarray's engines have it."""
 
-_CALLER = 5
+_CALLER = 4
 """The caller of the accessor, as ``stacklevel`` of a warning in `save`."""
 
 _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
@@ -46,15 +46,15 @@ _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
 _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 
 
-@checked(group=TEXT)
 def group_path(group: str) -> str:
     """Return the absolute path of a group given by a user."""
+    TEXT.check("group", group)
     return posixpath.join("/", group.strip("/"))
 
 
-@checked(path=PATH)
 def check_zarr(path: str | os.PathLike[str]) -> None:
     """Raise ParameterError unless a path has the ending of Zarr hierarchies."""
+    PATH.check("path", path)
     if not _is_zarr(path):
         raise ParameterError(f"expected the path of a new folder that ends with .zarr, got {os.fsdecode(path)!r}")
 
@@ -63,12 +63,6 @@ def _is_zarr(path: str | os.PathLike[str]) -> bool:
     return os.fsdecode(path).rstrip("/").endswith(".zarr")
 
 
-@checked(
-    target=PATH,
-    encodings=MAPPING.such_as("{'TS': {'dtype': 'f4'}}"),
-    unlimited_dims=NAMES.or_none(),
-    progress=CALLBACK.or_none(),
-)
 def save(
     datasets: Mapping[str, Dataset],
     target: str | os.PathLike[str],
@@ -78,6 +72,10 @@ def save(
     progress: Callable[[str, int, int], None] | None,
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
+    PATH.check("target", target)
+    MAPPING.such_as("{'TS': {'dtype': 'f4'}}").check("encodings", encodings)
+    NAMES.or_none().check("unlimited_dims", unlimited_dims)
+    CALLBACK.or_none().check("progress", progress)
     recipe = options.recipe
     refuse_drop(recipe)
     for named in encodings:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tamis.late import late_names
+from tamis.lazy_names import late_names
 from tamis.zfp.header import MAX_RANK, Header, check_encodable, max_extent
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, as_mode, is_lossless, mode, mode_of
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
+from tamis.arguments import ARRAY, BYTES, DTYPE_LIKE, WHOLE, WHOLES, Kind
 from tamis.distinct import distinct
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.kinds import ARRAY, BYTES, DTYPE_LIKE, WHOLE, WHOLES, Kind, explained
 from tamis.zfp.header import (
     BLOCK_SIDE,
     Bytes,
@@ -184,7 +184,6 @@ def encode_with_header(array: ArrayLike, mode: Mode, *, threads: int = 1) -> byt
     return stream + bytes(-len(stream) % 8)
 
 
-@explained(buffer=BYTES, shape=_SHAPE, dtype=DTYPE_LIKE, out=ARRAY)
 def decode(
     buffer: Bytes,
     shape: int | Iterable[int],
@@ -223,21 +222,23 @@ def decode(
     ParameterError
         If ZFP does not support the shape, dtype or mode, or `out` does not fit.
     """
+    _SHAPE.check("shape", shape)
+    DTYPE_LIKE.check("dtype", dtype)
+    ARRAY.check_optional("out", out)
     extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     return _decode(buffer, extents, np.dtype(dtype), mode, out, 0, threads)
 
 
-@explained(buffer=BYTES, out=ARRAY)
 def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, threads: int = 1) -> NDArray[Any]:
     """Decode a stream that begins with a ZFP header, from tamis, zfpy or the ``zfp`` program.
 
     See `decode`.
     """
+    ARRAY.check_optional("out", out)
     header, nbits = unpack(buffer)
     return _decode(buffer, header.shape, header.dtype, header.mode, out, nbits, threads)
 
 
-@explained(array=_NUMBERS, stream=BYTES)
 def prove(array: NDArray[Any], stream: Bytes, mode: Mode, fill_bits: int | None = None) -> None:
     """Raise DataError unless a stream of `encode` keeps the tolerance of accuracy mode on every value.
 
@@ -258,8 +259,10 @@ def prove(array: NDArray[Any], stream: Bytes, mode: Mode, fill_bits: int | None 
     DataError
         Names the index of the first value that is not kept.
     """
-    if array.dtype.kind == "u":
+    if isinstance(array, np.ndarray) and array.dtype.kind == "u":
         return
+    _NUMBERS.check("array", array)
+    BYTES.check("stream", stream)
     mode = as_mode(mode)
     values = array.view(array.dtype.newbyteorder("="))  # without metadata of other packages, or a spelled-out order
     failure = _native.prove(values, stream, mode.params(array.dtype, array.ndim), fill_bits)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tamis import _native
-from tamis.kinds import FLAG, checked
+from tamis.arguments import FLAG
 
 CODEC = "ZFP codec 5"
 
@@ -49,7 +49,6 @@ class Config:
         """Options for the compiler."""
         return f"-I{self.include_path}"
 
-    @checked(codec=FLAG, static=FLAG)
     def libs(self, *, codec: bool = False, static: bool = False) -> str:
         """Return linker options, which must come before those of HDF5.
 
@@ -60,6 +59,8 @@ class Config:
         static
             The static library, which the program then contains.
         """
+        FLAG.check("codec", codec)
+        FLAG.check("static", static)
         name, folder = "tamis" if codec else "h5zzfp", self.library_path
         if static:
             return f"{folder}/lib{name}.a {'-lstdc++ -lm -pthread' if codec else '-lm'}"

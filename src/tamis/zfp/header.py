@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tamis import _native
+from tamis.arguments import BYTES, DTYPE, DTYPE_LIKE, RANK, WHOLES
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.kinds import BYTES, DTYPE, DTYPE_LIKE, RANK, WHOLES, explained
 from tamis.zfp.modes import Accuracy, Mode, as_mode, is_lossless, mode_of, native_type
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
@@ -21,9 +21,9 @@ BLOCK_SIDE = _native.block_side
 """Values of a block along each axis."""
 
 
-@explained(rank=RANK)
 def max_extent(rank: int) -> int:
     """Return the longest extent that the ZFP header can store, with `rank` axes."""
+    RANK.check("rank", rank)
     return int(1 << 48 // rank)
 
 
@@ -35,9 +35,9 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
         )
 
 
-@explained(dtype=DTYPE)
 def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
     """Raise ParameterError if ZFP does not support the type, or the mode does not work for it."""
+    DTYPE.check("dtype", dtype)
     check_dtype(dtype)
     if dtype.kind == "u" and not is_lossless(mode):
         raise ParameterError(
@@ -104,8 +104,11 @@ Bytes = bytes | bytearray | memoryview
 
 def as_view(buffer: Bytes) -> memoryview:
     """Return the bytes of a buffer; copied only if they are not contiguous."""
-    view = memoryview(buffer)
-    return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+    try:
+        view = memoryview(buffer)
+        return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+    except (TypeError, ValueError):
+        raise BYTES.error("buffer", buffer) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,6 @@ class Header:
         return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, mode)
 
     @classmethod
-    @explained(buffer=BYTES)
     def unpack(cls, buffer: Bytes) -> Header:
         """Read the header at the start of a buffer.
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tamis import _native
+from tamis.arguments import DTYPE, RANK, instance
 from tamis.errors import ParameterError
-from tamis.kinds import DTYPE, FLAG, RANK, checked, explained, instance
 
 _MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
+_PARAMS = instance("the parameters of a mode, mode.params(…)", _native.Params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,10 @@ class Rate:
             raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
         _make_float(self, "rate")
 
-    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
+        DTYPE.check("dtype", dtype)
+        RANK.check("rank", rank)
         return _checked_params(_native.rate_params(self.rate, native_type(dtype), rank), str(self))
 
     def __str__(self) -> str:
@@ -59,9 +61,10 @@ class Precision:
             raise ParameterError(f"expected a precision of 1 to 64 bit planes, got precision={self.precision!r}")
         _make_plain(self, "precision")
 
-    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
+        DTYPE.check("dtype", dtype)
+        RANK.check("rank", rank)
         return _checked_params(_native.precision_params(int(self.precision)), str(self))
 
     def __str__(self) -> str:
@@ -99,9 +102,10 @@ class Accuracy:
         """The tolerance rounded down to a power of two, which the codec uses."""
         return math.ldexp(1.0, math.frexp(self.tolerance)[1] - 1)
 
-    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
+        DTYPE.check("dtype", dtype)
+        RANK.check("rank", rank)
         return _checked_params(_native.accuracy_params(self.tolerance), str(self))
 
     def __str__(self) -> str:
@@ -146,9 +150,10 @@ class Expert:
             )
         _make_plain(self, "minbits", "maxbits", "maxprec", "minexp")
 
-    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
+        DTYPE.check("dtype", dtype)
+        RANK.check("rank", rank)
         return _checked_params(_native.expert_params(self.minbits, self.maxbits, self.maxprec, self.minexp), str(self))
 
     def __str__(self) -> str:
@@ -159,9 +164,10 @@ class Expert:
 class Reversible:
     """Lossless: every bit is kept, including NaN, infinities and -0.0."""
 
-    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
+        DTYPE.check("dtype", dtype)
+        RANK.check("rank", rank)
         return _native.reversible_params()
 
     def __str__(self) -> str:
@@ -171,7 +177,6 @@ class Reversible:
 Mode = Rate | Precision | Accuracy | Expert | Reversible
 
 
-@explained(reversible=FLAG)
 def mode(
     *,
     rate: float | None = None,
@@ -199,7 +204,7 @@ def mode(
     """
     expert = {"minbits": minbits, "maxbits": maxbits, "maxprec": maxprec, "minexp": minexp}
     expert_given = {name: value for name, value in expert.items() if value is not None}
-    if reversible not in (True, False):
+    if not (isinstance(reversible, int | np.bool_) and reversible in (True, False)):
         raise ParameterError(f"expected reversible=True or False, got reversible={reversible!r}")
     modes: list[tuple[str, Any]] = []
     if rate is not None:
@@ -234,9 +239,10 @@ def as_mode(value: Any) -> Mode:
     return result
 
 
-@checked(params=instance("the parameters of a mode, mode.params(…)", _native.Params), rank=RANK)
 def mode_of(params: _native.Params, rank: int) -> Mode:
     """Return the mode of the codec's four numbers, as libzfp classifies them."""
+    _PARAMS.check("params", params)
+    RANK.check("rank", rank)
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
     any_size = params.minbits <= 1 and params.maxbits >= _MAX_BITS
     if any_size and params.maxprec == _MAX_PREC and params.minexp < _MIN_EXP:

@@ -9,35 +9,34 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arguments import Kind
 from tamis.errors import FileError, TamisError, located
 from tamis.filters import ChunkType
 from tamis.formats.hdf5.lib.chunks import chunk_info
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.kinds import Kind, checked
 from tamis.pipeline import Pipeline
 
 DATASET = Kind("an h5py dataset", lambda value: isinstance(value, h5py.Dataset))
 
 
-@checked(dataset=DATASET)
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of a dataset as stored, including order, flags, duplicates and unknown filters.
 
     To decode its chunks, use ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
     """
+    DATASET.check("dataset", dataset)
     return Hdf5Array.of(dataset).pipeline
 
 
-@checked(dataset=DATASET)
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Return type and shape of the chunks of a chunked dataset.
 
     Values of a type that NumPy does not have, and references to values elsewhere in the file, are treated as bytes.
     """
+    DATASET.check("dataset", dataset)
     return Hdf5Array.of(dataset).chunk
 
 
-@checked(dataset=DATASET)
 def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     """Read one chunk and decode it with tamis, whatever filters libhdf5 has.
 
@@ -59,6 +58,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     FileError
         If there is no such chunk, or it cannot be decoded; names the filter.
     """
+    DATASET.check("dataset", dataset)
     array = Hdf5Array.of(dataset)
     with located(path=array.filename, dataset=array.path):
         return _read_chunk(array, origin)

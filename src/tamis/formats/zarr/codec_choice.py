@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tamis.arguments import DTYPE_LIKE, WHOLE, WHOLES
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType, Filter, Shuffle, Stage, StoredZfp, Zfp
 from tamis.formats.zarr.masked import MaskedPipeline
 from tamis.formats.zarr.stored.codecs import header_of, shuffles_whole_values
 from tamis.formats.zarr.zarr2_codecs import H5zZfp, Pipeline2Codec, Zfpy
 from tamis.formats.zarr.zarr3_codecs import ReshapeCodec
-from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked
 from tamis.notation.zarr import version_2, version_3, zfpy_configuration
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -98,7 +98,6 @@ def one_codec(pipeline: Pipeline, chunk: ChunkType, usual: int) -> Codecs:
     return Codecs((codec.get_config(),), (configuration,) if in_version_3 else None, masked)
 
 
-@checked(dtype=DTYPE_LIKE, chunk_shape=WHOLES, zarr_format=WHOLE)
 def codecs(
     filters: Pipeline | Filter | str, dtype: Any, chunk_shape: tuple[int, ...], *, zarr_format: int = 3
 ) -> dict[str, Any]:
@@ -109,6 +108,9 @@ def codecs(
     >>> codecs("zfp(accuracy=0.1)", "f4", (1, 192, 288))["serializer"].to_dict()["configuration"]
     {'mode': 'fixed_accuracy', 'tolerance': 0.1}
     """
+    DTYPE_LIKE.check("dtype", dtype)
+    WHOLES.check("chunk_shape", chunk_shape)
+    WHOLE.check("zarr_format", zarr_format)
     pipeline, dtype = as_pipeline(filters), np.dtype(dtype)
     _refuse_shuffled_streams(pipeline)
     if zarr_format == 2:

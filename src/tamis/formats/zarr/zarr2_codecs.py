@@ -11,15 +11,16 @@ from numcodecs.abc import Codec
 from numpy.typing import NDArray
 
 from tamis import zfp
+from tamis.arguments import ARRAY, DTYPE_LIKE, MAPPING, WHOLES, instance
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters import ChunkType, Filter, Zfp
 from tamis.formats.zarr.masked import MaskedPipeline
-from tamis.kinds import ARRAY, DTYPE_LIKE, MAPPING, WHOLES, explained, instance
 from tamis.notation.zarr import zfp_configuration, zfp_of
 from tamis.pipeline import Pipeline
 
 _ZFPY_MODES = {2: "rate", 3: "precision", 4: "tolerance"}
 _DTYPES = ("int32", "int64", "float32", "float64")
+_ZFP = instance("a tamis.Zfp", Zfp)
 
 
 class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
@@ -127,9 +128,11 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
             zfp.check_encodable(self._dtype, self._filter.mode)
 
     @classmethod
-    @explained(zfp_filter=instance("a tamis.Zfp", Zfp), dtype=DTYPE_LIKE, chunk_shape=WHOLES)
     def of(cls, zfp_filter: Zfp, dtype: Any, chunk_shape: tuple[int, ...]) -> Self:
         """Return the codec of a filter for chunks of a type and shape, unit axes included."""
+        _ZFP.check("zfp_filter", zfp_filter)
+        DTYPE_LIKE.check("dtype", dtype)
+        WHOLES.check("chunk_shape", chunk_shape)
         shape = [extent for extent in chunk_shape if extent > 1]
         return cls(dtype=np.dtype(dtype).name, shape=shape, **zfp_configuration(zfp_filter.mode))
 
@@ -139,9 +142,9 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
         return {"id": self.codec_id, **configuration, "dtype": self._dtype.name, "shape": [*self._shape]}
 
     @classmethod
-    @explained(config=MAPPING)
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Read the codec's metadata; raises ParameterError if something is missing."""
+        MAPPING.check("config", config)
         if missing := sorted({"mode", "dtype", "shape"} - config.keys()):
             raise ParameterError(f"numcodecs codec h5z_zfp: expected {missing[0]}, got {dict(config)!r}")
         return cls(**config)
@@ -233,9 +236,9 @@ class Pipeline2Codec(Codec):  # type: ignore[misc]  # numcodecs has no type info
         return {**config, "dtype": self._chunk.dtype.str, "shape": [*self._chunk.shape], **fill}
 
     @classmethod
-    @explained(config=MAPPING)
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Read the codec's metadata; raises ParameterError if something is missing or unknown."""
+        MAPPING.check("config", config)
         known = {"filters", "dtype", "shape"}
         if not known <= config.keys() <= {*known, "mask", "fill"}:
             raise ParameterError(
@@ -279,9 +282,9 @@ def as_bytes(buf: Any) -> memoryview:
         raise StreamError(f"expected the bytes of a chunk, got {type(buf).__name__}") from error
 
 
-@explained(out=ARRAY.or_none())
 def into(values: NDArray[Any], out: Any) -> NDArray[Any]:
     """Return decoded values, in the memory that numcodecs gives, if any."""
+    ARRAY.or_none().check("out", out)
     if out is None:
         return values
     target = np.frombuffer(out, np.uint8)

@@ -15,10 +15,10 @@ from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import Buffer, NDBuffer
 
 from tamis import zfp
+from tamis.arguments import WHOLES, Kind
 from tamis.errors import DataError, ParameterError, located
 from tamis.filters import ChunkType, Filter, Zfp
 from tamis.formats.zarr.masked import MaskedPipeline
-from tamis.kinds import WHOLES, Kind, explained
 from tamis.notation.zarr import squeezed_axes, zfp_configuration, zfp_of
 from tamis.pipeline import Pipeline
 
@@ -143,13 +143,12 @@ class ZfpCodec(ArrayBytesCodec):
         """Return the codec's metadata."""
         return {"name": "zfp", "configuration": zfp_configuration(self.filter.mode)}
 
-    @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         """Raise ParameterError if no chunk of this type could be encoded; shapes are known later."""
+        ZARR_TYPE.check("dtype", dtype)
         with located(filter=self.filter):
             zfp.check_encodable(encoded_type(dtype.to_native_dtype()), self.filter.mode)
 
-    @explained(chunk_spec=SPEC)
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Return the bytes of any chunk in rate mode.
 
@@ -158,6 +157,7 @@ class ZfpCodec(ArrayBytesCodec):
         NotImplementedError
             In other modes, where the size depends on the values.
         """
+        SPEC.check("chunk_spec", chunk_spec)
         if not self.is_fixed_size:
             raise NotImplementedError(f"{self.filter} has no fixed size")
         shape = _field_shape(chunk_spec)
@@ -267,9 +267,9 @@ class ReshapeCodec(ArrayArrayCodec):
             object.__setattr__(self, "shape", _parse(shape))
 
     @classmethod
-    @explained(chunk_shape=WHOLES)
     def squeezing(cls, chunk_shape: tuple[int, ...]) -> Self | None:
         """Return the codec that joins unit axes with others; None if there are none, or no others."""
+        WHOLES.check("chunk_shape", chunk_shape)
         axes = squeezed_axes(chunk_shape)
         return None if axes is None else cls(axes)
 
@@ -287,16 +287,15 @@ class ReshapeCodec(ArrayArrayCodec):
         shape = [axis if isinstance(axis, int) else [*axis] for axis in self.shape]
         return {"name": "reshape", "configuration": {"shape": shape}}
 
-    @explained(chunk_spec=SPEC)
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
         """Return the specification of reshaped chunks."""
+        SPEC.check("chunk_spec", chunk_spec)
         return replace(chunk_spec, shape=self.reshaped(chunk_spec.shape))
 
     def compute_encoded_size(self, input_byte_length: int, _chunk_spec: ArraySpec) -> int:
         """Return the same number of bytes."""
         return input_byte_length
 
-    @explained(shape=WHOLES)
     def reshaped(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for a shape of the input.
 
@@ -305,6 +304,7 @@ class ReshapeCodec(ArrayArrayCodec):
         ParameterError
             If the values do not fit, or joined axes are not those of the input.
         """
+        WHOLES.check("shape", shape)
         with located("Zarr codec reshape"):
             joined = [axis for axis in self.shape if isinstance(axis, tuple)]
             if any(member >= len(shape) for axis in joined for member in axis):
@@ -391,9 +391,9 @@ class PipelineCodec(ArrayBytesCodec):
         """Return the codec's metadata."""
         return {"name": "tamis.pipeline", "configuration": self.masked.to_config()}
 
-    @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         """Raise ParameterError if values of this type are not bytes, MissingFilterError if a filter is missing."""
+        ZARR_TYPE.check("dtype", dtype)
         native = dtype.to_native_dtype()
         if native.hasobject:
             raise ParameterError(f"expected values of a fixed size for tamis.pipeline, got {native}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
     from tamis.advice.chunk_shapes import BetterChunks, Note
+    from tamis.meaning.variables import PackingDict
     from tamis.pipeline import Pipeline
     from tamis.rounding import Rounding
+    from tamis.rounding.rounding_base import RoundingDict
     from tamis.stores.readers import Readers
 
 
@@ -43,6 +45,71 @@ class ChunkGroup:
     def __str__(self) -> str:
         applied = ", ".join(self.applied) or "no filter"
         return f"{self.count}: {applied}" + (f" ({', '.join(self.skipped)} skipped)" if self.skipped else "")
+
+
+class StageDict(TypedDict):
+    """A filter in JSON."""
+
+    id: int
+    name: str
+    label: str
+    text: str
+    words: str
+    optional: bool
+    parameters: dict[str, Any]
+    values: list[int]
+
+
+class ReadersDict(TypedDict):
+    """The readers of a dataset in JSON."""
+
+    words: str
+    any_hdf5: bool
+    plugins: list[str]
+    szip: bool
+    not_by: list[str]
+    h5py: bool
+    tamis: bool
+
+
+class DatasetDict(TypedDict):
+    """A dataset in JSON."""
+
+    path: str
+    shape: list[int] | None
+    maxshape: list[int | None] | None
+    dtype: str
+    byteorder: str | None
+    layout: str
+    chunks: list[int] | None
+    pipeline: str
+    filters: list[StageDict]
+    nbytes: int
+    stored_nbytes: int
+    ratio: float | None
+    total_chunks: int
+    stored_chunks: int
+    chunk_groups: list[ChunkGroup]
+    readers: ReadersDict
+    zfp_padding: float | None
+    zfp_better: BetterChunks | None
+    role: str
+    packing: PackingDict | None
+    valid_range: list[float | None] | None
+    rounding: RoundingDict | None
+    used_bits: int | None
+    notes: list[Note]
+    problem: str | None
+
+
+class GroupDict(TypedDict):
+    """A group in JSON."""
+
+    path: str
+    pipeline: str
+    filters: list[StageDict]
+    readers: ReadersDict
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +239,7 @@ class DatasetInfo:
             texts += [f"{count} of {plural(self.stored_chunks, 'chunk')}:{rest}", *others]
         return "; ".join(texts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> DatasetDict:
         """Return the content of the JSON: see docs/inspect.md."""
         return {
             "path": self.path,
@@ -196,7 +263,7 @@ class DatasetInfo:
             "role": self.role.kind,
             "packing": self.packing.to_dict() if self.packing else None,
             "valid_range": json_value(self.valid_range),
-            "rounding": self.rounding and self.rounding.to_dict(),
+            "rounding": self.rounding.to_dict() if self.rounding else None,
             "used_bits": self.used_bits,
             "notes": json_value(self.notes),
             "problem": self.problem or None,
@@ -235,7 +302,7 @@ class GroupInfo:
         """The filters in words."""
         return tuple(stage_in_words(stage) for stage in self.pipeline.stages)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> GroupDict:
         """Return the content of the JSON: see docs/inspect.md."""
         return {
             "path": self.path,
@@ -259,7 +326,7 @@ def stage_in_words(stage: Stage) -> str:
     return f"{text}, {'optional' if stage.optional else 'required'}"
 
 
-def _stage_dict(stage: Stage) -> dict[str, Any]:
+def _stage_dict(stage: Stage) -> StageDict:
     item = stage.filter
     return {
         "id": item.id,
@@ -283,7 +350,7 @@ def _parameters(item: Filter) -> dict[str, Any]:
     return {field.name: getattr(mode, field.name) for field in fields(mode)} or {"reversible": True}
 
 
-def _readers_dict(readers: Readers) -> dict[str, Any]:
+def _readers_dict(readers: Readers) -> ReadersDict:
     return {
         "words": str(readers),
         "any_hdf5": readers.any_hdf5,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
+from tamis.arguments import NAMES, PATH
 from tamis.arrays.grid import zfp_padding
 from tamis.arrays.index import UnsureIndexError
 from tamis.errors import FileError
@@ -21,7 +22,6 @@ from tamis.formats.registry import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
 from tamis.jobs.inspect.result import Inspection
-from tamis.kinds import NAMES, PATH, checked
 from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
@@ -39,7 +39,6 @@ _CLOSE = 1e-3
 _Readers = Callable[[tuple[Filter, ...]], Readers]
 
 
-@checked(path=PATH, variables=NAMES)
 def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
     """Return the datasets of an HDF5 or netCDF file, their filters, and what can read them.
 
@@ -68,6 +67,8 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     >>> result.datasets[0].filters
     ('shuffle', 'deflate level 2')
     """
+    PATH.check("path", path)
+    NAMES.check("variables", variables)
     selection = [variables] if isinstance(variables, str) else variables
     with open_store(path) as store:
         with reading(path):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args
 
 from tamis import _native
+from tamis.arguments import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.leftovers import sweep
@@ -42,10 +43,9 @@ from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import Warn
 from tamis.jobs.repack.option_table import DEFAULTS
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
 from tamis.jobs.witness.process import check_installed
 from tamis.jobs.workers import DaskWorkers, Died, Event, LocalWorkers, Reported, Workers
-from tamis.kinds import CALLBACK, CLIENT, COUNT, FLAG, NAMES, PATH, PATHS, WHOLE, Kind, checked
 from tamis.remote.address import is_address, located_path
 from tamis.safety.disk import Identity, nbytes_of
 from tamis.stores.first_bytes import format_of, is_folder
@@ -95,17 +95,13 @@ _KINDS = {
 }
 
 
-@checked(
-    sources=PATHS,
-    out=PATH.or_none(),
-    client=CLIENT,
-    workers=COUNT,
-    retries=_TRIES,
-    confirm=CALLBACK,
-    warn=CALLBACK,
-    progress=CALLBACK,
-    **_KINDS,
-)
+def _check_keywords(**given: object) -> None:
+    """Raise ParameterError if a keyword of the folder is of another kind; repack checks its own."""
+    for name, value in given.items():
+        if name in _KINDS:
+            _KINDS[name].check(name, value)
+
+
 @takes_options
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -211,6 +207,29 @@ def repack_many(
     ParameterError
         If options contradict each other, or two sources have the same target.
     """
+    PATHS.check("sources", sources)
+    PATH.or_none().check("out", out)
+    CLIENT.check_optional("client", client)
+    COUNT.check_optional("workers", workers)
+    _TRIES.check("retries", retries)
+    CALLBACK.check_optional("confirm", confirm)
+    CALLBACK.check_optional("warn", warn)
+    CALLBACK.check_optional("progress", progress)
+    _check_keywords(
+        files_from=files_from,
+        include=include,
+        exclude=exclude,
+        shard=shard,
+        keep_originals=keep_originals,
+        settle=settle,
+        checksums=checksums,
+        overwrite=overwrite,
+        replace=replace,
+        break_hard_links=break_hard_links,
+        keep_going=keep_going,
+        keep_damaged=keep_damaged,
+    )
+    refuse_unknown("repack_many", options)
     run = _prepared(
         sources,
         out,
@@ -252,7 +271,6 @@ def repack_many(
         return files.finished(run.listing.left_out, keep_damaged=keep_damaged)
 
 
-@checked(sources=PATHS, out=PATH.or_none())
 def preview_repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -270,8 +288,9 @@ def preview_repack_many(
         ``keep_damaged``, ``warn`` and ``progress``. What happens to the datasets of one file is shown by
         `preview_repack`.
     """
-    for name in options.keys() & _KINDS.keys():
-        _KINDS[name].check(name, options[name])
+    PATHS.check("sources", sources)
+    PATH.or_none().check("out", out)
+    _check_keywords(**options)
     named = {name: options.pop(name) for name in ("other", "to") if name in options}
     run = _prepared(
         sources,
@@ -798,7 +817,6 @@ def _unread_records(unread: Mapping[str, Any]) -> dict[str, FileRecord]:
     return {path: _failure(path, str(source), "FileError", str(text)) for path, (source, text) in unread.items()}
 
 
-@checked(folder=PATH)
 def status(folder: str | os.PathLike[str]) -> FolderStatus:
     """Return what runs of `repack_many` have done in a folder so far, also while one is at work.
 
@@ -817,6 +835,7 @@ def status(folder: str | os.PathLike[str]) -> FolderStatus:
     FileError
         If there is no state in the folder, or it cannot be read.
     """
+    PATH.check("folder", folder)
     state = state_of(folder)
     last = (state.runs() or [{}])[-1]
     unread = {path: found for path, found in last.get("unread", {}).items() if os.path.lexists(found[0])}

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tamis import _native
+from tamis.arguments import CALLBACK, PATH
 from tamis.errors import FileError
 from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State, new_content
 from tamis.jobs.result import SCHEMA, Line, Part, Result, Table, json_text
-from tamis.kinds import CALLBACK, PATH, checked
 from tamis.safety.disk import nbytes_of, sha256_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.other_files import OtherFile, needed_text
@@ -147,7 +147,6 @@ class Manifest(Result):
         yield "name", f"{printable(self.folder)}: {plural(len(self.files), 'file')}, {sizes}"
 
 
-@checked(folder=PATH)
 def manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Return the record of a folder of targets: what an archive hands to its auditors.
 
@@ -161,6 +160,7 @@ def manifest(folder: str | os.PathLike[str]) -> Manifest:
     FileError
         If there is no record in the folder, or it cannot be read.
     """
+    PATH.check("folder", folder)
     state = state_of(folder)
     if state.done:
         records = map(FileRecord.from_line, state.lines(sorted(state.done), done=True))
@@ -227,7 +227,6 @@ class ManifestCheck(Result):
         yield ("name" if self.ok else "problem"), text
 
 
-@checked(folder=PATH, progress=CALLBACK)
 def check_manifest(
     folder: str | os.PathLike[str], progress: Callable[[str, int, int], None] | None = None
 ) -> ManifestCheck:
@@ -245,6 +244,8 @@ def check_manifest(
     FileError
         If there is no record in the folder.
     """
+    PATH.check("folder", folder)
+    CALLBACK.check_optional("progress", progress)
     report = progress or (lambda *_: None)
     files = manifest(folder).files
     total = sum(record.target_nbytes for record in files)

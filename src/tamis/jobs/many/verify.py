@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from tamis.arguments import CALLBACK, FLAG, NAMES, PATH
 from tamis.arrays.threads import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
@@ -18,7 +19,6 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
 from tamis.jobs.verify.bounds import Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, COARSE, run_verify
-from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
 from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
@@ -90,17 +90,6 @@ class FolderVerification(Result):
         yield ("name" if self.ok else "violation"), f"{printable(self.target)}: {text}"
 
 
-@checked(
-    source=PATH,
-    target=PATH,
-    bounds=BOUNDS,
-    include=NAMES,
-    exclude=NAMES,
-    variables=NAMES,
-    drop=NAMES,
-    keep_damaged=FLAG,
-    progress=CALLBACK,
-)
 def verify_many(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -133,6 +122,15 @@ def verify_many(
         If a folder cannot be listed, or the first one has no files. A file that cannot be read has the verdict
         ``failed``.
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    BOUNDS.check_optional("bounds", bounds)
+    NAMES.check("include", include)
+    NAMES.check("exclude", exclude)
+    NAMES.check("variables", variables)
+    NAMES.check("drop", drop)
+    FLAG.check("keep_damaged", keep_damaged)
+    CALLBACK.check_optional("progress", progress)
     choice = Choice.of(include, exclude)
     ins, outs = ([], []) if os.path.realpath(source) == os.path.realpath(target) else ([source], [target])
     listing = list_files([source], choice, outs)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.accuracy.measured import AT_MOST
 from tamis.accuracy.requirement import WHOLE as MEASURES
 from tamis.accuracy.requirement import Requirement
+from tamis.arguments import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formats.registry import open_store
 from tamis.formatting import size_text
@@ -42,7 +43,6 @@ from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
 from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
@@ -234,17 +234,6 @@ def _requiring(variable: VariableToPlan, power: int) -> VariableToPlan:
 
 
 @takes_old_keywords("plan")
-@checked(
-    path=PATHS,
-    require=MAPPING.such_as("{'TS': 'abs=0.1'}"),
-    sample=WHOLE.or_none(),
-    ratio=NUMBER,
-    size=NUMBER,
-    confirm=FLAG,
-    compare=NAMES,
-    allow=NAMES,
-    progress=CALLBACK,
-)
 def plan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     require: Mapping[str, object] | None = None,
@@ -332,6 +321,15 @@ def plan(
     >>> list(result.filters)
     ['/TS']
     """
+    PATHS.check("path", path)
+    MAPPING.such_as("{'TS': 'abs=0.1'}").check_optional("require", require)
+    WHOLE.or_none().check("sample", sample)
+    NUMBER.check_optional("ratio", ratio)
+    NUMBER.check_optional("size", size)
+    FLAG.check("confirm", confirm)
+    NAMES.check("compare", compare)
+    NAMES.check("allow", allow)
+    CALLBACK.check_optional("progress", progress)
     begin = time.perf_counter()
     missing = current_value("missing", missing)
     paths = [path] if isinstance(path, str | bytes | os.PathLike) else [*path]

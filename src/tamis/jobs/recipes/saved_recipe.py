@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
+from tamis.arguments import FLAG, MAPPING, NAMES, PATH, Kind, instance
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipes.fields import fields_of
@@ -24,7 +25,6 @@ from tamis.jobs.recipes.names import (
     has_pattern_signs,
 )
 from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
-from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.old_names import current_value
 from tamis.pipeline import Pipeline, as_pipeline, with_rounding
 from tamis.rounding import Rounding
@@ -32,6 +32,8 @@ from tamis.safety.library_errors import disk_text
 from tamis.safety.whole_file import check_free, write_whole
 
 T = TypeVar("T")
+
+CHUNKS = MAPPING.such_as("{'TS': (4, 96, 144)}")
 
 Evidence = Mapping[str, str | float]
 
@@ -86,7 +88,6 @@ class Recipe:
     missing: MissingPolicy | None
     drop: tuple[str, ...]
 
-    @checked(drop=NAMES, round=MAPPING.such_as("{'TS': 'bits(9)'}"), chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"))
     def __init__(
         self,
         filters: Recipes | None = None,
@@ -97,6 +98,9 @@ class Recipe:
         missing: MissingPolicy | None = None,
         drop: Iterable[str] = (),
     ) -> None:
+        NAMES.check("drop", drop)
+        MAPPING.such_as("{'TS': 'bits(9)'}").check_optional("round", round)
+        CHUNKS.check_optional("chunks", chunks)
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
         missing = current_value("missing", missing)
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
@@ -117,7 +121,6 @@ class Recipe:
         object.__setattr__(self, "drop", (drop,) if isinstance(drop, str) else tuple(drop))
 
     @classmethod
-    @checked(path=PATH)
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a recipe file.
 
@@ -128,6 +131,7 @@ class Recipe:
         ParameterError
             If it is not a recipe; the error has line and column, and what is expected there.
         """
+        PATH.check("path", path)
         try:
             text = Path(os.fsdecode(path)).read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
@@ -138,7 +142,6 @@ class Recipe:
             fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing, drop=fields.drop
         )
 
-    @checked(path=PATH, overwrite=FLAG, evidence=_EVIDENCE)
     def dump(
         self, path: str | os.PathLike[str], *, overwrite: bool = False, evidence: Mapping[str, Evidence] | None = None
     ) -> None:
@@ -158,14 +161,17 @@ class Recipe:
         FileError
             If the file exists and `overwrite` is False, or it cannot be written.
         """
+        PATH.check("path", path)
+        FLAG.check("overwrite", overwrite)
+        _EVIDENCE.check_optional("evidence", evidence)
         write_whole(path, self._text(evidence or {}), overwrite=overwrite)
 
-    @explained(other=Kind("a tamis.Recipe", lambda value: isinstance(value, Recipe)))
     def before(self, other: Recipe) -> Recipe:
         """Return both recipes as one; this one overrides the other, also for missing values.
 
         Requirements for the same name are combined: see `tamis.accuracy.requirement.Requirement.joined`.
         """
+        instance("a tamis.Recipe", Recipe).check("other", other)
         return Recipe(
             _first(self.filters, other.filters),
             chunks=_first(self.chunks, other.chunks),

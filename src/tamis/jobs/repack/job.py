@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from tamis.advice.chunk_shapes import oversized, oversized_note
+from tamis.arguments import CALLBACK, CLIENT, COUNT, PATH
 from tamis.errors import BoundError, FileError
 from tamis.formats.registry import target_form
 from tamis.formatting import plural, printable, size_text
@@ -28,13 +29,12 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, takes_options
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
 from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, RunRecord, Unresumed, check_target, interrupted
 from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
 from tamis.jobs.repack.witnessing import look, witness_of
-from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.plan import Copy
@@ -63,7 +63,6 @@ Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 """Completes options according to the source."""
 
 
-@checked(source=PATH, target=PATH, workers=COUNT, client=CLIENT, warn=CALLBACK, progress=CALLBACK)
 @takes_options
 def repack(
     source: str | os.PathLike[str],
@@ -198,6 +197,13 @@ def repack(
     MissingFilterError
         If the witness is not installed.
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    COUNT.check_optional("workers", workers)
+    CLIENT.check_optional("client", client)
+    CALLBACK.check_optional("warn", warn)
+    CALLBACK.check_optional("progress", progress)
+    refuse_unknown("repack", options)
     asked = RepackOptions.asked(recipes, overwrite=overwrite, **options)
     if workers is None and client is None:
         return run_repack(source, target, asked, progress, warn=warn)
@@ -293,7 +299,6 @@ def run_repack(
     )
 
 
-@checked(source=PATH, target=PATH)
 @takes_options
 def preview_repack(
     source: str | os.PathLike[str],
@@ -314,6 +319,9 @@ def preview_repack(
         chunks that could be taken over from an interrupted run. Whether a dataset would grow is known only after
         encoding.
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    refuse_unknown("preview_repack", options)
     return run_preview(source, target, RepackOptions.asked(recipes, **options))
 
 

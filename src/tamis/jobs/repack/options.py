@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from tamis.accuracy.requirement import Requirements
+from tamis.arguments import FLAG, NAMES, Kind
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.policies import MissingPolicy
-from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
+from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe
 from tamis.jobs.repack.option_table import DEFAULTS, TABLE
-from tamis.kinds import FLAG, MAPPING, NAMES, Kind, checked
 from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
@@ -53,19 +53,18 @@ class RepackKeywords(TypedDict, total=False):
 StorageName = Literal["disk", "s3"]
 WitnessName = Literal["xarray"]
 
+_RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
 _KINDS = {
-    "recipes": Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None),
-    "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}"),
+    "chunks": CHUNKS,
     "drop": NAMES,
     **{option.name: FLAG for option in TABLE if option.is_flag},
-    "overwrite": FLAG,
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes_options(function: F) -> F:
-    """Let the signature of a function that takes ``**options`` name each of them, for ``help`` and for checks."""
+    """Let the signature of a function that takes ``**options`` name each of them, for ``help``."""
     signature = inspect.signature(function)
     named = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
     hints = RepackKeywords.__annotations__
@@ -78,6 +77,13 @@ def takes_options(function: F) -> F:
     ]
     function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
     return function
+
+
+def refuse_unknown(function: str, options: Mapping[str, Any]) -> None:
+    """Raise TypeError, as Python does, if a function that takes ``**options`` got one that does not exist."""
+    for name in options:
+        if name not in DEFAULTS:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def _check_choices(options: Mapping[str, Any]) -> None:
@@ -122,8 +128,6 @@ class RepackOptions:
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
 
     @classmethod
-    @checked(**_KINDS)
-    @takes_options
     def asked(
         cls,
         recipes: Recipes | Recipe,
@@ -134,6 +138,11 @@ class RepackOptions:
     ) -> Self:
         """Return the checked options of a command's call."""
         given: dict[str, Any] = {**DEFAULTS, **options}
+        _RECIPES.check("recipes", recipes)
+        FLAG.check("overwrite", overwrite)
+        for name, kind in _KINDS.items():
+            if not (given[name] is None and DEFAULTS[name] is None):
+                kind.check(name, given[name])
         _check_choices(given)
         named = {name: given[name] for name in ("chunks", "require", "missing", "drop")}
         as_given = ("checksum", "self_contained", "larger", "keep_classic", "resume", "storage", "witness")

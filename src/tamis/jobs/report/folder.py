@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tamis.arguments import CALLBACK, FLAG, PATH, WHOLE
 from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.manifest import state_of
@@ -18,7 +19,6 @@ from tamis.jobs.report.job import report
 from tamis.jobs.report.parts import MADE_BY, chart_figure, table_of_rows, text, whole_page
 from tamis.jobs.report.reported import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.kinds import CALLBACK, FLAG, PATH, WHOLE, checked
 from tamis.safety.library_errors import disk_text
 from tamis.safety.whole_file import write_whole
 
@@ -130,7 +130,6 @@ class FolderReport(Result):
         """The index as a page, without reports of single files."""
         return _page(self, {})
 
-    @checked(path=PATH, each=WHOLE, overwrite=FLAG, progress=CALLBACK)
     def save(
         self,
         path: str | os.PathLike[str],
@@ -157,6 +156,10 @@ class FolderReport(Result):
         FileError
             If a page exists and `overwrite` is False, or cannot be written.
         """
+        PATH.check("path", path)
+        WHOLE.check("each", each)
+        FLAG.check("overwrite", overwrite)
+        CALLBACK.check_optional("progress", progress)
         index = Path(os.fsdecode(path))
         folder = index.with_name(f"{index.stem}-files")
         links: dict[str, str] = {}
@@ -183,7 +186,6 @@ class FolderReport(Result):
         yield ("name" if self.ok else "problem"), printable(f"{self.folder}: {self.verdict}")
 
 
-@checked(target=PATH)
 def report_many(target: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> FolderReport:
     """Report on all files of a folder that `repack_many` made, from what it recorded: no values are read.
 
@@ -204,6 +206,7 @@ def report_many(target: str | os.PathLike[str], source: str | os.PathLike[str] |
     FileError
         If there is no record in the folder.
     """
+    PATH.check("target", target)
     state = state_of(target)
     files = []
     for record in state.records():

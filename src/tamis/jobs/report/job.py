@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from tamis import _native, meaning
 from tamis.accuracy.requirement import Requirement
+from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, Kind
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError, TamisError
 from tamis.formats.registry import open_store
@@ -26,8 +27,7 @@ from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import FileComparison, take_in_as
-from tamis.kinds import CALLBACK, NAMES, PATH, WHOLE, Kind, checked
+from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
 from tamis.pipeline import as_pipeline
 from tamis.safety.disk import sha256_of
 from tamis.safety.library_errors import reading
@@ -54,17 +54,6 @@ _TIMES = Kind(
 )
 
 
-@checked(
-    source=PATH,
-    target=PATH,
-    variables=NAMES,
-    recipe=_RECIPE,
-    bounds=Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str)),
-    time=_TIMES,
-    also=NAMES,
-    budget=WHOLE,
-    progress=CALLBACK,
-)
 def report(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -123,6 +112,15 @@ def report(
     >>> result.ok, result["TS"].outcome
     (True, 'same bits')
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    NAMES.check("variables", variables)
+    _RECIPE.check_optional("recipe", recipe)
+    BOUNDS.check_optional("bounds", bounds)
+    _TIMES.check("time", time)
+    NAMES.check("also", also)
+    WHOLE.check("budget", budget)
+    CALLBACK.check_optional("progress", progress)
     threads = checked_threads(threads)
     if budget < 0:
         raise ParameterError(f"expected a budget of 0 bytes or more, got {budget}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from tamis.accuracy.statistics import Observer, Tally, compare, compared, unchanged
+from tamis.arguments import CALLBACK, FLAG, NAMES, PATH, Kind
 from tamis.arrays.index import Parts, joined
 from tamis.arrays.threads import checked_threads
 from tamis.errors import TamisError
@@ -35,7 +36,6 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
-from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, Kind, checked
 from tamis.rewrite.coarse_bounds import spread_of
 from tamis.rewrite.damage import damage_of
 from tamis.rewrite.packed_array import ArrayInUnits
@@ -56,7 +56,6 @@ COARSE = "coarse-bound"
 BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
 
-@checked(source=PATH, target=PATH, bounds=BOUNDS, variables=NAMES, drop=NAMES, keep_damaged=FLAG, progress=CALLBACK)
 def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -118,6 +117,13 @@ def verify(
     >>> result.ok, result["TS"].status, result["TS"].tally.error
     (True, 'equal', 0)
     """
+    PATH.check("source", source)
+    PATH.check("target", target)
+    BOUNDS.check_optional("bounds", bounds)
+    NAMES.check("variables", variables)
+    NAMES.check("drop", drop)
+    FLAG.check("keep_damaged", keep_damaged)
+    CALLBACK.check_optional("progress", progress)
     limits = checked_bounds(bounds)
     return run_verify(source, target, limits, variables, drop, threads, progress, keep_damaged=keep_damaged)
 

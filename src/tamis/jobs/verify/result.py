@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from tamis.formatting import plural, printable, relative_text
 from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, shared
 
 if TYPE_CHECKING:
-    from tamis.accuracy.statistics import Tally
+    from tamis.accuracy.statistics import Number, Place, Tally
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
@@ -18,6 +18,46 @@ SCHEMA = 2
 
 Status = Literal["equal", "within-bound", "different"]
 """The values of a dataset, compared with those of the source."""
+
+
+class NumbersDict(TypedDict):
+    """Statistics of a comparison in JSON."""
+
+    count: int
+    different: int
+    largest_error: Number
+    largest_relative_error: float
+    zeros_changed: int
+    rmse: float | None
+    psnr: float | None
+    low: Number | None
+    high: Number | None
+    missing: int
+    missing_changed: int
+    missing_new: int
+    validity_changed: int
+    worst: Place | None
+    first_different: Place | None
+    first_missing_changed: Place | None
+    first_missing_new: Place | None
+    first_validity_changed: Place | None
+
+
+class ComparedDict(TypedDict):
+    """A dataset of both files in JSON."""
+
+    path: str
+    shape: list[int] | None
+    source_type: str
+    target_type: str
+    bound: float | None
+    relative_bound: float | None
+    recorded: bool
+    status: Status | None
+    equal: bool | None
+    numbers: NumbersDict | None
+    checksum: str
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +127,7 @@ class Compared:
     problem: str = ""
     relative_bound: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> ComparedDict:
         """Return the content of the JSON: see docs/verify.md."""
         return {
             "path": self.path,
@@ -150,7 +190,7 @@ class Verification(DatasetsResult[Compared]):
         yield from _findings(self)
 
 
-def _numbers(tally: Tally) -> dict[str, Any]:
+def _numbers(tally: Tally) -> NumbersDict:
     return {
         "count": tally.count,
         "different": tally.different,

@@ -15,6 +15,7 @@ import numpy as np
 from h5py import h5, h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis.access import NEW_FILE, create_empty
+from tamis.arguments import FLAG
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.formats.hdf5.lib import calls, quick_facts
@@ -23,7 +24,6 @@ from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.new_filters import MOST_VALUES, NewFilter, create_dataset, set_filters, write_labels
 from tamis.formats.hdf5.lib.references import copy_values
 from tamis.formats.hdf5.tree.links import GROUP, INSTALL, filter_text, group_id, is_old_group, raw_name
-from tamis.kinds import FLAG, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
@@ -48,7 +48,6 @@ class PhaseChange(NamedTuple):
 _DEFAULT = PhaseChange(8, 6)
 
 
-@checked(parent=GROUP, track_order=FLAG)
 def create_group(
     parent: h5py.Group,
     name: str,
@@ -96,6 +95,8 @@ def create_group(
     UserWarning
         If h5py's libhdf5 does not have an optional filter: links are stored without it.
     """
+    GROUP.check("parent", parent)
+    FLAG.check_optional("track_order", track_order)
     pipeline = as_pipeline(filters)
     change = _checked(max_compact, min_dense)
     if pipeline.rounding is not None:
@@ -126,7 +127,6 @@ def create_group(
         raise FileError(f"{path}: cannot create group {name!r}: {error}").at(path=path) from error
 
 
-@checked(group=GROUP)
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
     """Return the link counts at which a group changes its storage; None in the format before HDF5 1.8.
 
@@ -135,6 +135,7 @@ def group_phase_change(group: h5py.Group) -> PhaseChange | None:
     group
         A group; a file means its root group.
     """
+    GROUP.check("group", group)
     opened = group_id(group)
     if calls.link_storage(opened) == calls.SYMBOL_TABLE:
         return None
@@ -218,7 +219,7 @@ def _check_filters(pipeline: Pipeline) -> None:
         missing = f"h5py's libhdf5 has no {link_filter} (HDF5 filter {link_filter.id})"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {INSTALL}")
-        warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=4)
+        warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=3)
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import h5py
 from h5py import h5, h5g, h5l, h5o, h5p, h5t
 
+from tamis.arguments import Kind
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.lib.quick_facts import bare_address, listed_pipeline, quick_links
-from tamis.kinds import Kind, checked
 from tamis.pipeline import Pipeline
 
 GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
@@ -107,7 +107,6 @@ def raw_name(path: str) -> tuple[bytes, h5p.PropLCID | None]:
     return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
 
 
-@checked(group=GROUP)
 def group_filters(group: h5py.Group) -> Pipeline:
     """Return the filters of a group's links, with the parameters in the file.
 
@@ -116,6 +115,7 @@ def group_filters(group: h5py.Group) -> Pipeline:
     group
         A group of any file; the filters need not be installed. A file means its root group.
     """
+    GROUP.check("group", group)
     item = group_id(group)
     return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
 

@@ -23,7 +23,6 @@ from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.formats.hdf5.writing.creation import OpenDataset, check_growth, growing_axis
 from tamis.formatting import printable
-from tamis.kinds import checked
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.rewrite.values import rounding_of
 from tamis.safety.library_errors import disk_text, reading
@@ -103,7 +102,6 @@ class Appender:
                 appender.append(step)
     """
 
-    @checked(dataset=DATASET)
     def __init__(
         self,
         dataset: h5py.Dataset,
@@ -113,6 +111,7 @@ class Appender:
         recode: bool = False,
         bound: float | None = None,
     ) -> None:
+        DATASET.check("dataset", dataset)
         self._closed, self._ended = True, "is closed: create another"  # until there is something to close
         self._threads = checked_threads(threads)
         self._target = OpenDataset.of(dataset).within(bound)

@@ -14,6 +14,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import DTypeLike, NDArray
 
+from tamis.arguments import ATTRIBUTES, DTYPE_LIKE
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.filters.registry import is_known, needs_plugin
@@ -22,7 +23,6 @@ from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, 
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
 from tamis.formats.hdf5.tree.links import GROUP
-from tamis.kinds import ATTRIBUTES, DTYPE_LIKE, checked
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline, as_pipeline
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import Origin
 
 
-@checked(parent=GROUP)
 def create_dataset(
     parent: h5py.Group,
     name: str,
@@ -86,6 +85,7 @@ def create_dataset(
     FileError
         If the name is taken, or the file is not open for writing.
     """
+    GROUP.check("parent", parent)
     extents = _extents("shape", shape)
     with located(path=parent.file.filename, dataset=new_path(parent, name)):
         check_place(parent, name, overwrite=False)
@@ -95,7 +95,6 @@ def create_dataset(
         return named(dataset, parent, name, as_pipeline(filters).rounding)
 
 
-@checked(dtype=DTYPE_LIKE, attrs=ATTRIBUTES.or_none())
 def new_dataset(
     parent: h5py.Group,
     shape: tuple[int, ...],
@@ -109,6 +108,8 @@ def new_dataset(
     packing: NewPacking | None = None,
 ) -> tuple[h5py.Dataset, Pipeline]:
     """Create a dataset without a name in the file of `parent`; see `create_dataset`."""
+    DTYPE_LIKE.check("dtype", dtype)
+    ATTRIBUTES.or_none().check("attrs", attrs)
     pipeline, attrs = as_pipeline(filters), attrs or {}
     if isinstance(pipeline.rounding, Pack):
         packing = packing or of_range(pipeline.rounding, dtype, fillvalue, attrs)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import zfp
+from tamis.arguments import BYTES, WHOLE, WHOLES
 from tamis.arrays.gather import cut, whole, within
 from tamis.arrays.grid import Grid, Origin, Region, default_chunks, origin_of
 from tamis.arrays.index import Parts
@@ -28,7 +29,6 @@ from tamis.formats.hdf5.writer import Hdf5Writer
 from tamis.formats.hdf5.writing.appender import Appender
 from tamis.formats.hdf5.writing.creation import OpenDataset, array_like, check_place, named, new_dataset, new_path
 from tamis.formatting import did_you_mean
-from tamis.kinds import BYTES, WHOLE, WHOLES, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import Encoded
 from tamis.rewrite.new_chunk import NewChunk
@@ -67,7 +67,6 @@ def bounded_dataset(
     return OpenDataset.of(dataset, recorded.within(filters.bound), label)
 
 
-@checked(parent=GROUP, axis=WHOLE)
 def create_appender(
     parent: h5py.Group,
     name: str,
@@ -110,6 +109,8 @@ def create_appender(
     ParameterError, DataError, BoundError, FileError, MissingFilterError
         As `tamis.hdf5.write` and `Appender.append`.
     """
+    GROUP.check("parent", parent)
+    WHOLE.check("axis", axis)
     values = steps if isinstance(steps, np.ma.MaskedArray) else np.asarray(steps)
     if not -values.ndim <= axis < values.ndim:
         raise ParameterError(f"expected steps with axis {axis}, got the shape {values.shape}")
@@ -262,7 +263,6 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
         return _write_new(target, name, array_like(data), threads, **options)
 
 
-@checked(dataset=DATASET, stream=BYTES, origin=WHOLES)
 def write_stream(
     dataset: h5py.Dataset, origin: Sequence[int], stream: bytes | bytearray | memoryview, mode: zfp.Mode
 ) -> None:
@@ -291,6 +291,9 @@ def write_stream(
     StreamError
         If the stream ends before the last value.
     """
+    DATASET.check("dataset", dataset)
+    BYTES.check("stream", stream)
+    WHOLES.check("origin", origin)
     with located(path=dataset.file.filename, dataset=dataset.name, chunk=tuple(origin)):
         _store_stream(OpenDataset.of(dataset), tuple(origin), bytes(stream), zfp.as_mode(mode))
 

@@ -1,23 +1,18 @@
-"""Kinds of arguments of public functions, checked before anything is done."""
+"""Kinds of arguments, which public functions check first: ``PATH.check("source", source)``."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import io
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
-from tamis.errors import ParameterError, TamisError
+from tamis.errors import ParameterError
 from tamis.formatting import shortened
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,16 @@ class Kind:
     def check(self, name: str, value: Any) -> None:
         """Raise ParameterError if an argument is of another kind."""
         if not self.fits(value):
-            raise ParameterError(f"expected {name} to be {self.words}, got {shortened(repr(value))}")
+            raise self.error(name, value)
+
+    def error(self, name: str, value: Any) -> ParameterError:
+        """Return the error about an argument of another kind."""
+        return ParameterError(f"expected {name} to be {self.words}, got {shortened(repr(value))}")
+
+    def check_optional(self, name: str, value: Any) -> None:
+        """Raise ParameterError if an argument is of another kind; None, the default, stands for no argument."""
+        if value is not None:
+            self.check(name, value)
 
 
 def _is_path(value: Any) -> bool:
@@ -59,12 +63,26 @@ def _is_type(value: Any) -> bool:
         return False
 
 
+def _has_bytes(value: Any) -> bool:
+    """Return whether another object, such as an array or a mapped file, gives access to a row of bytes."""
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return False
+    return view.itemsize == view.ndim == 1 and view.contiguous
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    # Most are plain: abstract classes take longer.
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 PATH = Kind("a path such as 'a.nc'", _is_path)
@@ -74,15 +92,16 @@ LOCATION = Kind(
     lambda value: _is_path(value) or (hasattr(value, "fs") and hasattr(value, "path")),
 )
 TEXT = Kind("text", _is_text)
-BYTES = Kind("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
+BYTES = Kind("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview) or _has_bytes(value))
 NAMES = Kind("a name or several such as ['TS', '/group/*']", lambda value: _is_text(value) or _are(value, _is_text))
 MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
 NUMBER = Kind("a number", _is_number)
-WHOLE = Kind("a whole number", lambda value: _is_number(value) and isinstance(value, numbers.Integral))
+WHOLE = Kind("a whole number", _is_whole)
 COUNT = Kind("a whole number, 1 or more", lambda value: WHOLE.fits(value) and value >= 1)
 WHOLES = Kind("whole numbers such as (4, 96)", lambda value: _are(value, WHOLE.fits))
 STORED = Kind(
-    "a tuple of 32-bit whole numbers such as (4,)", lambda value: isinstance(value, tuple) and WHOLES.fits(value)
+    "a tuple of 32-bit whole numbers such as (4,)",
+    lambda value: isinstance(value, tuple) and all(map(_is_whole, value)),
 )
 RANK = Kind("a number of axes from 1 to 4", lambda value: WHOLE.fits(value) and 1 <= value <= 4)
 ATTRIBUTES = Kind(
@@ -100,59 +119,3 @@ CALLBACK = Kind("a function", lambda value: callable(value) and not isinstance(v
 def instance(words: str, *types: type) -> Kind:
     """Return the kind of the instances of classes."""
     return Kind(words, lambda value: isinstance(value, types))
-
-
-def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that raises ParameterError for arguments of other kinds; a default of None is allowed.
-
-    Each kind is for the parameter of its name. There is one more frame between the function and its caller, which
-    counts for the ``stacklevel`` of its warnings.
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        check = _checker(function, kinds)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            check(*args, **kwargs)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate
-
-
-def explained(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator like `checked` for functions without effects, which checks arguments only after a failure."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        check = _checker(function, kinds)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return function(*args, **kwargs)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                if not isinstance(error, TamisError):
-                    check(*args, **kwargs)
-                raise
-
-        return call
-
-    return decorate
-
-
-def _checker(function: Callable[P, R], kinds: dict[str, Kind]) -> Callable[P, None]:
-    """Return a function that raises ParameterError for arguments of other kinds than those of the parameters."""
-    signature = functools.cache(lambda: inspect.signature(function))  # late: it takes time, and many are never called
-
-    def check(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            arguments = signature().bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise TypeError(f"{function.__name__}() {error}") from None
-        for name, value in arguments.items():
-            if name in kinds and not (value is None and signature().parameters[name].default is None):
-                kinds[name].check(name, value)
-
-    return check

@@ -1,39 +1,15 @@
-"""Imports and calls that wait until they are needed, so that commands start fast.
-
-Names of a module are imported on first use, and functions are called when another module is imported.
-"""
+"""Call a function when another module is imported: tamis completes netCDF4 and xarray, but imports neither."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
 
-from tamis.library_lock import imported
-
 _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 """Functions by the name of the module that they wait for."""
-
-
-def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module, by its namespace: each name is imported from its module when first used.
-
-    If the module is the package itself, the name is that of a submodule. ``dir`` lists what the module exports.
-    """
-    own = namespace["__name__"]
-    namespace["__dir__"] = lambda: [*namespace["__all__"]]
-
-    def get(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {own!r} has no attribute {name!r}")
-        module = modules[name]
-        value = imported(f"{own}.{name}") if module == own else getattr(imported(module), name)
-        namespace[name] = value
-        return value
-
-    return get
 
 
 def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
