@@ -21,7 +21,7 @@ import tamis
 from tamis.safety.room import Room
 
 TAMIS = [sys.executable, "-m", "tamis"]
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 
 
 def run(*words: str | Path, code: int = 0) -> str:
