@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert not spread, f"expected pytest-xdist to keep groups of tests together: {spread[0]}"
     cases_of: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("check"):
+        if item.get_closest_marker("check") or item.get_closest_marker("starts"):
             cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
     # The processes of a run have one seed, and must agree; the order may be another in each.
     kept = {
