@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import signal
@@ -14,11 +15,13 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 import h5py
+import needs
 import numpy as np
 import pytest
 import skip_report
 from hypothesis import HealthCheck, settings
 
+import tamis
 from tamis import _native
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
@@ -27,7 +30,11 @@ from tamis.rewrite.plan import ArrayPlan
 from tamis.rewrite.write import write as write_array
 
 Case = TypeVar("Case")
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+Run = Callable[..., str]
+HERE = Path(__file__).resolve().parent
+SAMPLE = HERE.parent / "examples" / "data" / "cam_ts.nc"
+CRAFT = HERE / "tools" / "craft.py"
+OWN_PLUGINS = tamis.plugin_path()
 
 # The same examples on every run and every machine, and no deadline: a loaded machine is no fault of the code.
 settings.register_profile("tamis", derandomize=True, deadline=None, max_examples=60)
@@ -80,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert not spread, f"expected pytest-xdist to keep groups of tests together: {spread[0]}"
     cases_of: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("check"):
+        if item.get_closest_marker("check") or item.get_closest_marker("starts"):
             cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
     # The processes of a run have one seed, and must agree; the order may be another in each.
     kept = {
@@ -154,6 +161,66 @@ def make_ocean() -> Callable[..., Any]:
         return values
 
     return make
+
+
+def run(command: list[str | Path], variables: dict[str, str], code: int) -> str:
+    """Run a command with such variables in place of those of HDF5's plugins, and give what it said."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HDF5_PLUGIN")}
+    done = subprocess.run(command, env=clean | variables, capture_output=True, text=True, errors="replace", check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == code, f"{command[:3]} gave {done.returncode}: {said[-3000:]}"
+    return said
+
+
+@pytest.fixture(scope="session")
+def tool() -> Run:
+    """Run a program of HDF5 or netCDF with the plugins of a folder, or none, check its exit code, give what it said."""
+
+    def call(*command: str | Path, plugins: Path | None = OWN_PLUGINS, code: int = 0) -> str:
+        needs.need(command[0])
+        variables = {"HDF5_PLUGIN_PRELOAD": "::"} if plugins is None else {"HDF5_PLUGIN_PATH": str(plugins)}
+        return run([*command], variables, code)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def python() -> Run:
+    """Run Python code, or a script, in an interpreter of its own; without plugins unless `env` or `plugins` says so."""
+
+    def call(
+        code: str | Path,
+        *arguments: str | Path,
+        plugins: Path | None = None,
+        env: dict[str, str] | None = None,
+        exit_code: int = 0,
+    ) -> str:
+        variables = dict(env or {})
+        if plugins is not None:
+            variables["HDF5_PLUGIN_PATH"] = str(plugins)
+        start: list[str | Path] = [code] if isinstance(code, Path) else ["-c", code]
+        return run([sys.executable, *start, *arguments], variables, exit_code)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def without_plugins(python: Run) -> Run:
+    """Run Python code where no filter 32013 is to be had."""
+    return lambda *arguments: python(*arguments, env={"HDF5_PLUGIN_PRELOAD": "::"})
+
+
+@pytest.fixture(scope="session")
+def craft(without_plugins: Run) -> Callable[..., None]:
+    """Create a dataset ``v`` of one chunk with any cd_values, type and chunk bytes, past any filter."""
+
+    def call(
+        path: Path, dtype: str, shape: tuple[int, ...], values: tuple[int, ...], chunk: bytes, mask: int = 0
+    ) -> None:
+        words = [value & 0xFFFFFFFF for value in values]
+        without_plugins(CRAFT, path, json.dumps([dtype, shape, words, chunk.hex(), mask]))
+
+    return call
 
 
 @pytest.fixture

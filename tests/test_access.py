@@ -140,6 +140,7 @@ def test_target_that_replaces_a_file_takes_its_mode_and_is_closed_before(
     assert watch.modes == {0o600, 0o644}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("old", [0o700, 0o750, 0o775], ids=oct)
 def test_store_that_replaces_a_store_takes_its_mode_and_is_closed_before(
     old: int, tmp_path: Path, umask: Callable[[int], int]
@@ -157,6 +158,7 @@ def test_store_that_replaces_a_store_takes_its_mode_and_is_closed_before(
     assert watch.modes == {0o700}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("old", [0o600, 0o640, 0o664, 0o444], ids=oct)
 def test_file_that_is_replaced_in_place_keeps_its_mode(
     old: int, tmp_path: Path, umask: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
@@ -188,6 +190,7 @@ def test_recipe_and_references_that_replace_others_take_their_modes(tmp_path: Pa
     assert references.read_text()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("old", [0o644, 0o755, 0o600, 0o444], ids=oct)
 def test_copy_of_another_file_has_its_mode_as_far_as_the_umask_allows(
     old: int, tmp_path: Path, umask: Callable[[int], int]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from inprocess import run_tamis
 
 import tamis
 import tamis_xarray  # noqa: F401 - the accessor
@@ -27,7 +27,6 @@ from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.repack.result import Repacked
 from tamis.old_names import KEYS, KEYWORDS, OPTIONS, VALUES, OldOption, recorded_text, recorded_value
 
-TAMIS = Path(sys.executable).with_name("tamis")
 FILTERS = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 ARGUMENTS = {"--require": "v:abs=0.1"}
 """An argument of each option that had another name."""
@@ -50,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    done = run_tamis(*words)
     assert done.returncode == code, done.stderr
     return done
 

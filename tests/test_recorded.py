@@ -19,6 +19,7 @@ def run(*words: object) -> tuple[int, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.check
 def test_recordings_of_one_code_are_alike(tmp_path: Path) -> None:
     only = "translate climate.nc", "translate v2.zarr", "combine to all.zarr", "Python: hdf5"
     words = [word for each in only for word in ("--only", each)]

@@ -42,6 +42,7 @@ def written(build: Callable[..., Path], run: Callable[..., str], tmp_path_factor
     return path, run(build("h5cc", "c/modes.c"), path)
 
 
+@pytest.mark.matrix
 @pytest.mark.peer
 @pytest.mark.parametrize("mode", MODES)
 def test_properties_interface_stores_what_the_generic_one_and_python_store(

@@ -155,7 +155,7 @@ def test_repack_result_opened_by_xarray_is_the_same_data(
 ) -> None:
     target = tmp_path / "small.nc"
     tamis.repack(sample, target, {"TS": "zfp(accuracy=0.1)|shuffle|deflate(1)"})
-    new = json.loads(python(READ, target, engine, plugin=True))
+    new = json.loads(python(READ, target, engine, plugins=tamis.plugin_path()))
     old = json.loads(python(READ, sample, engine))
     assert new[:3] + new[4:] == old[:3] + old[4:]
     assert new[3] == values(target, "TS").astype("f8").sum()
@@ -167,7 +167,7 @@ def test_repack_result_read_by_h5dump_is_what_h5py_reads(sample: Path, tmp_path:
     tool("h5dump", "-d", "/TS", "-b", "LE", "-o", raw, target)
     assert np.array_equal(np.fromfile(raw, "<f4"), values(target, "TS").ravel())
     # Without a plugin there is nothing to read: otherwise this would not show that the plugin read it.
-    tool("h5dump", "-d", "/TS", "-b", "LE", "-o", raw, target, plugin=False, code=1)
+    tool("h5dump", "-d", "/TS", "-b", "LE", "-o", raw, target, plugins=None, code=1)
 
 
 def test_repack_result_read_by_ncdump_is_what_h5py_reads(sample: Path, tmp_path: Path, tool: Run) -> None:

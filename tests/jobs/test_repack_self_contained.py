@@ -13,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.errors import FileError
@@ -36,9 +37,8 @@ print(json.dumps(found))
 
 
 def command(*arguments: object, code: int = 0) -> str:
-    """Run tamis as a process to its exit code, and return what it prints."""
-    line = [sys.executable, "-m", "tamis", *map(str, arguments)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    """Run tamis to its exit code, and return what it prints."""
+    done = run_tamis(*arguments)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done.stdout if "--json" in arguments else done.stdout + done.stderr
 

@@ -13,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis, threads_as_workers
 
 import tamis
 
@@ -46,8 +47,8 @@ def dataset(steps: int = 40, begin: int = 0) -> Any:
 
 
 def run(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tamis", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with threads_as_workers():
+        done = run_tamis(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

@@ -81,7 +81,7 @@ def stores(python: Run, plugins: Path) -> Callable[[Path], Store]:
     both = Path(f"{plugins}:{Path(found.origin).parent / 'plugins'}")
 
     def folder(path: Path) -> Store:
-        return Store(path, lambda where: python("nczarr_peer.py", where, plugins=both))
+        return Store(path, lambda where: python(Path(__file__).with_name("nczarr_peer.py"), where, plugins=both))
 
     return folder
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from hdf5_files import Drawn, content, files, plain
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
@@ -18,8 +19,11 @@ from tamis.rewrite.transfer import UnstorableError
 
 pytest.importorskip("zarr")
 pytestmark = [pytest.mark.properties, pytest.mark.slow]
+EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "20")))
+"""Each is a whole file, written and read several times."""
 
 
+@EXAMPLES
 @given(drawn=files(others=True))
 def test_copy_of_a_file_is_equal(drawn: Drawn) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -30,6 +34,7 @@ def test_copy_of_a_file_is_equal(drawn: Drawn) -> None:
         assert tamis.verify(source, target).ok
 
 
+@EXAMPLES
 @given(drawn=files(), zarr_format=st.sampled_from([2, 3]), dry=st.booleans())
 def test_file_goes_to_zarr_and_back(drawn: Drawn, zarr_format: int, dry: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ Where xarray itself loses values, as by an integer encoding that came with a fil
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Hashable, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -30,6 +31,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning", "ignore::FutureWarning"),
 ]
+
+EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "20")))
+"""Each is a whole file or store, written and read several times."""
 
 DTYPES = st.one_of(
     arrays.integer_dtypes(endianness="="),
@@ -186,6 +190,7 @@ def is_alike(found: Any, given: Any, bound: Any) -> bool:
 TARGETS = st.sampled_from(["a.nc", "a.zarr"])
 
 
+@EXAMPLES
 @given(dataset=datasets(), name=TARGETS)
 def test_saved_dataset_is_what_xarray_saves_without_loss(dataset: Any, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -198,6 +203,7 @@ def test_saved_dataset_is_what_xarray_saves_without_loss(dataset: Any, name: str
             assert has_values_of(found, dataset, {}), (dataset, found)
 
 
+@EXAMPLES
 @given(dataset=datasets(), name=TARGETS, bound=st.sampled_from([1e-3, 0.5, 1e6]), data=st.data())
 def test_saved_dataset_keeps_its_bounds(dataset: Any, name: str, bound: float, data: st.DataObject) -> None:
     floats = [key for key, variable in dataset.variables.items() if variable.dtype.kind == "f" and variable.ndim]
@@ -212,6 +218,7 @@ def test_saved_dataset_keeps_its_bounds(dataset: Any, name: str, bound: float, d
 KINDS = st.sampled_from(["nc", "2.zarr", "3.zarr"])
 
 
+@EXAMPLES
 @given(dataset=datasets(), before=KINDS, after=KINDS)
 def test_what_xarray_saved_reads_the_same_for_xarray_in_each_format(dataset: Any, before: str, after: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

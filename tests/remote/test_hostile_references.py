@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inprocess import run_tamis
 from range_server import Server
 
 import tamis
@@ -94,8 +95,7 @@ def test_u89_references_with_a_template_are_checked_when_it_is_filled_in(folder:
 @pytest.mark.parametrize("options", [[], ["--allow-outside"]])
 def test_u89_references_command_has_the_option(folder: Path, options: list[str]) -> None:
     (folder / "r.json").write_text(document({f"v/{i}": ["../secret.bin", 64 * i, 64] for i in range(4)}))
-    command = [sys.executable, "-m", "tamis", "repack", str(folder / "r.json"), str(folder / "o.h5"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run_tamis("repack", folder / "r.json", folder / "o.h5", *options)
     assert (done.returncode == 0) == bool(options), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -203,8 +203,7 @@ def test_u108_references_with_too_many_axes_are_an_error(folder: Path, axes: int
 
 
 def _command(*words: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tamis", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return run_tamis(*words)
 
 
 @pytest.mark.matrix

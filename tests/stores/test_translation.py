@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.formats.registry import open_store
@@ -59,8 +59,9 @@ def source(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tamis", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_tamis(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_what_zarr_lacks_is_listed_by_every_command(source: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Commands of tamis in this process, for tests of what a command does to files: a start of one costs half a second.
 
 How commands start and end as programs is shown by tests/cli, by the documents of tests/test_examples.py, by tests that
-kill, limit or starve them, and by tests/known_defects/test_process_ends.py for every kind of file.
+kill, limit or starve them, and by tests/cli/test_process_ends.py for every kind of file.
 """
 
 from __future__ import annotations

@@ -103,6 +103,7 @@ def check_copy(data: st.DataObject, zarr_format: Literal[2, 3]) -> None:
         assert tamis.verify(source, target).ok
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @EXAMPLES
 @given(data=st.data())
@@ -143,6 +144,7 @@ def check_rewritten(attributes: dict[str, Any], literal: str, zarr_format: Liter
             }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @EXAMPLES
 @given(attributes=ATTRIBUTES, literal=LITERALS)

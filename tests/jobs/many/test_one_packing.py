@@ -14,7 +14,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
-from inprocess import threads_as_workers
+from inprocess import run_tamis, threads_as_workers
 
 import tamis
 
@@ -24,8 +24,9 @@ PACK = ("-f", "T:pack(bound=0.1)|deflate(4)")
 
 
 def run(*words: str | Path, code: int = 0) -> str:
-    """Run a command as a process; return what it said."""
-    done = subprocess.run([*TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    """Run a command with threads as its workers; return what it said."""
+    with threads_as_workers():
+        done = run_tamis(*words)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

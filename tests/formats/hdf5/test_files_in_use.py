@@ -17,7 +17,7 @@ import pytest
 import tamis
 
 TAMIS = Path(sys.executable).with_name("tamis")
-FAILING_CALLS = Path(__file__).parents[1] / "faults" / "failing_calls.c"
+FAILING_CALLS = Path(__file__).parents[2] / "faults" / "failing_calls.c"
 
 WRITER = """
 import sys

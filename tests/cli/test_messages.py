@@ -10,15 +10,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis
 
 import tamis
 from tamis.safety.transaction import Transaction
 
-TAMIS = Path(sys.executable).with_name("tamis")
-
 
 def said(*words: str | Path) -> str:
-    done = subprocess.run([TAMIS, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = run_tamis(*words)
     assert done.returncode in (1, 2), done
     assert "Traceback" not in done.stderr
     return done.stderr

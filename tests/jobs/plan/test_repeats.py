@@ -23,7 +23,8 @@ from tamis.jobs.plan.readers import READERS
 from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
 
-RUNS = 8
+RUNS = 4
+"""Runs of a case: with one to four threads, both kernels, and half of them under load."""
 CASES = [
     ["-r", "ts:abs=0.1", "-r", "*:lossless"],
     ["-r", "ts:abs=0.1", "--readers", "all", "--prefer", "speed"],

@@ -21,7 +21,7 @@ import tamis
 from tamis.safety.room import Room
 
 TAMIS = [sys.executable, "-m", "tamis"]
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 
 
 def run(*words: str | Path, code: int = 0) -> str:
@@ -143,6 +143,7 @@ def killed(words: list[str | Path], folder: Path) -> None:
             time.sleep(0.002)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["all.nc", "all.zarr"])
 def test_u107_a_killed_combine_leaves_nothing_to_the_next_run(tmp_path: Path, target: str) -> None:
     with xr.open_dataset(SAMPLE, decode_times=False) as ds:
@@ -156,6 +157,7 @@ def test_u107_a_killed_combine_leaves_nothing_to_the_next_run(tmp_path: Path, ta
     assert names(tmp_path) == sorted(["a.nc", "b.nc", target])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["out.nc", "out.zarr"])
 def test_u107_a_killed_to_netcdf_leaves_nothing_to_the_next_run(tmp_path: Path, target: str) -> None:
     call = "to_netcdf" if target.endswith(".nc") else "to_zarr"

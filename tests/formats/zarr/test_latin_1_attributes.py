@@ -14,7 +14,7 @@ import pytest
 import xarray
 import zarr
 from h5py import h5a, h5s, h5t
-from tests.known_defects.test_attributes_through_zarr import facts, run
+from tests.formats.zarr.test_attributes_through_zarr import facts, run
 
 import tamis
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from inprocess import run_tamis, threads_as_workers
 
 import tamis
 
-TAMIS = [sys.executable, "-m", "tamis"]
-
 
 def run(*words: str | Path, code: int) -> str:
-    """Run a command as a process; return what it said."""
-    done = subprocess.run([*TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    """Run a command with threads as its workers; return what it said."""
+    with threads_as_workers():
+        done = run_tamis(*words)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

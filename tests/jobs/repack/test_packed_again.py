@@ -13,7 +13,7 @@ from inprocess import threads_as_workers
 
 import tamis
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "data" / "cam_ts.nc"
 
 
 def bound_of(path: Path) -> float:

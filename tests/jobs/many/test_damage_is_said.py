@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import zarr
+from inprocess import run_tamis, threads_as_workers
 
 import tamis
 
-TAMIS = [sys.executable, "-m", "tamis"]
 RECIPES = {
     "pattern": "*:shuffle|deflate(5)",
     "other": "TS:shuffle|deflate(5)",
@@ -28,8 +26,9 @@ RECIPES = {
 
 
 def run(*words: str | Path, code: int) -> str:
-    """Run a command as a process; return what it said."""
-    done = subprocess.run([*TAMIS, *map(str, words)], capture_output=True, text=True, check=False)
+    """Run a command with threads as its workers; return what it said."""
+    with threads_as_workers():
+        done = run_tamis(*words)
     said = done.stdout + done.stderr
     assert done.returncode == code, said
     return said

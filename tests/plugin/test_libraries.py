@@ -12,6 +12,7 @@ import pytest
 import tamis
 
 Run = Callable[..., str]
+THREE_LIBRARIES = Path(__file__).with_name("three_libraries.py")
 
 
 @pytest.mark.matrix
@@ -20,13 +21,18 @@ def test_d24_three_libraries_in_one_process_write_and_read(
     tmp_path: Path, python: Run, imports: tuple[str, ...]
 ) -> None:
     """D24: one plugin file serves every libhdf5 in the process at once, reading and writing."""
-    env = {"HDF5_PLUGIN_PATH": str(tamis.plugin_path())}
-    assert "100 rounds" in python("three_libraries.py", tmp_path, "100", *imports, env=env)
+    plugins = tamis.plugin_path()
+    assert "100 rounds" in python(THREE_LIBRARIES, tmp_path, "100", *imports, plugins=plugins)
 
 
 def test_d24_message_of_failed_read_reaches_error_stack_of_each_library(tmp_path: Path, python: Run) -> None:
     """D24, and issue 2: errors reach the HDF5 error stack."""
-    said = python("three_libraries.py", tmp_path, "1", env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())})
+    said = python(
+        THREE_LIBRARIES,
+        tmp_path,
+        "1",
+        env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())},
+    )
     assert said == "1 rounds, filter's message on read: h5py netcdf4 tables\n"
 
 
