@@ -278,7 +278,7 @@ def test_file_that_ends_three_processes_is_set_aside(
 ) -> None:
     listing = list_files([tree], Choice())
     listing.files["a.nc"] = listing.files["a.nc"]._replace(source=Deadly(listing.files["a.nc"].source))
-    monkeypatch.setattr("tamis.jobs.many.job.list_files", lambda *_: listing)
+    monkeypatch.setattr("tamis.jobs.many.prepared.list_files", lambda *_: listing)
     found = tamis.repack_many(tree, tmp_path / "out", RECIPE, workers=1)
     (failure,) = found.failures
     assert (failure.path, failure.attempts, failure.kind) == ("a.nc", 3, "ProcessError")

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from tamis.arrays.source import checksum_of
 from tamis.safety.journal import (
     CHECKSUM,
     HEAD,
     MAGIC,
     RECORD,
+    ChunkRecord,
     Journal,
     Leftover,
     Leftovers,
     RunKey,
-    checksum_of,
     find_leftovers,
 )
 from tamis.safety.transaction import Transaction, journal_of
@@ -39,7 +40,8 @@ def leave(target: Path) -> Path:
     with transaction.path.open("wb") as stream:
         for dataset, place, data in CHUNKS:
             stream.write(data)
-            journal.add(dataset, place, offset, len(data), checksum_of(data), 3, (place, 0, place % 2), 1 << 20)
+            counts = place, 0, place % 2
+            journal.add(ChunkRecord(dataset, place, offset, len(data), 3, *counts, checksum_of(data)), 1 << 20)
             offset += len(data)
     journal.close()
     return transaction.path
@@ -65,7 +67,7 @@ def chunks_of(leftover: Leftover) -> Iterator[tuple[int, int, bytes | None]]:
     for number, path in enumerate(RUN.datasets):
         for record in leftover.records(path):
             assert (record.mask, record.missing, record.missed) == (3, record.chunk, record.chunk % 2)
-            yield number, record.chunk, leftover.read(record, 1000)
+            yield number, record.chunk, leftover.read(record.place)
 
 
 def test_journal_of_a_dead_run_gives_its_run_and_chunks(target: Path, left: Path) -> None:
@@ -171,7 +173,7 @@ def test_journal_with_huge_lengths_reads_nothing(target: Path, left: Path) -> No
     os.truncate(journal_of(left), 1 << 40)
     leftover = only(find_leftovers(target))
     assert leftover.total() == 4
-    assert [leftover.read(each, 1 << 20) for each in leftover.records("/x")] == [None] * 3
+    assert [leftover.read(each.place) for each in leftover.records("/x")] == [None] * 3
     leftover.close()
     journal_of(left).write_bytes(MAGIC + HEAD.pack((1 << 32) - 1, 0))
     os.truncate(journal_of(left), 1 << 40)
@@ -238,7 +240,7 @@ def test_journal_without_locks_is_not_written(target: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(fcntl, "flock", flock)
     journal = Journal(Transaction(target).journal, RUN)
-    journal.add(0, 0, 0, 1, checksum_of(b"x"), 0, (0, 0, 0), 1 << 30)
+    journal.add(ChunkRecord(0, 0, 0, 1, 0, 0, 0, 0, checksum_of(b"x")), 1 << 30)
     journal.close()
     assert os.listdir(target.parent) == []
 
@@ -302,7 +304,7 @@ def test_journal_on_a_full_disk_ends_and_keeps_what_it_has(target: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 3 * STEP + 5, before[1]))
     try:
         for dataset, place, data in CHUNKS:
-            journal.add(dataset, place, 0, len(data), checksum_of(data), 0, (0, 0, 0), 1 << 30)
+            journal.add(ChunkRecord(dataset, place, 0, len(data), 0, 0, 0, 0, checksum_of(data)), 1 << 30)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

@@ -100,6 +100,16 @@ def opened(path: str | Path, flags: int = os.O_RDONLY) -> Iterator[int]:
         close_handle(handle)
 
 
+@contextmanager
+def opened_below(folder: int, file: str) -> Iterator[int]:
+    """Open a file of an open folder, which may not be a link or a pipe: others may have changed the folder."""
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        yield handle
+    finally:
+        close_handle(handle)
+
+
 def read_at(handle: int, nbytes: int, offset: int) -> bytes:
     """Read this many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
     data = os.pread(handle, nbytes, offset)
@@ -127,10 +137,23 @@ def seal_of(data: bytes, mask: int) -> int:
 
 
 class Placed(NamedTuple):
-    """Where another process wrote a chunk, and what is known of its bytes."""
+    """Where a chunk is in a file, and what is known of its bytes."""
 
-    offset: int  # In its file
+    offset: int
     nbytes: int
     checksum: int  # See `checksum_of`
-    seal: int  # See `seal_of`
+    seal: int = 0  # See `seal_of`; only known if the chunk was decoded and compared
     is_marked: bool = False  # Whether a mark with its filter mask precedes it
+
+    def read(self, handle: int, file: str = "") -> bytes | None:
+        """Return the bytes of the chunk in its open file, or in a file of an open folder.
+
+        None if they are not those that were written.
+        """
+        if file:
+            with opened_below(handle, file) as inside:
+                return self.read(inside)
+        if self.offset + self.nbytes > os.fstat(handle).st_size:  # a damaged record may have any number
+            return None
+        data = read_at(handle, self.nbytes, self.offset)
+        return data if len(data) == self.nbytes and checksum_of(data) == self.checksum else None

@@ -20,8 +20,8 @@ from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.formatting import plural, printable, size_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.many.job import ManyProgress, Running
     from tamis.jobs.many.result import FolderStatus
+    from tamis.jobs.many.run import ManyProgress, Running
 
 OTHERS = ("skip", "copy", "fail")
 """Listed here, because the module that defines them takes long to import."""

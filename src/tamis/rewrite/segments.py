@@ -6,7 +6,6 @@ files of the target, which it only moves to their places, and with a file for th
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 from collections.abc import Iterable, Iterator
@@ -20,9 +19,10 @@ from numpy.typing import NDArray
 from tamis.access import NEW_FILE, PRIVATE_FILE
 from tamis.arrays.grid import ChunkNotes
 from tamis.arrays.index import Parts, as_array
-from tamis.arrays.source import Placed, checksum_of, close_handle, opened, read_at
+from tamis.arrays.source import Placed, checksum_of, close_handle, opened
 from tamis.errors import FileError, TamisError
 from tamis.rewrite.new_chunk import NewChunk
+from tamis.rewrite.placed_chunks import PlacedChunk
 from tamis.safety.disk import sync_tree, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import journal_of, remove
@@ -40,9 +40,10 @@ class Segment(NamedTuple):
     """What is known of the chunks of a segment, in the order in which they are written."""
 
     path: Path
-    chunks: list[tuple[NewChunk, Placed | None]]  # Without bytes, but with their places, and those of flags
-    usual: int | None  # Mask that chunks without a mark have, in a folder
+    chunks: list[PlacedChunk]
+    usual: int | None = None  # Mask that chunks without a mark have, in a folder
     packing_error: float = 0.0
+    is_left: bool = False  # Whether an earlier run has written it: nobody knows if it is complete and undamaged
 
 
 def file_in_segment(files: ChunkFiles | None, grid: Grid, number: int) -> str:
@@ -62,8 +63,8 @@ class SegmentWriter:
         if files is not None:
             path.mkdir()
 
-    def put(self, chunk: NewChunk) -> tuple[NewChunk, Placed | None]:
-        """Store a chunk; return it without its bytes, but with their places."""
+    def put(self, chunk: NewChunk) -> PlacedChunk:
+        """Store a chunk."""
         file, mark = self._file_of(chunk.number), b""
         if self._files is not None:
             self.usual = chunk.mask if self.usual is None else self.usual
@@ -73,9 +74,9 @@ class SegmentWriter:
         place = Placed(offset + len(mark), len(chunk.data), chunk.checksum, chunk.seal, bool(mark))
         flags_place, flags = None, chunk.flags
         if flags is not None:
-            flags_place = Placed(self._flags_file(file).append(flags[0]), len(flags[0]), checksum_of(flags[0]), 0)
+            flags_place = Placed(self._flags_file(file).append(flags[0]), len(flags[0]), checksum_of(flags[0]))
             flags = b"", flags[1]
-        return chunk._replace(data=b"", flags=flags, placed=place), flags_place
+        return PlacedChunk(chunk._replace(data=b"", flags=flags, placed=place), flags_place)
 
     def _file_of(self, number: int) -> _File:
         """Return the file of a chunk; complete the last one."""
@@ -153,58 +154,47 @@ class SegmentReader:
         self._begun = set() if files is None else {*map(str, files.shards_of(grid, numbers).tolist())}
 
     def chunks(self, segment: Segment) -> Iterator[NewChunk]:
-        """Yield the chunks of a segment, and remove it."""
+        """Yield the chunks of a segment, and remove it; one of an earlier run ends before the first damaged chunk."""
         if self.usual is None and segment.chunks:
-            self.usual = segment.chunks[0][0].mask
+            self.usual = segment.chunks[0].chunk.mask
         try:
-            for name, chunks in itertools.groupby(segment.chunks, lambda item: self._name(item[0].number)):
-                if self._files is None or name in self._begun or segment.usual != self.usual:
-                    yield from self._loaded(segment, name, chunks)
-                else:
-                    yield from self._moved(self._files, segment, name, chunks)
+            yield from self._chunks(segment)
         except OSError as error:
             if isinstance(error, TamisError):
                 raise
-            text = f"{segment.path}: cannot be read or moved: {disk_text(error)}"
-            raise FileError(text).at(path=segment.path) from error
+            if not segment.is_left:
+                text = f"{segment.path}: cannot be read or moved: {disk_text(error)}"
+                raise FileError(text).at(path=segment.path) from error
         remove_segment(segment.path)
 
-    def _name(self, number: int) -> str:
-        return file_in_segment(self._files, self._grid, number)
+    def _chunks(self, segment: Segment) -> Iterator[NewChunk]:
+        moved = None
+        flags_file = "" if self._files is None else FLAGS
+        with opened(segment.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
 
-    def _loaded(
-        self, segment: Segment, name: str, chunks: Iterable[tuple[NewChunk, Placed | None]]
-    ) -> Iterator[NewChunk]:
-        """Yield chunks with their bytes."""
-        with opened(segment.path / name) as handle:
-            for chunk, flags in chunks:
-                assert chunk.placed is not None
-                data = _read(segment.path / name, handle, chunk.placed)
-                yield chunk._replace(data=data, placed=None, flags=self._flags(segment, chunk, flags))
+            def read(place: Placed, file: str) -> bytes | None:
+                return place.read(handle, file)
 
-    def _moved(
-        self, files: ChunkFiles, segment: Segment, name: str, chunks: Iterable[tuple[NewChunk, Placed | None]]
-    ) -> Iterator[NewChunk]:
-        """Move their file to its place, and yield chunks without bytes."""
-        for at, (chunk, flags) in enumerate(chunks):
-            if not at:
-                place = self._folder / files.file_of(self._path, self._grid, chunk.number)
-                _move(segment.path / name, place)
-            yield chunk._replace(flags=self._flags(segment, chunk, flags))
+            for placed in segment.chunks:
+                name = file_in_segment(self._files, self._grid, placed.chunk.number)
+                if self._files is not None and self._can_move(segment, name):
+                    if name != moved:
+                        file = self._files.file_of(self._path, self._grid, placed.chunk.number)
+                        _move(segment.path / name, self._folder / file)
+                        moved = name
+                    chunk = placed.with_flags(read, flags_file)
+                else:
+                    chunk = placed.loaded(read, name, flags_file)
+                if chunk is None and segment.is_left:
+                    return
+                if chunk is None:
+                    text = f"{segment.path / name}: expected the bytes that another process wrote, found other ones"
+                    raise FileError(text).at(path=segment.path)
+                yield chunk
 
-    def _flags(self, segment: Segment, chunk: NewChunk, place: Placed | None) -> tuple[bytes, int] | None:
-        if chunk.flags is None or place is None:
-            return None
-        file = segment.path if self._files is None else segment.path / FLAGS
-        with opened(file) as handle:
-            return _read(file, handle, place), chunk.flags[1]
-
-
-def _read(path: Path, handle: int, place: Placed) -> bytes:
-    data = read_at(handle, place.nbytes, place.offset)
-    if len(data) != place.nbytes or checksum_of(data) != place.checksum:
-        raise FileError(f"{path}: expected the bytes that another process wrote, found other ones").at(path=path)
-    return data
+    def _can_move(self, segment: Segment, name: str) -> bool:
+        """Return whether a file of a segment is one of the target, as it is."""
+        return not segment.is_left and name not in self._begun and segment.usual == self.usual
 
 
 def _move(file: Path, place: Path) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.access import PRIVATE_FILE
-from tamis.arrays.source import checksum_of, close_handle, opened, read_at
+from tamis.arrays.source import Placed, close_handle, read_at
 from tamis.safety.disk import lock_at_once, nbytes_of, write_at
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import Transaction, journal_of, remove, remove_segments, temporaries_of
@@ -38,6 +38,26 @@ RECORD = struct.Struct("<IQQQIQQBI")
 The counts are of missing values, of values that would cross a limit, and 1 for a chunk that misses what is required of
 each value: `NewChunk.missing`, `crossed` and `missed`.
 """
+
+
+class ChunkRecord(NamedTuple):
+    """A chunk in a journal: see `RECORD`."""
+
+    dataset: int
+    chunk: int
+    offset: int
+    nbytes: int
+    mask: int
+    missing: int
+    crossed: int
+    missed: int
+    checksum: int
+
+    @property
+    def place(self) -> Placed:
+        """Where the chunk is in its file."""
+        return Placed(self.offset, self.nbytes, self.checksum)
+
 
 CHECKSUM = struct.Struct("<I")
 """Checksum of a record."""
@@ -108,21 +128,11 @@ class Journal:
         """True if a later run can use it: it has records, and was written completely."""
         return not self._failed and self._state.chunk_count > 0
 
-    def add(
-        self,
-        dataset: int,
-        chunk: int,
-        offset: int,
-        stored_nbytes: int,
-        checksum: int,
-        mask: int,
-        counts: tuple[int, int, int],
-        nbytes: int,
-    ) -> None:
-        """Record a chunk that is in the file."""
-        record = RECORD.pack(dataset, chunk, offset, stored_nbytes, mask, *counts, checksum)
+    def add(self, record: ChunkRecord, nbytes: int) -> None:
+        """Record a chunk that is in the file, by its decoded bytes."""
+        packed = RECORD.pack(*record)
         offset, pending, decoded_nbytes, chunk_count = self._state
-        pending += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
+        pending += packed + CHECKSUM.pack(zlib.crc32(packed, self._seed))
         self._state = _State(offset, pending, decoded_nbytes + nbytes, chunk_count + 1)
         if self._state.decoded_nbytes >= _AT_ONCE_NBYTES:
             self.flush()
@@ -170,20 +180,6 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 
 
-class ChunkRecord(NamedTuple):
-    """A chunk in a journal: see `tamis.safety.journal.RECORD`."""
-
-    dataset: int
-    chunk: int
-    offset: int
-    nbytes: int
-    mask: int
-    missing: int
-    crossed: int
-    missed: int
-    checksum: int
-
-
 _TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
 _RECORD_TYPE = np.dtype([*zip(ChunkRecord._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
 
@@ -223,7 +219,6 @@ class Leftover:
         self.path = path
         self._journal: int | None = journal
         self._handle = _opened(path, os.O_RDONLY)
-        self._is_folder = self._handle is not None and stat.S_ISDIR(os.fstat(self._handle).st_mode)
         self.nbytes = _nbytes_of(path, self._handle)
         self.run: RunKey | None = None
         self._records: NDArray[Any] = np.empty(0, _RECORD_TYPE)
@@ -249,22 +244,17 @@ class Leftover:
         for fields in self._of(path):
             yield ChunkRecord(*map(int, fields.item()[:-1]))
 
-    def read(self, record: ChunkRecord, most_nbytes: int, file: str = "") -> bytes | None:
-        """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`.
+    def read(self, place: Placed, file: str = "") -> bytes | None:
+        """Return the bytes of a chunk; None if they do not match their record.
 
         In a folder, `file` is the file of the chunk, relative to it.
         """
-        if self._handle is None or record.nbytes > most_nbytes or record.offset + record.nbytes > self.nbytes:
+        if self._handle is None:
             return None
         try:
-            if self._is_folder:
-                with opened(self.path / file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
-                    data = read_at(handle, record.nbytes, record.offset)
-            else:
-                data = read_at(self._handle, record.nbytes, record.offset)
+            return place.read(self._handle, file)
         except OSError:
             return None
-        return data if len(data) == record.nbytes and checksum_of(data) == record.checksum else None
 
     @property
     def known(self) -> bool:

@@ -341,16 +341,14 @@ def make_stale(source: Path, target: Path) -> None:
     (left,) = find_leftovers(target).dead
     assert left.run is not None
     datasets = left.run.datasets
-    records = [(record, left.read(record, 1 << 20)) for path in datasets for record in left.records(path)]
+    records = [(record, left.read(record.place)) for path in datasets for record in left.records(path)]
     left.close()
     path = left.path.with_name(left.path.name + "-journal")
     path.unlink()
     journal = Journal(path, RunKey(Identity.of(source, with_ctime=True)._asdict(), datasets))
     for record, data in records:
         assert data is not None
-        counts = record.missing, record.crossed, record.missed
-        stored = record.nbytes, record.checksum
-        journal.add(record.dataset, record.chunk, record.offset, *stored, record.mask, counts, 1 << 20)
+        journal.add(record, 1 << 20)
     journal.flush()
     journal.close()
 

@@ -1,8 +1,10 @@
 """The job of many files: listed, given to processes or a cluster, and recorded beside the targets.
 
-`job` runs it: `listing` finds sources and targets, `order` says which files wait for others, and each file is a `task`
-for a process, which writes a record (`state`).
+`job` has what callers use. `prepared` checks the options, and `listing` finds sources and targets; `again` says which
+files are made, and `run` gives these to processes: `order` says which wait for others, and each is a `task` for a
+process, which writes a record (`state`).
 
+- `preview`: what a run would make.
 - `ranges`: one packing of a variable for all files.
 - `look_ahead`: mistakes that are found before the first file is made.
 - `leftovers`: what killed runs left.

@@ -1,9 +1,10 @@
-"""Which files of a run wait for others: those whose targets lead to other targets, if a witness opens them."""
+"""Which files of a run wait for others: those that lead to them, and the other names of a file that is replaced."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tamis.errors import TamisError
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
 class Order:
     """The files of a run that are not made yet, by their targets, and which of them wait for which.
 
-    xarray does not open a file with an external link that leads nowhere, so such a file is made after those to which
-    its links lead, as far as they are of this run. Without a witness, and in place, where all targets exist, no file
-    waits, and none is opened for this.
+    xarray does not open a file with an external link that leads nowhere, so with a witness such a file is made after
+    those to which its links lead, as far as they are of this run. In place, all targets exist, so none is opened for
+    this; but the names of one file, its hard links, are replaced one after the other.
     """
 
     def __init__(self, options: FolderOptions, tasks: Iterable[FileTask]) -> None:
-        self._options, self._is_needed = options, bool(options.repack.witness) and not options.replace
+        tasks = list(tasks)
+        self._options = options
+        self._follows_links = bool(options.repack.witness) and not options.replace
         self._left = {task.file.target for task in tasks}
-        self._led_to: dict[str, frozenset[str]] = {}
+        self._awaited = _names_before(tasks) if options.break_hard_links else {}
         self._released: set[str] = set()
 
     def end(self, target: str) -> None:
@@ -37,11 +40,11 @@ class Order:
     def awaited(self, task: FileTask) -> frozenset[str]:
         """Return the targets that a file has to wait for."""
         target = task.file.target
-        if not self._is_needed or target in self._released:
+        if target in self._released:
             return frozenset()
-        if target not in self._led_to:
-            self._led_to[target] = self._found(task)
-        return self._led_to[target] & self._left
+        if self._follows_links and target not in self._awaited:
+            self._awaited[target] = self._found(task)
+        return self._awaited.get(target, frozenset()) & self._left
 
     def release(self, tasks: Iterable[FileTask]) -> bool:
         """Let one of the files wait no more that lead to each other in a circle; return whether there is one.
@@ -76,3 +79,16 @@ class Order:
     @lazy_property
     def _by_place(self) -> dict[str, str]:
         return {place(os.path.join(self._options.folder, target)): target for target in self._left}
+
+
+def _names_before(tasks: Iterable[FileTask]) -> dict[str, frozenset[str]]:
+    """Return the target of another name of the same file for each name but the first."""
+    before, last = dict[str, frozenset[str]](), dict[tuple[int, int], str]()
+    for task in tasks:
+        with suppress(OSError):  # a file that is gone has no other name
+            status = os.stat(task.file.source)
+            content = status.st_dev, status.st_ino
+            if content in last:
+                before[task.file.target] = frozenset((last[content],))
+            last[content] = task.file.target
+    return before

@@ -208,7 +208,7 @@ def write_target(
 
         carries_flags = isinstance(plan, Recompress) and not by_objects
         make = create_noted if carries_flags else create
-        resumed = resuming.chunks(plan, plan.grid(source))
+        resumed = resuming.chunks(plan)
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):

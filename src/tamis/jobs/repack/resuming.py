@@ -40,7 +40,6 @@ from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Grid
     from tamis.jobs.repack.planning import Planning
     from tamis.pipeline import Pipeline
     from tamis.safety.transaction import Transaction
@@ -287,7 +286,7 @@ class Unresumed:
     def begin(self) -> None:
         """Do nothing."""
 
-    def chunks(self, plan: ArrayPlan, grid: Grid) -> None:
+    def chunks(self, plan: ArrayPlan) -> None:
         """Return None."""
 
     def flush(self) -> None:
@@ -369,14 +368,14 @@ class Resuming:
             with suppress(OSError):  # mostly there are none
                 os.rename(segments_of(self._leftover.path), segments_of(self._transaction.path))
 
-    def chunks(self, plan: ArrayPlan, grid: Grid) -> ResumedChunks | None:
+    def chunks(self, plan: ArrayPlan) -> ResumedChunks | None:
         """Return the chunks of a dataset that are reused and recorded for a later run; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
         taken = partial(self._finish_dataset, plan.path)
-        return ResumedChunks(plan, grid, self._journal, numbers, leftover, taken, self._transaction.file_of)
+        return ResumedChunks(plan, self._journal, numbers, leftover, taken, self._transaction.file_of)
 
     def flush(self) -> None:
         """Write all notes of the journal to its file."""

@@ -21,20 +21,10 @@ from tamis.arrays.index import Parts, as_array
 from tamis.errors import FileError
 from tamis.formatting import plural
 from tamis.jobs.workers import DaskWorkers, Died, Event, Finished, LocalWorkers, Workers
-from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.packed_array import PackedArray
+from tamis.rewrite.placed_chunks import PlacedChunk, Recorder, left_chunks
 from tamis.rewrite.plan import ArrayPlan, Recompress
-from tamis.rewrite.resumed_chunks import ResumedChunks
-from tamis.rewrite.segments import (
-    FLAGS,
-    Segment,
-    SegmentReader,
-    SegmentWriter,
-    by_file,
-    file_in_segment,
-    in_order,
-    remove_segment,
-)
+from tamis.rewrite.segments import Segment, SegmentReader, SegmentWriter, by_file, in_order, remove_segment
 from tamis.rewrite.write import encode_parts
 from tamis.safety.disk import Identity
 from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, segments_in
@@ -42,10 +32,12 @@ from tamis.safety.library_errors import reading
 from tamis.safety.transaction import journal_of, segments_of
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Grid
     from tamis.jobs.progress import Progress
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.planning import Planning
+    from tamis.rewrite.new_chunk import NewChunk
+    from tamis.rewrite.plan import ArrayPlan
+    from tamis.rewrite.resumed_chunks import ResumedChunks
     from tamis.rewrite.transfer import ChunkFiles
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
@@ -124,24 +116,31 @@ class _Slab(NamedTuple):
                 "all workers share"
             ).at(path=self.folder)
         journal = Journal(journal_of(path), self.entry)
-        notes = ResumedChunks(self.plan, self.parts.grid, journal, (0, 1), None, lambda: None, lambda *_: "")
-        stored = []
+        recorder, stored = Recorder(journal, self.plan, (0, 1)), list[PlacedChunk]()
         try:
             with (
                 closing(encode_parts(self.plan, source, self.parts.by_number(), self.threads)) as encoded,
                 SegmentWriter(path, self.files, self.parts.grid, self.usual, self.host) as segment,
             ):
                 for done, chunk in enumerate(in_order(encoded, as_array(self.parts.numbers)), 1):
-                    without, flags = segment.put(chunk)
-                    stored.append((without, flags))
-                    notes.add([without], [without.placed and without.placed.offset])
-                    if chunk.flags is not None and flags is not None:
-                        notes.add_flags([NewChunk(chunk.number, *chunk.flags)], [flags.offset])
+                    stored.append(segment.put(chunk))
+                    recorder.add_placed(stored[-1])
                     report("encoding", done, len(self.parts))
             journal.flush()
         finally:
             journal.close()
         return Segment(path, stored, segment.usual, source.largest_error if isinstance(source, PackedArray) else 0.0)
+
+    def left_in(self, leftover: Leftover) -> Segment:
+        """Return what an earlier run left of the chunks, and close it."""
+        chunks = list[PlacedChunk]()
+        with closing(leftover):
+            found = left_chunks(leftover, self.plan, self.parts.by_number(), self.plan.flags)
+            for number, placed in zip(as_array(self.parts.numbers).tolist(), found, strict=False):
+                if placed.chunk.number != number:
+                    break
+                chunks.append(placed)
+        return Segment(leftover.path, chunks, is_left=True)
 
 
 class Spread:
@@ -199,31 +198,29 @@ class Spread:
                 self._take(event, waiting)
             while len(waiting) < self._most and self._workers.idle and (slab := next(tasks, None)) is not None:
                 waiting.append(slab)
-                if int(slab.parts.numbers[0]) not in earlier:
+                leftover = earlier.pop(int(slab.parts.numbers[0]), None)
+                if leftover is None:
                     self._workers.submit(slab)
+                else:
+                    self._done[slab.number] = slab.left_in(leftover)
             return time.monotonic() + _FEED_SECONDS
 
         try:
             due = feed(0.0)
             while waiting:
-                first = waiting[0]
-                segment = earlier.pop(int(first.parts.numbers[0]), None)
-                if resumed is not None and segment is not None:
-                    chunks = self._taken_over(first, resumed, segment, source)
-                elif (encoded := self._done.pop(first.number, None)) is not None:
-                    chunks = self._read(reader, encoded, source)
-                else:
+                segment = self._done.pop(waiting[0].number, None)
+                if segment is None:
                     due = feed(_WAIT_SECONDS)
                     continue
-                for chunk in chunks:
+                for chunk in self._read(waiting[0], segment, source, reader, resumed):
                     yield chunk
                     if time.monotonic() > due:
                         due = feed(0.0)
                 waiting.popleft()
                 due = feed(0.0)
         finally:
-            for segment in earlier.values():
-                segment.close()
+            for leftover in earlier.values():
+                leftover.close()
 
     def _slabs(
         self, plan: ArrayPlan, source: StoredArray, parts: Parts, entry: RunKey, segments: SegmentReader
@@ -256,34 +253,27 @@ class Spread:
             else:
                 self._workers.submit(slab)
 
-    def _read(self, reader: SegmentReader, encoded: Segment | Exception, source: StoredArray) -> Iterator[NewChunk]:
-        """Yield the chunks that a worker encoded, and remove its segment; raise its error instead, if any."""
-        if isinstance(encoded, Exception):
-            raise encoded
-        if isinstance(source, PackedArray):
-            source.note(encoded.packing_error)
-        yield from reader.chunks(encoded)
-
-    def _taken_over(
-        self, slab: _Slab, resumed: ResumedChunks, segment: Leftover, source: StoredArray
+    def _read(
+        self,
+        slab: _Slab,
+        segment: Segment | Exception,
+        source: StoredArray,
+        reader: SegmentReader,
+        resumed: ResumedChunks | None,
     ) -> Iterator[NewChunk]:
-        """Yield the chunks in a segment of an earlier run, and encode those that are missing or damaged."""
-        numbers = as_array(slab.parts.numbers)
-        expected = iter(numbers.tolist())
+        """Yield the chunks of a slab from its segment, and encode those that it lacks; raise the error of a worker."""
+        if isinstance(segment, Exception):
+            raise segment
+        if isinstance(source, PackedArray):
+            source.note(segment.packing_error)
         count = 0
-
-        def file_of(path: str, grid: Grid, number: int) -> str:
-            return file_in_segment(self._files, grid, number) if path == slab.plan.path else FLAGS
-
-        with closing(segment):
-            for chunk in resumed.reusable(segment, slab.parts.by_number(), slab.plan.flags, file_of):
-                if chunk.number != next(expected):
-                    break
-                count += 1
-                yield chunk
-        rest = numbers[count:]
+        for chunk in reader.chunks(segment):
+            count += 1
+            if segment.is_left and resumed is not None:
+                resumed.reuse(chunk)
+            yield chunk
+        rest = as_array(slab.parts.numbers)[count:]
         if len(rest):
-            missing = Parts(slab.parts.grid, rest).by_number()
-            with closing(encode_parts(slab.plan, source, missing, self._threads)) as encoded:
+            parts = Parts(slab.parts.grid, rest).by_number()
+            with closing(encode_parts(slab.plan, source, parts, self._threads)) as encoded:
                 yield from in_order(encoded, rest)
-        remove_segment(segment.path)

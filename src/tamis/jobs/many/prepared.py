@@ -1,0 +1,200 @@
+"""A run of many files that has not begun: its options, checked, and its files, listed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from tamis import _native
+from tamis.arguments import WHOLE
+from tamis.errors import FileError, ParameterError
+from tamis.jobs.many.listing import (
+    IN_TARGETS,
+    NOT_REPLACED,
+    STATE_FOLDER,
+    Choice,
+    LeftOut,
+    Listing,
+    SourceFile,
+    left_out_notes,
+    list_files,
+    nothing_in,
+)
+from tamis.jobs.many.state import State
+from tamis.jobs.many.task import FolderOptions, Packing
+from tamis.jobs.recipes.names import Recipes
+from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.option_table import DEFAULTS
+from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.witness.process import check_installed
+from tamis.remote.address import is_address, located_path
+from tamis.stores.first_bytes import is_folder
+
+
+class Prepared(NamedTuple):
+    """A run that has not begun."""
+
+    options: FolderOptions
+    listing: Listing
+    files: list[SourceFile]  # Those of the part
+    processes: int  # On this machine
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the source and the path of the target of each file of the run, also of other parts."""
+        for file in self.listing.files.values():
+            yield file.source, os.path.join(self.options.folder, file.target)
+
+
+def prepare(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None,
+    recipe: Recipes | Recipe,
+    *,
+    files_from: Iterable[str],
+    choice: Choice,
+    shard: tuple[int, int] | None,
+    keep_originals: str | os.PathLike[str] | None,
+    settle: float | None,
+    packing: Packing,
+    folder: Mapping[str, Any],
+    options: Mapping[str, Any],
+    client: Any = None,
+    workers: int | None = None,
+) -> Prepared:
+    """Check the arguments of a run, and list its files."""
+    replaces = folder["replace"]
+    if (out is None) != replaces:
+        got = "both" if replaces else "none"
+        raise ParameterError(f"expected either a folder for the targets or replace, got {got}")
+    if out is not None and is_address(out):
+        raise ParameterError(
+            f"{located_path(out)}: several files cannot be written to an address: write each to its own, "
+            "such as s3://bucket/a.nc, or write to a folder here, and copy it when it is complete"
+        )
+    if keep_originals is not None and not replaces:
+        raise ParameterError("keep_originals (--keep-originals) needs replace (--replace)")
+    if packing not in get_args(Packing):
+        raise ParameterError(f"expected packing to be one of {', '.join(get_args(Packing))}, got {packing!r}")
+    if settle is not None and not replaces:
+        raise ParameterError("settle (--settle) needs replace (--replace)")
+    if folder["break_hard_links"] and not replaces:
+        raise ParameterError("break_hard_links (--break-hard-links) needs replace (--replace)")
+    if replaces and choice.to is not None:
+        raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
+    paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
+    names = [files_from] if isinstance(files_from, str) else [*files_from]
+    if unknown := [name for name in options if name not in (*DEFAULTS, "overwrite")]:
+        raise ParameterError(f"repack_many has no keyword {unknown[0]}")
+    keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
+    asked = RepackOptions.asked(recipe, **{**options, "resume": True})
+    if asked.witness:
+        check_installed()
+    if out is None:
+        listing, place = _in_place(paths, choice, names, [keep_originals] if keep_originals else [])
+    else:
+        place = os.path.abspath(os.fsdecode(out))
+        _check_no_source(place, paths)
+        listing = list_files(paths, choice, [out], names)
+        listing.left_out += _sources_in(place, paths, choice)
+    if not (listing.files or listing.failed):
+        if len(paths) == 1 and not (names or listing.left_out):
+            raise nothing_in(paths[0], listing)
+        where = ", ".join(map(os.fsdecode, (*paths, *names))) or "the list"
+        left_out = left_out_notes(listing.left_out, may_copy=not replaces)
+        raise FileError("; ".join([f"{where}: no HDF5, netCDF or Zarr files", *left_out]))
+    processors = len(os.sched_getaffinity(0))
+    count = workers or min(processors, max(len(listing.files), 1))
+    threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
+    return Prepared(
+        FolderOptions(
+            place,
+            replace(asked, threads=threads, optional_names=True, room=os.path.join(place, STATE_FOLDER, "room")),
+            keep_originals=keep_originals,
+            settle=settle,
+            packing=packing,
+            **folder,
+        ),
+        listing,
+        _part(listing, shard),
+        count,
+    )
+
+
+def _check_no_source(out: str, paths: Iterable[Any]) -> None:
+    """Raise FileError if the folder of targets is one of the sources."""
+    if any(is_folder(place) and os.path.realpath(place) == os.path.realpath(out) for place in map(os.fsdecode, paths)):
+        raise FileError(f"{out}: is the source itself: choose another folder, or replace its files (--replace)").at(
+            path=out
+        )
+
+
+def _sources_in(out: str, paths: Iterable[Any], choice: Choice) -> list[LeftOut]:
+    """Return the files in a folder of targets that no run has made, and that would be sources in another folder."""
+    folders = [os.path.realpath(place) for place in map(os.fsdecode, paths) if is_folder(place)]
+    is_inside = any(os.path.realpath(out).startswith(os.path.join(folder, "")) for folder in folders)
+    if not is_inside or not os.path.isdir(out) or os.path.isdir(os.path.join(out, STATE_FOLDER)):
+        return []
+    return [LeftOut(file.source, IN_TARGETS) for file in list_files([out], choice).files.values()]
+
+
+def _in_place(paths: list[Any], choice: Choice, files_from: Iterable[str], originals: list[str]) -> tuple[Listing, str]:
+    """Return files that are to be replaced, and the folder that has all of them, below which their paths are."""
+    listing, found, folders = Listing(), list[SourceFile](), list[str]()
+    for place in map(os.fsdecode, (*paths, *files_from)):
+        if is_address(place):
+            raise ParameterError(f"{located_path(place)}: only files here can be replaced, not an address")
+        is_tree = is_folder(place)
+        listed = list_files([place], choice, [*originals, *(_originals_of(place) if is_tree else ())])
+        listing.left_out += listed.left_out
+        listing.failed |= listed.failed
+        listing.unmatched += listed.unmatched
+        folders += [os.path.abspath(place)] * is_tree
+        for file in listed.files.values():
+            folders += [os.path.dirname(file.source)] * (not is_tree)
+            if os.path.isdir(file.source) or (is_tree and os.path.islink(file.source)):
+                listing.left_out.append(LeftOut(file.source, NOT_REPLACED))
+            elif file.is_read:
+                found.append(file)
+    if not folders:
+        raise ParameterError("name the files to replace, or their folders")
+    folder = os.path.commonpath(folders)
+    for file in found:
+        listing.add(file._replace(target=Path(os.path.relpath(file.source, folder)).as_posix()))
+    return listing, folder
+
+
+def _originals_of(folder: str) -> list[str]:
+    """Return the folders in which earlier runs kept originals."""
+    found = (run.get("keep_originals") for run in State(folder).runs())
+    return [path for path in found if isinstance(path, str)]
+
+
+def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:
+    """Return the files of a part: every n-th by path, so that all machines agree."""
+    files = [listing.files[target] for target in sorted(listing.files)]
+    if shard is None:
+        return files
+    number, count = shard
+    if not (WHOLE.fits(number) and WHOLE.fits(count) and 1 <= number <= count):
+        raise ParameterError(f"expected a part such as 1/8, from 1 to the number of parts, got {number}/{count}")
+    return files[number - 1 :: count]
+
+
+def describe(run: Prepared, shard: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what the state of a folder says of a run."""
+    files = run.listing.files.values()
+    return {
+        "version": _native.version,
+        "files": len(files),
+        "nbytes": sum(file.nbytes for file in files),
+        "part": {"files": len(run.files), "shard": shard},
+        "key": run.options.key,
+        "recipe": str(run.options.repack.recipe),
+        "replace": run.options.replace,
+        "keep_originals": run.options.keep_originals,
+        "unread": run.listing.failed,
+        "left_out": run.listing.left_out,
+    }

@@ -1,0 +1,78 @@
+"""What a run would make of each file, without making it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tamis.errors import TamisError
+from tamis.jobs.many.again import why_again
+from tamis.jobs.many.listing import SourceFile, left_out_notes
+from tamis.jobs.many.look_ahead import warnings_of
+from tamis.jobs.many.prepared import Prepared
+from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
+from tamis.jobs.many.state import State
+from tamis.jobs.many.task import FolderOptions, what_is_lost, why_refused
+from tamis.stores.first_bytes import format_of
+from tamis.stores.other_files import OtherFile, Places
+
+if TYPE_CHECKING:
+    from tamis.rewrite.coarse_bounds import Warned
+
+
+def preview_of(run: Prepared) -> FolderPreview:
+    """Return what a run would make."""
+    failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
+    places = Places.of_files(run.targets())
+    actions = _actions(run, places)
+    rows = [_row_of(file, *actions[file.target], run.options, places) for file in run.files]
+    left_out = tuple(run.listing.left_out)
+    notes = tuple(left_out_notes(left_out, may_copy=not run.options.replace))
+    return FolderPreview(run.options.folder, (*rows, *failed), notes, coarse_bounds_of(run, actions), left_out)
+
+
+def coarse_bounds_of(run: Prepared, actions: Mapping[str, tuple[FileAction, str]] | None = None) -> tuple[Warned, ...]:
+    """Return the warnings about the bounds of a recipe for the files that a run repacks."""
+    actions = _actions(run, Places.of_files(run.targets())) if actions is None else actions
+    return warnings_of([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
+
+
+def _actions(run: Prepared, places: Places) -> dict[str, tuple[FileAction, str]]:
+    """Return by target what a run does with each file, and why, without reading it."""
+    state = State(run.options.folder)
+    state.refresh()
+    return {file.target: _action_of(file, state, run.options, places) for file in run.files}
+
+
+def _action_of(file: SourceFile, state: State, options: FolderOptions, places: Places) -> tuple[FileAction, str]:
+    known, target = state.known.get(file.target), os.path.join(options.folder, file.target)
+    # The ranges of packed variables are not known before all values are read.
+    reason = why_again(file, known, options, places, packing=None if known is None else known.packing)
+    if reason is None:
+        return "done", ""
+    if refusal := why_refused(file, options):
+        return "refuse", refusal
+    if reason == "" and known is not None and known.action == "failed":
+        reason = f"failed before: {(state.record(file.target).error or {}).get('message', '')}"
+    elif reason == "" and not (options.replace or options.repack.overwrite) and os.path.exists(target):
+        reason = "the target exists: it is refused unless tamis made it from this source"
+    return "repack" if file.is_read else "copy", reason
+
+
+def _row_of(file: SourceFile, action: FileAction, reason: str, options: FolderOptions, places: Places) -> FilePreview:
+    if action == "repack" and (lost := what_is_lost(file, options)):
+        reason = f"{reason}; {lost}" if reason else lost
+    target, kind = os.path.join(options.folder, file.target), format_of(file.source)
+    others = _others_of(file, target, options, places) if kind == "HDF5" and action in ("repack", "done") else ()
+    return FilePreview(file.target, file.source, action, reason, file.nbytes, kind, others)
+
+
+def _others_of(file: SourceFile, target: str, options: FolderOptions, places: Places) -> tuple[OtherFile, ...]:
+    """Return the files that a target would lead to; none if its source cannot be read, which the run says."""
+    from tamis.jobs.repack.job import needed_files  # late: a run leaves it to other processes
+
+    try:
+        return needed_files(file.source, target, options.repack, places)
+    except TamisError:
+        return ()
