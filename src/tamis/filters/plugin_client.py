@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import select
 import signal
@@ -235,8 +236,6 @@ class Plugin(NamedTuple):
     @classmethod
     def find(cls, code: int, folders: tuple[str, ...]) -> Plugin | None:
         """Return the first plugin for a filter in folders; None if there is none."""
-        import json  # late: it takes as long as all filters, and few commands need it
-
         question = json.dumps([code, folders]).encode()
         try:
             answer = _WORKERS.answer(_Request(FIND, "", (), question, 0, _START_SECONDS))
@@ -264,8 +263,6 @@ class Plugin(NamedTuple):
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function of a module, with JSON arguments, where it may load the plugin to create a dataset."""
-        import json
-
         data = json.dumps([sys.path, function.__module__, function.__name__, arguments]).encode()
         return json.loads(self._answer(_Request(CALL, self.path, (), data, 0, _FOREIGN_SECONDS), "creates a dataset"))
 

@@ -13,11 +13,17 @@ from urllib.parse import quote, urlparse
 
 from tamis.arguments import FLAG, NAMES, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
+from tamis.formats.references import targets
+from tamis.formats.references.targets import kerchunk_document, manifest_store, send_icechunk
 from tamis.formats.registry import open_store
+from tamis.formats.zarr.array_metadata import fill_note
 from tamis.formats.zarr.stored.readers import OF_TAMIS
+from tamis.formats.zarr.stored.store import check_installed
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
 from tamis.remote.address import Address, located_path, place_of
+from tamis.remote.file import size_of
+from tamis.remote.objects import failure, objects_of
 from tamis.safety.journal import marked
 from tamis.safety.library_errors import reading
 from tamis.safety.transaction import FolderTransaction
@@ -174,8 +180,6 @@ def export(
         raise ParameterError("expected at least one file, got none")
     if len(paths) > 1 and concat is None:
         raise ParameterError(f"{len(paths)} files need the dimension along which they are joined: --concat, or concat=")
-    from tamis.formats.zarr.stored.store import check_installed
-
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
     place = place_of(target)
     if isinstance(place, Address):
@@ -186,8 +190,6 @@ def export(
     with ExitStack() as stack, reading(*map(located_path, paths), only_damage=True):
         references = _references(paths, url, concat, drop, stack)
         if isinstance(place, Address) and kind == "icechunk":
-            from tamis.formats.references.targets import send_icechunk
-
             send_icechunk(references, place, f"references to {plural(len(paths), 'file')} by tamis export")
         elif isinstance(place, Address):
             _send_kerchunk(references, place)
@@ -213,8 +215,6 @@ def export(
 
 def _hidden_fill_values(references: References) -> Iterator[str]:
     """Yield a note for each fill value that Zarr 3 cannot have for xarray."""
-    from tamis.formats.zarr.array_metadata import fill_note
-
     for path, array in references.arrays.items():
         if note := fill_note(array.attributes, array.dtype):
             yield printable(f"{path}: {note}")
@@ -250,11 +250,8 @@ class ReferenceParser:
     def __call__(self, url: str, registry: Any) -> Any:
         """Return the ``ManifestStore`` of a local file."""
         TEXT.check("url", url)
-        from tamis.formats.zarr.stored.store import check_installed
-
         check_installed("tamis.ReferenceParser", "virtualizarr")
         from tamis.formats.references.hierarchy import references_of
-        from tamis.formats.references.targets import manifest_store
 
         address = urlparse(url)
         if address.scheme not in ("", "file"):
@@ -290,8 +287,6 @@ def _references(
 
 def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
     """Raise an error unless references of this kind can be written to an address."""
-    from tamis.remote.file import size_of
-
     if kind == "icechunk" and place.startswith("s3://") and place.store is None:
         return
     if kind != "kerchunk":
@@ -301,9 +296,6 @@ def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
 
 
 def _send_kerchunk(references: References, place: Address) -> None:
-    from tamis.formats.references.targets import kerchunk_document
-    from tamis.remote.objects import failure, objects_of
-
     objects, key = objects_of(place)
     try:
         objects.put(key, json.dumps(kerchunk_document(references)).encode())
@@ -312,14 +304,11 @@ def _send_kerchunk(references: References, place: Address) -> None:
 
 
 def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:
-    from tamis.formats.references.targets import kerchunk_document
-
     write_whole(place, json.dumps(kerchunk_document(references)), overwrite=overwrite)
 
 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
     """Write a folder that gets its name once it is complete."""
-    from tamis.formats.references import targets
     from tamis.formats.zarr.writing.form import ZarrForm
 
     with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction, marked(transaction):

@@ -5,12 +5,14 @@ Cells of a table fold only if they must; numbers and names never do.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -19,6 +21,7 @@ import numpy as np
 from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
 from tamis.formatting import printable
 from tamis.old_names import with_old_keys
+from tamis.safety.whole_file import write_whole
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
@@ -192,8 +195,6 @@ SCHEMA = 1
 
 def json_text(document: object, *, indent: int | None = None) -> str:
     """Return JSON in ASCII; see `json_value`."""
-    import json  # late, as all that not every command needs
-
     return json.dumps(json_value(document), indent=indent, allow_nan=False)
 
 
@@ -356,8 +357,6 @@ class PageResult(DatasetsResult[D_co]):
         """
         PATH.check("path", path)
         FLAG.check("overwrite", overwrite)
-        from tamis.safety.whole_file import write_whole  # late: a terminal needs no page
-
         write_whole(path, self.html, overwrite=overwrite)
 
 
@@ -406,8 +405,6 @@ def _html(part: Part) -> Iterator[str]:
 
 def text(plain: str) -> str:
     """Return plain text as HTML."""
-    from html import escape  # late
-
     return escape(printable(plain), quote=True)
 
 

@@ -35,6 +35,7 @@ import numpy as np
 from tamis import zfp
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Request, Shuffle, Stage, Zfp
+from tamis.filters.pcodec import Pcodec
 from tamis.filters.zfp import StoredZfp
 from tamis.notation.text import Chain, malformed, parse_filters, refused
 
@@ -297,8 +298,6 @@ def _read_blosc(config: Mapping[str, Any]) -> Request:
 
 
 def _read_pcodec(config: Mapping[str, Any]) -> Filter:
-    from tamis.filters.pcodec import Pcodec  # late: few stores have it
-
     if other := [key for key, usual in _PCODEC.items() if config.get(key, usual) != usual]:
         raise ParameterError(f"expected pcodec with a level alone, got {other[0]}={config[other[0]]!r}")
     return Pcodec(_whole(config, "level", 0, 12, 8))

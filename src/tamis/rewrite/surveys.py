@@ -16,6 +16,7 @@ from tamis.accuracy.measured import Measured
 from tamis.arrays.gather import bounded_threads, cut, each_result, whole
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
+from tamis.rewrite.write import encode_parts
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -168,8 +169,6 @@ _SAMPLED = 5
 
 def stored_ratio(plan: ArrayPlan, source: StoredArray, threads: int) -> float:
     """Return the bytes of values for each stored byte, of a few chunks spread over an array."""
-    from tamis.rewrite.write import encode_parts  # late: other surveys write nothing
-
     parts = source.parts(plan.grid(source))
     rows = sorted({(2 * place + 1) * len(parts) // (2 * _SAMPLED) for place in range(_SAMPLED)}) if len(parts) else []
     sample = Parts(parts.grid, np.array([parts.numbers[row] for row in rows], np.int64))

@@ -22,6 +22,7 @@ import deflate
 
 from tamis.arrays.source import opened
 from tamis.remote.address import Address
+from tamis.remote.file import nbytes_below, remote_identity
 
 _AT_ONCE_NBYTES = 1 << 20
 _MANY_FILES = 64
@@ -68,8 +69,6 @@ class Identity(NamedTuple):
     def of(cls, path: str | os.PathLike[str], *, with_ctime: bool = False) -> Self:
         """Return the identity of a file or folder; of one that is elsewhere, its size and a checksum of its version."""
         if isinstance(path, Address):
-            from tamis.remote.file import remote_identity  # late: most files are here
-
             nbytes, version = remote_identity(path)
             return cls(nbytes, version, 0)
         statuses = [*statuses_of(path)]
@@ -81,8 +80,6 @@ class Identity(NamedTuple):
 def nbytes_of(path: str | os.PathLike[str]) -> int:
     """Return the bytes of a file, or of all files in a folder; 0 for a folder on a server that cannot list."""
     if isinstance(path, Address):
-        from tamis.remote.file import nbytes_below  # late: most files are here
-
         return nbytes_below(path)
     return sum(status.st_size for status in statuses_of(path) if not stat.S_ISDIR(status.st_mode))
 

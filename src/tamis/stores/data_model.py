@@ -6,6 +6,7 @@ import binascii
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from json import dumps
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -122,8 +123,6 @@ def text_of_json(value: Any) -> str | None:
         content = json_attribute(value)
     except ValueError:
         return None
-    from json import dumps  # late: most files need none
-
     return content if isinstance(content, str) else dumps(content)
 
 
@@ -132,8 +131,6 @@ NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
 def recoded_text(name: str, value: Any) -> str:
     """Return the note that the text of an attribute, which is not UTF-8, is Latin-1 in Zarr."""
-    from json import dumps  # late, as above
-
     text = shortened(dumps(json_attribute(value), ensure_ascii=False))
     return f"attribute {name!r} is not UTF-8: as Latin-1 in Zarr, {text}"
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tamis.formats.hdf5.netcdf_target import NetcdfTarget, check_array
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.tree.copy import check_scales
 from tamis.formats.hdf5.writer import copy_file
@@ -16,6 +17,7 @@ from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.transaction import Transaction
 from tamis.stores.data_model import Translation, is_fixed_text
 from tamis.stores.other_files import OtherFiles
+from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
     from tamis.stores.protocols import Store
@@ -43,8 +45,6 @@ class Hdf5Form:
     def check_copy(self, source: Store, dropped: Collection[str] = ()) -> None:
         """Raise an error if HDF5 cannot hold an array of the source, or if one that is left out is needed."""
         if not isinstance(source, Hdf5Store):
-            from tamis.formats.hdf5.netcdf_target import check_array  # late, as below: most sources are HDF5
-
             check_storable(source, partial(check_array, is_netcdf=self._is_netcdf), dropped)
         elif dropped:
             check_scales(source.file, dropped)
@@ -53,7 +53,6 @@ class Hdf5Form:
         """See `TargetForm.translations`."""
         if isinstance(source, Hdf5Store):
             return ()
-        from tamis.stores.translation import translations  # late: most sources are HDF5
 
         def changed(path: str) -> Translation:
             encoding = ", and no attribute '_Encoding'" if "_Encoding" in source.arrays[path].attributes else ""
@@ -83,8 +82,6 @@ class Hdf5Form:
             if self._is_netcdf and Path(source.path).suffix.lower() not in _NETCDF_ENDINGS:
                 others.notes.extend(_foreign_types(source, changes.dropped))
             return others
-        from tamis.formats.hdf5.netcdf_target import NetcdfTarget
-
         values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
         with NetcdfTarget(
             target.path, values_nbytes, self._block_nbytes, target.mode, threads, is_netcdf=self._is_netcdf

@@ -22,6 +22,7 @@ from tamis.formats.registry import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
 from tamis.jobs.inspect.result import Inspection
+from tamis.jobs.recipes.names import Names
 from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
@@ -89,8 +90,6 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
 
 
 def _labels(store: Store, selection: Iterable[str]) -> dict[str, str]:
-    from tamis.jobs.recipes.names import Names  # late: most files are shown whole
-
     return Names(store).labels(selection)
 
 

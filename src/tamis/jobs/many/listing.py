@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
 from tamis.remote.address import Address, is_address
+from tamis.remote.file import can_list, list_below
 from tamis.safety.disk import nbytes_of
 from tamis.safety.library_errors import disk_text
 from tamis.stores.first_bytes import READABLE, is_read, is_zarr, kind_of
@@ -188,8 +189,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _add_elsewhere(listing: Listing, choice: Choice, source: Address) -> None:
     """Add a file or Zarr store that is elsewhere, or those of a folder, whose address ends with a slash."""
-    from tamis.remote.file import can_list, list_below  # late: most files are here
-
     if not source.endswith("/") or is_zarr(source):
         _add_source(listing, choice, source, source.name, required=True)
         return

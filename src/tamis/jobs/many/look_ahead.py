@@ -17,6 +17,7 @@ from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
 from tamis.jobs.repack.planning import may_spoil, plan_datasets
 from tamis.jobs.repack.survey import SURVEY_ALONE
+from tamis.jobs.repack.views import Fates, sources_of, with_needed
 from tamis.remote.address import is_address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.packed_array import in_units, marks_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
     from tamis.jobs.many.task import FolderOptions
     from tamis.jobs.repack.options import RepackOptions
-    from tamis.jobs.repack.views import Fates
     from tamis.pipeline import Pipeline
     from tamis.rewrite.plan import ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
@@ -121,8 +121,6 @@ def check_views(
 
 
 def _fates(files: Mapping[str, SourceFile], options: FolderOptions, is_done: Callable[[SourceFile], bool]) -> Fates:
-    from tamis.jobs.repack.views import Fates  # late: few files have virtual datasets
-
     places = Places.of_files((file.source, os.path.join(options.folder, file.target)) for file in files.values())
     if not options.replace:  # what an earlier run made leaves its source as it is
         return Fates(options.repack, places)
@@ -131,8 +129,6 @@ def _fates(files: Mapping[str, SourceFile], options: FolderOptions, is_done: Cal
 
 def _error_of(file: SourceFile, store: Store, options: FolderOptions, fates: Fates) -> TamisError | None:
     """Return what is wrong with the virtual datasets of a file; None if nothing is."""
-    from tamis.jobs.repack.views import sources_of, with_needed  # late, as above
-
     planning = fates.planned(store)
     if options.replace:
         for path in planning.plans:

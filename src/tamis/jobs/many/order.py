@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tamis.errors import TamisError
+from tamis.jobs.repack.job import targets_led_to
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import is_address
 from tamis.stores.first_bytes import format_of
@@ -63,8 +64,6 @@ class Order:
 
     def _found(self, task: FileTask) -> frozenset[str]:
         """Return the other targets of the run to which a file leads; none if it cannot be read, which its task says."""
-        from tamis.jobs.repack.job import targets_led_to  # late: a run leaves it to other processes
-
         file, options = task.file, self._options
         if not file.is_read or is_address(file.source) or format_of(file.source) != "HDF5":
             return frozenset()

@@ -14,6 +14,7 @@ from tamis.jobs.many.prepared import Prepared
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
 from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, what_is_lost, why_refused
+from tamis.jobs.repack.job import needed_files
 from tamis.stores.first_bytes import format_of
 from tamis.stores.other_files import OtherFile, Places
 
@@ -70,8 +71,6 @@ def _row_of(file: SourceFile, action: FileAction, reason: str, options: FolderOp
 
 def _others_of(file: SourceFile, target: str, options: FolderOptions, places: Places) -> tuple[OtherFile, ...]:
     """Return the files that a target would lead to; none if its source cannot be read, which the run says."""
-    from tamis.jobs.repack.job import needed_files  # late: a run leaves it to other processes
-
     try:
         return needed_files(file.source, target, options.repack, places)
     except TamisError:

@@ -21,6 +21,8 @@ from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
+from tamis.jobs.repack.job import run_repack
+from tamis.jobs.repack.resuming import NOTHING_LEFT
 from tamis.jobs.result import error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
@@ -212,8 +214,6 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 
 
 def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress) -> FileRecord:
-    from tamis.jobs.repack.job import run_repack
-
     options, places = task.options.repack, task.options.places
     result = run_repack(source, target, options, report, private=task.options.replace, places=places)
     if result.done_already and not task.options.replace:
@@ -252,8 +252,6 @@ _KEPT_FIELDS = (
 
 
 def _notes_of(result: RepackResult) -> tuple[str, ...]:
-    from tamis.jobs.repack.resuming import NOTHING_LEFT
-
     damaged = {path for path, _ in result.damaged}
     kept = [f"{path}: kept as it is: {reason}" for path, reason in result.kept if path not in damaged]
     return (*kept, *(note for note in result.notes if note != NOTHING_LEFT))

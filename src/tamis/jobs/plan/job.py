@@ -43,6 +43,7 @@ from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.repack.job import repack
 from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
@@ -120,8 +121,6 @@ def _repacked(
     progress: Progress | None,
 ) -> RepackResult:
     """Repack a file with required measures, then without missed ones, because a run ends at the first miss."""
-    from tamis.jobs.repack.job import repack
-
     left = dict(measured)
     while left:
         require = {**recipe.require, **left}

@@ -66,8 +66,6 @@ class Plan(DatasetsResult[PlannedVariable]):
     @property
     def recipe(self) -> Recipe:
         """The recipe for `tamis.repack`, which `tamis.Recipe.dump` writes to a file."""
-        from tamis.jobs.recipes.saved_recipe import Recipe
-
         missing: MissingPolicy | None = "mask" if self.missing == "mask" else None
         chunks: dict[str, Any] = dict(self.chunks)
         for variable in self.datasets:

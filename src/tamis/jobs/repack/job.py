@@ -33,7 +33,10 @@ from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unkn
 from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, RunRecord, Unresumed, check_target, interrupted
+from tamis.jobs.repack.spread import Pool
 from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
+from tamis.jobs.repack.upload import repack_to_address
+from tamis.jobs.repack.views import checked_views
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
@@ -46,7 +49,6 @@ from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, pla
 from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack.spread import Pool
     from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
@@ -207,8 +209,6 @@ def repack(
     asked = RepackOptions.asked(recipes, overwrite=overwrite, **options)
     if workers is None and client is None:
         return run_repack(source, target, asked, progress, warn=warn)
-    from tamis.jobs.repack.spread import Pool
-
     pool = Pool.of(workers, client, options.get("threads"))
     return run_repack(source, target, asked, progress, pool=pool, warn=warn)
 
@@ -230,8 +230,6 @@ def run_repack(
     `places` says where the files of the run go, by default this one alone.
     """
     if isinstance(place := place_of(target), Address):
-        from tamis.jobs.repack.upload import repack_to_address  # late: most targets are here
-
         quiet: Progress = progress or (lambda *_: None)
 
         def run(staged: Path, asked: RepackOptions) -> RepackResult:
@@ -404,8 +402,6 @@ def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> 
     is_virtual = any(array.layout == "virtual" for array in planning.datasets.values())
     if not (is_virtual or [*store.links_elsewhere()]):
         return planning, []
-    from tamis.jobs.repack.views import checked_views  # late: few files have any
-
     return checked_views(store, planning, options)
 
 

@@ -34,6 +34,7 @@ from tamis.jobs.repack.result import DatasetPreview, Repacked
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.remote.file import RemoteFile
 from tamis.rewrite.create import Create
 from tamis.rewrite.damage import Damage, damage_of
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
@@ -75,8 +76,6 @@ def _copied(path: str, copy: Path) -> tuple[int, int]:
     if not isinstance(path, Address):
         shutil.copyfile(path, copy)
         return size_and_checksum(Path(path))
-    from tamis.remote.file import RemoteFile  # late: most files are here
-
     source, checksum = RemoteFile(path), 0
     with copy.open("wb") as file:
         for begin in range(0, source.nbytes, _COPIED_NBYTES):

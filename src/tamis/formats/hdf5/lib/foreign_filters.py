@@ -22,6 +22,7 @@ from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 
 from tamis.errors import MissingFilterError, StreamError
 from tamis.filters._plugin_worker import FilterClass, is_loaded
+from tamis.filters.plugin_client import Plugin
 from tamis.filters.plugin_folders import hdf5plugin_folder
 from tamis.filters.registry import is_known, is_safe, needs_plugin
 from tamis.formats.hdf5.lib import calls
@@ -29,7 +30,7 @@ from tamis.formats.hdf5.lib.new_filters import is_registered
 from tamis.formats.hdf5.lib.plugin_classes import class_of
 
 if TYPE_CHECKING:
-    from tamis.filters.plugin_client import Plugin
+    pass
 
 _classes: dict[int, FilterClass] = {}
 """What HDF5 knows of each filter that a process runs, by number; it must stay in memory."""
@@ -100,8 +101,6 @@ def _register(plugin: Plugin) -> None:
 def _plugin(code: int, folders: tuple[str, ...]) -> Plugin | None:
     if not folders:
         return None
-    from tamis.filters.plugin_client import Plugin  # late: it starts processes, and most files need none
-
     return Plugin.find(code, folders)
 
 

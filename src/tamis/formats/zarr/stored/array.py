@@ -60,6 +60,7 @@ from tamis.meaning.companions import (
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
+from tamis.remote.references import source_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
 from tamis.stores.protocols import PartByPart, StoredArray
@@ -608,8 +609,6 @@ class ZarrArray(PartByPart, DescribedArray):
     @lazy_property
     def _source(self) -> FolderSource | RemoteObjects:
         if isinstance(self.folder, Address):
-            from tamis.remote.references import source_of  # late: most files are here
-
             return source_of(self.folder, *self._listing, self._chunk_files.key_of_number)
         return FolderSource(self._listing[0][1], self._path_of)  # type: ignore[arg-type]  # paths
 

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
 from tamis.remote.address import Address
+from tamis.remote.file import can_list, list_below
+from tamis.remote.references import ends_in
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -156,8 +158,6 @@ class StoredChunkFiles:
 
     def ends(self, numbers: Sequence[int], nbytes: int) -> dict[int, Part | None]:
         """Return sizes and so many last bytes of files that are elsewhere, by number; None for those that are not."""
-        from tamis.remote.references import ends_in  # late: most files are here
-
         return dict(zip(numbers, ends_in(self.folder, map(self.key_of_number, numbers), nbytes), strict=True))
 
     def listed(self, end_nbytes: int) -> tuple[Columns, list[Part]]:
@@ -200,8 +200,6 @@ class StoredChunkFiles:
 
     def _found_remote(self, folder: Address) -> Iterator[tuple[int, int]]:
         """Yield the same of a remote folder."""
-        from tamis.remote.file import list_below  # late: most files are here
-
         for key, size in list_below(folder):
             if not key.rpartition("/")[2].startswith(".") and (number := self._number_of(key)) is not None:
                 yield number, size
@@ -234,8 +232,6 @@ def _columns(rows: Iterable[tuple[int, int]]) -> Columns:
 
 def can_be_listed(folder: Address) -> bool:
     """Return whether the store of a folder can list its files; otherwise they are requested one by one."""
-    from tamis.remote.file import can_list  # late: most files are here
-
     return can_list(folder)
 
 
