@@ -40,7 +40,7 @@ from tamis.jobs.repack.planning import (
     taken_in,
 )
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Resuming, RunRecord, Unresumed, check_target, interrupted
+from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_target, interrupted
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.kinds import CALLBACK, CLIENT, COUNT, PATH, checked
 from tamis.remote.address import Address, place_of
@@ -261,7 +261,7 @@ def run_repack(
         planning, dangling = _checked_views(store, planning, options)
         witness = witness_of([source], store, options)
         notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
-        record = RunRecord.of(source, planning, options)
+        record = TargetRecord.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files), of_run=before.of_run)
@@ -349,7 +349,7 @@ def run_preview(
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
-            record = replace(RunRecord.of(source, planning, options), links=others.key)
+            record = replace(TargetRecord.of(source, planning, options), links=others.key)
             earlier = check_target(transaction, source, record, planning.plans, options)
             if earlier is not None and earlier.done:
                 notes = [f"{target}: {earlier}"]
@@ -493,7 +493,7 @@ class _Done(NamedTuple):
 def _run(
     store: Store,
     planning: Planning,
-    record: RunRecord,
+    record: TargetRecord,
     transaction: Transaction,
     report: Progress,
     options: RepackOptions,
