@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tamis import _native
 from tamis.accuracy import distribution as changes
-from tamis.accuracy.distribution import Changes
+from tamis.accuracy.distribution import ValueChanges
 
 COUNT = 20_000
 
@@ -24,10 +24,10 @@ def statistic(before: Any, after: Any) -> float:
     return float(np.abs(apart).max() / before.size)
 
 
-def added(before: Any, after: Any, size: int) -> Changes:
-    total = Changes()
+def added(before: Any, after: Any, size: int) -> ValueChanges:
+    total = ValueChanges()
     for at in range(0, before.size, size):
-        total = total.plus(Changes.of(before[at : at + size], after[at : at + size]))
+        total = total.plus(ValueChanges.of(before[at : at + size], after[at : at + size]))
     return total
 
 
@@ -67,17 +67,17 @@ KINDS = ["continuous", "through zero", "shifted", "rounded", "zeros", "tied", "p
 def test_statistic_is_never_taken_for_smaller_and_is_close(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = pair(kind)
     exact = statistic(before, after)
-    whole = Changes.of(before, after).ks_statistic(COUNT)
+    whole = ValueChanges.of(before, after).ks_statistic(COUNT)
     monkeypatch.setattr(changes, "_MOST_WAITING_NBYTES", 20_000)
     parts = added(before, after, 700)
-    joined = Changes.of(before[:9000], after[:9000]).plus(Changes.of(before[9000:], after[9000:]))
+    joined = ValueChanges.of(before[:9000], after[:9000]).plus(ValueChanges.of(before[9000:], after[9000:]))
     assert not joined.waiting
     for found in (whole, parts.ks_statistic(COUNT), joined.ks_statistic(COUNT)):
         assert exact <= found <= exact + 5 / COUNT
         assert found == exact or kind != "packed"
-    half, rest = (Changes.of(before[part], after[part]) for part in (slice(9000), slice(9000, None)))
+    half, rest = (ValueChanges.of(before[part], after[part]) for part in (slice(9000), slice(9000, None)))
     left = half.without_values()
-    assert left == Changes(apart=left.apart)
+    assert left == ValueChanges(apart=left.apart)
     together = min(half.ks_statistic(COUNT) + rest.ks_statistic(COUNT), 1)
     assert exact <= left.plus(rest).ks_statistic(COUNT) == pytest.approx(together)
     assert parts.without_values().ks_statistic(COUNT) == parts.ks_statistic(COUNT)
@@ -104,8 +104,8 @@ def test_few_bins_still_bound_the_statistic(values: list[Any], kind: str, most: 
 
 def test_values_that_stay_have_no_part() -> None:
     values = np.array([0.0, -0.0, 1.0], "f4")
-    assert Changes.of(values, np.abs(values)) == Changes()
-    assert Changes.of(values[:0], values[:0]).ks_statistic(0) == 0
+    assert ValueChanges.of(values, np.abs(values)) == ValueChanges()
+    assert ValueChanges.of(values[:0], values[:0]).ks_statistic(0) == 0
 
 
 def test_values_beside_the_bins_are_refused() -> None:

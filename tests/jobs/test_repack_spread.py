@@ -20,7 +20,7 @@ import pytest
 import tamis
 from tamis.jobs.progress import Progress
 from tamis.jobs.repack import spread
-from tamis.jobs.workers import DaskWorkers, LocalWorkers, Reported, _Worker
+from tamis.jobs.workers import DaskWorkers, LocalWorkers, Progressed, _Worker
 from tamis.rewrite.segments import Segment, SegmentReader
 from tamis.xarray.dask_workers import _results
 
@@ -300,7 +300,7 @@ def test_end_that_python_drops_comes_with_the_next_report_and_no_traceback(capfd
     worker = _Worker()
     worker.begin(TaskWhoseEndPythonDrops())
     event = worker.event()
-    while isinstance(event, Reported):
+    while isinstance(event, Progressed):
         event = worker.event()
     assert event is not None
     assert event[1:] == ("ended with exit code 143", False)

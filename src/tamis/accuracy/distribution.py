@@ -36,7 +36,7 @@ def _most_apart(counts: Bins) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ValueChanges:
     """Pairs of values that changed, before and after."""
 
     # Pairs that are not counted yet, in arrays of a type that is counted, and their bytes
@@ -47,7 +47,7 @@ class Changes:
     apart: int = 0
 
     @classmethod
-    def of(cls, before: NDArray[Any], after: NDArray[Any]) -> Changes:
+    def of(cls, before: NDArray[Any], after: NDArray[Any]) -> ValueChanges:
         """Return the pairs of two arrays of one shape and type, of numbers that are not missing."""
         changed = before != after
         if not changed.any():
@@ -55,18 +55,18 @@ class Changes:
         pair = _countable(before[changed]), _countable(after[changed])
         return cls((pair,), 2 * pair[0].nbytes)._settled()
 
-    def plus(self, other: Changes) -> Changes:
+    def plus(self, other: ValueChanges) -> ValueChanges:
         """Return these pairs and others, of values of the same type."""
         counts = self.counts or other.counts
         if self.counts and other.counts:
             counts = tuple(one.plus(two) for one, two in zip(self.counts, other.counts, strict=True))
         waiting, nbytes = self.waiting + other.waiting, self.waiting_nbytes + other.waiting_nbytes
-        return Changes(waiting, nbytes, counts, self.apart + other.apart)._settled()
+        return ValueChanges(waiting, nbytes, counts, self.apart + other.apart)._settled()
 
-    def _settled(self) -> Changes:
+    def _settled(self) -> ValueChanges:
         return self if self.waiting_nbytes < _MOST_WAITING_NBYTES else self._counted()
 
-    def _counted(self) -> Changes:
+    def _counted(self) -> ValueChanges:
         """Return the same with all pairs counted."""
         if not self.waiting:
             return self
@@ -74,12 +74,12 @@ class Changes:
         kinds = (False, True) if before.dtype.kind == "f" else (False,)
         counts = zip(kinds, self.counts or (None,) * len(kinds), strict=True)
         all_counts = tuple(_counted_in_bins(before, after, equal=equal, others=others) for equal, others in counts)
-        return Changes(counts=all_counts, apart=self.apart)
+        return ValueChanges(counts=all_counts, apart=self.apart)
 
-    def without_values(self) -> Changes:
+    def without_values(self) -> ValueChanges:
         """Return an equivalent without values; joined with other pairs, it may overestimate."""
         counts = self._counted().counts
-        return Changes(apart=self.apart + min(map(_most_apart, counts), default=0))
+        return ValueChanges(apart=self.apart + min(map(_most_apart, counts), default=0))
 
     def ks_statistic(self, count: int) -> float:
         """Return the Kolmogorov-Smirnov statistic of all values, changed or not, given their number; never too small.

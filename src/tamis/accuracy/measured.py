@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import PairSums
-from tamis.accuracy.distribution import Changes, ks_probability
+from tamis.accuracy.distribution import ValueChanges, ks_probability
 from tamis.accuracy.fields import FieldMeasures
 from tamis.accuracy.statistics import Moments, Squares, Tally
 
@@ -23,7 +23,7 @@ class Measured(NamedTuple):
 
     tally: Tally = Tally()
     moments: Moments = Moments()  # Moments of the values before and after
-    changes: Changes = Changes()  # The values that changed, if their distribution was requested
+    changes: ValueChanges = ValueChanges()  # The values that changed, if their distribution was requested
     fields: FieldMeasures = FieldMeasures()  # Measures of whole fields and rows, if requested
 
     @classmethod
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
             sums.pair_count, error=sums.error, low=sums.low, high=sums.high, compared=sums.pair_count, squares=squares
         )
         moments = Moments.from_sums(sums) if "corr" in words else Moments()
-        return cls(tally, moments, _changes(before, after, missing) if "ks" in words else Changes())
+        return cls(tally, moments, _changes(before, after, missing) if "ks" in words else ValueChanges())
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
@@ -90,9 +90,9 @@ class Measured(NamedTuple):
         return ks_probability(self.changes.ks_statistic(count), count) if count else None
 
 
-def _changes(before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Changes:
+def _changes(before: NDArray[Any], after: NDArray[Any], missing: Missing) -> ValueChanges:
     absent = missing.find(before)
-    return Changes.of(before, after) if absent is None else Changes.of(before[~absent], after[~absent])
+    return ValueChanges.of(before, after) if absent is None else ValueChanges.of(before[~absent], after[~absent])
 
 
 AT_MOST = ("rmse", "spectrum")

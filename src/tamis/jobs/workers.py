@@ -31,7 +31,7 @@ class Task(Protocol):
         """Do the work, and return the result; errors are results, too."""
 
 
-class Reported(NamedTuple):
+class Progressed(NamedTuple):
     """The progress of a task."""
 
     task: Any
@@ -55,7 +55,7 @@ class Died(NamedTuple):
     is_final: bool = False  # Whether it was tried in several processes already
 
 
-Event = Reported | Finished | Died
+Event = Progressed | Finished | Died
 
 
 class Workers(Protocol):
@@ -152,7 +152,7 @@ class _Worker:
         if kind == "result":
             self.task = None
             return Finished(task, value)
-        return Reported(task, *value)
+        return Progressed(task, *value)
 
     def _ending(self) -> str:
         assert self._process is not None

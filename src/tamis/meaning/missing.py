@@ -15,7 +15,7 @@ from tamis.distinct import distinct
 from tamis.errors import DataError, ParameterError
 
 
-class Survey(NamedTuple):
+class ValueSurvey(NamedTuple):
     """Summary of an array."""
 
     largest: float  # Largest magnitude of all finite values
@@ -55,14 +55,14 @@ class Missing:
         absent = self.find(data)
         return data if absent is None else data[~absent]
 
-    def survey(self, data: NDArray[Any]) -> Survey:
+    def survey(self, data: NDArray[Any]) -> ValueSurvey:
         """Return the range of values, and the number of missing ones."""
         if has_native(data.dtype):
-            return Survey(*_native.survey(contiguous(data), self.marks(data.dtype)))
+            return ValueSurvey(*_native.survey(contiguous(data), self.marks(data.dtype)))
         mask = self.find(data)
         finite = data[np.isfinite(data)] if data.dtype.kind == "f" else data
         largest = max(float(finite.max(initial=0)), -float(finite.min(initial=0)))
-        return Survey(largest, 0 if mask is None else int(np.count_nonzero(mask)), finite.size == data.size)
+        return ValueSurvey(largest, 0 if mask is None else int(np.count_nonzero(mask)), finite.size == data.size)
 
     def marks(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the markers as an array."""

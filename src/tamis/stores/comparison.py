@@ -6,8 +6,9 @@ import json
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from tamis import meaning
 from tamis.accuracy.difference import as_texts, equal_values, native
 from tamis.arrays.gather import block_shape
-from tamis.arrays.grid import Grid, Region
+from tamis.arrays.grid import Grid, Region, origin_of
 from tamis.arrays.index import parts_to_compare
 from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
@@ -77,6 +78,15 @@ class Named(Protocol):
 
 
 _BLOCK_NBYTES = 1 << 20
+
+
+class BlockDifference(NamedTuple):
+    """Where a block of two arrays differs."""
+
+    different: NDArray[np.bool_]  # Of each element
+    text: Callable[[tuple[Any, ...]], str]  # Says how the element at a place in the block differs
+    harmless: bool = False  # Whether all of it is what no copy can keep
+
 
 _ABOUT_COMPANION = (MARK, ANCILLARY)
 """Attributes of a variable that change with its companion."""
@@ -195,40 +205,19 @@ class ModelComparison:
         self, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None]
     ) -> Unequal | None:
         """Compare elements of a fixed size, bit by bit."""
-        shape, count, done = source.shape, 0, 0
-        first: tuple[tuple[int, ...], str] | None = None
         progress(0, source.size)
         if not source.size:
             return None
-        grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
-        block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
 
-            def read(part: Region) -> list[NDArray[Any]]:
+            def compare(part: Region) -> BlockDifference:
                 first, second = (reader.read(part) for reader in (before, after))
                 if "O" in (kinds := {first.dtype.kind, second.dtype.kind}) and "S" in kinds:
                     first, second = as_texts(first), as_texts(second)
-                return [_elements(first), _elements(second)]
+                values = _elements(first), _elements(second)
+                return BlockDifference(values[0] != values[1], lambda at: _change_text(values[0][at], values[1][at]))
 
-            def equal(part: Region) -> bool:
-                values = read(part)
-                return not (values[0] != values[1]).any()
-
-            grid = Grid(shape, block)
-            for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
-                values = read(part)
-                different = values[0] != values[1]
-                if different.any():
-                    count += int(np.count_nonzero(different))
-                    inside = np.unravel_index(int(different.argmax()), different.shape)
-                    index = tuple(int(at) + axis.start for at, axis in zip(inside, part, strict=True))
-                    items = [value[inside] for value in values]
-                    texts = [repr(item.tobytes() if isinstance(item, np.void) else item) for item in items]
-                    first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
-                done += values[0].size
-                progress(done, source.size)
-        progress(source.size, source.size)
-        return Unequal(count, *first) if first else None
+            return unequal_elements(source, target, source.chunk.dtype.itemsize, compare, progress)
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
         """Return False: only files of the same format refer to the same other files."""
@@ -319,6 +308,54 @@ class ModelComparison:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
+
+
+def unequal_elements(
+    source: StoredArray,
+    target: StoredArray,
+    itemsize: int,
+    compare: Callable[[Region], BlockDifference],
+    progress: Callable[[int, int], None],
+) -> Unequal | None:
+    """Compare the elements of two arrays of one shape, block by block; return the differences that count most.
+
+    Parameters
+    ----------
+    source, target
+        The arrays.
+    itemsize
+        Bytes of an element.
+    compare
+        Reads a block of both, and says where they differ.
+    progress
+        Called after each block with the number of elements that are done, and of all.
+    """
+    total, done = source.size, 0
+    found: Unequal | None = None
+    grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
+    grid = Grid(source.shape, block_shape(source.shape, grids, max(_BLOCK_NBYTES // max(itemsize, 1), 1)))
+
+    def equal(part: Region) -> bool:
+        block = compare(part)
+        return block.harmless or not block.different.any()
+
+    for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
+        block = compare(part)
+        if block.different.any() and (found is None or found.harmless >= block.harmless):
+            if found is None or found.harmless != block.harmless:
+                inside = np.unravel_index(int(block.different.argmax()), block.different.shape)
+                index = tuple(int(at) + begin for at, begin in zip(inside, origin_of(part), strict=True))
+                found = Unequal(0, index, block.text(inside), block.harmless)
+            found = replace(found, count=found.count + int(np.count_nonzero(block.different)))
+        done += block.different.size
+        progress(done, total)
+    progress(total, total)
+    return found
+
+
+def _change_text(before: Any, after: Any) -> str:
+    texts = (repr(item.tobytes() if isinstance(item, np.void) else item) for item in (before, after))
+    return shortened(" became ".join(texts))
 
 
 def _becomes_text(source: StoredArray, target: StoredArray) -> bool:

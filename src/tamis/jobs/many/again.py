@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tamis.jobs.many.listing import SourceFile
-from tamis.jobs.many.prepared import Prepared
+from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.state import Known, State
 from tamis.jobs.many.task import FolderOptions
 from tamis.safety.disk import Identity, nbytes_of
@@ -50,7 +50,7 @@ def is_as_made(target: Path, done: Known | None) -> bool:
     return done is not None and target.exists() and nbytes_of(target) == done.target_nbytes
 
 
-def done_test(run: Prepared, *, packed: bool = False) -> Callable[[SourceFile], bool]:
+def done_test(run: PreparedRun, *, packed: bool = False) -> Callable[[SourceFile], bool]:
     """Return a function that says whether an earlier run made a file as this one would.
 
     If `packed`, only files in recorded ranges of values count.

@@ -34,7 +34,7 @@ from tamis.remote.address import is_address, located_path
 from tamis.stores.first_bytes import is_folder
 
 
-class Prepared(NamedTuple):
+class PreparedRun(NamedTuple):
     """A run that has not begun."""
 
     options: FolderOptions
@@ -63,7 +63,7 @@ def prepare(
     options: Mapping[str, Any],
     client: Any = None,
     workers: int | None = None,
-) -> Prepared:
+) -> PreparedRun:
     """Check the arguments of a run, and list its files."""
     replaces = folder["replace"]
     if (out is None) != replaces:
@@ -108,7 +108,7 @@ def prepare(
     processors = len(os.sched_getaffinity(0))
     count = workers or min(processors, max(len(listing.files), 1))
     threads = options.get("threads") or (max(processors // count, 1) if client is None else 1)
-    return Prepared(
+    return PreparedRun(
         FolderOptions(
             place,
             replace(asked, threads=threads, optional_names=True, room=os.path.join(place, STATE_FOLDER, "room")),
@@ -183,7 +183,7 @@ def _part(listing: Listing, shard: tuple[int, int] | None) -> list[SourceFile]:
     return files[number - 1 :: count]
 
 
-def describe(run: Prepared, shard: tuple[int, int] | None) -> dict[str, Any]:
+def describe(run: PreparedRun, shard: tuple[int, int] | None) -> dict[str, Any]:
     """Return what the state of a folder says of a run."""
     files = run.listing.files.values()
     return {

@@ -10,7 +10,7 @@ from tamis.errors import TamisError
 from tamis.jobs.many.again import why_again
 from tamis.jobs.many.listing import SourceFile, left_out_notes
 from tamis.jobs.many.look_ahead import warnings_of
-from tamis.jobs.many.prepared import Prepared
+from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
 from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, what_is_lost, why_refused
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.coarse_bounds import Warned
 
 
-def preview_of(run: Prepared) -> FolderPreview:
+def preview_of(run: PreparedRun) -> FolderPreview:
     """Return what a run would make."""
     failed = [FilePreview(path, source, "refuse", text, 0) for path, (source, text) in run.listing.failed.items()]
     places = Places.of_files(run.targets())
@@ -33,13 +33,15 @@ def preview_of(run: Prepared) -> FolderPreview:
     return FolderPreview(run.options.folder, (*rows, *failed), notes, coarse_bounds_of(run, actions), left_out)
 
 
-def coarse_bounds_of(run: Prepared, actions: Mapping[str, tuple[FileAction, str]] | None = None) -> tuple[Warned, ...]:
+def coarse_bounds_of(
+    run: PreparedRun, actions: Mapping[str, tuple[FileAction, str]] | None = None
+) -> tuple[Warned, ...]:
     """Return the warnings about the bounds of a recipe for the files that a run repacks."""
     actions = _actions(run, Places.of_files(run.targets())) if actions is None else actions
     return warnings_of([file for file in run.files if actions[file.target][0] == "repack"], run.options.repack)
 
 
-def _actions(run: Prepared, places: Places) -> dict[str, tuple[FileAction, str]]:
+def _actions(run: PreparedRun, places: Places) -> dict[str, tuple[FileAction, str]]:
     """Return by target what a run does with each file, and why, without reading it."""
     state = State(run.options.folder)
     state.refresh()

@@ -22,7 +22,7 @@ from tamis.jobs.many.state import append_line, claim, new_content
 from tamis.jobs.repack.decide import packs
 from tamis.jobs.repack.planning import plan_datasets
 from tamis.jobs.repack.survey import ReadSurvey
-from tamis.jobs.workers import Died, Reported
+from tamis.jobs.workers import Died, Progressed
 from tamis.remote.address import place_of
 from tamis.rounding import PackingRange
 from tamis.safety.disk import Identity
@@ -151,7 +151,7 @@ def common_ranges(
         Called with what is done, the number of finished files, and that of all.
     """
     whole = Path(options.folder, STATE_FOLDER, _WHOLE.format(options.repack_key))
-    earlier = _read_whole(whole)
+    earlier = _read_ranges(whole)
     known = _Known(options)
     known.refresh()
     read = [file for file in files if file.is_read and not (earlier and done(file))]
@@ -159,11 +159,11 @@ def common_ranges(
     left = {file.target: RangeTask(file, options) for file in read if file.target not in found}
     found |= _found(left, known, workers, lambda count: tell("ranges", len(read) - len(left) + count, len(read)))
     total = dict(earlier)
-    for ranges in (*found.values(), _read_whole(whole)):  # once more: another run may have written meanwhile
+    for ranges in (*found.values(), _read_ranges(whole)):  # once more: another run may have written meanwhile
         for path, extent in ranges.items():
             total[path] = total[path].plus(extent) if path in total else extent
     if repr(total) != repr(earlier):  # NaN, a missing value, does not equal itself
-        _write_whole(whole, total)
+        _write_ranges(whole, total)
     return dict(sorted(total.items()))
 
 
@@ -221,7 +221,7 @@ def _found(
             workers.submit(task)
         began = time.monotonic()
         for event in workers.events(_WAIT_SECONDS) if at_work else ():
-            if isinstance(event, Reported):
+            if isinstance(event, Progressed):
                 continue
             path = event.task.file.target
             at_work.discard(path)
@@ -241,14 +241,14 @@ def _found(
     return found
 
 
-def _read_whole(path: Path) -> dict[str, PackingRange]:
+def _read_ranges(path: Path) -> dict[str, PackingRange]:
     try:
         return _ranges_of(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
-def _write_whole(path: Path, ranges: Ranges) -> None:
+def _write_ranges(path: Path, ranges: Ranges) -> None:
     entries = {name: [extent.low, extent.high, [*extent.missing]] for name, extent in ranges.items()}
     with new_content(path) as stream:
         json.dump(entries, stream)

@@ -18,12 +18,12 @@ from tamis.jobs.many.leftovers import sweep
 from tamis.jobs.many.listing import LeftOut, Listing, SourceFile, left_out_notes
 from tamis.jobs.many.manifest import write_manifest
 from tamis.jobs.many.order import Order
-from tamis.jobs.many.prepared import Prepared
+from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
-from tamis.jobs.workers import Died, Event, Reported, Workers
+from tamis.jobs.workers import Died, Event, Progressed, Workers
 from tamis.safety.disk import Identity
 
 _MOST_DEATHS = 3
@@ -52,7 +52,7 @@ class Running(NamedTuple):
 ManyProgress = Callable[[Running], None]
 
 
-def with_ranges(run: Prepared, workers: Workers, report: ManyProgress) -> FolderOptions:
+def with_ranges(run: PreparedRun, workers: Workers, report: ManyProgress) -> FolderOptions:
     """Return the options of a run with the ranges of packed variables over all of its files, also of other parts."""
     options, files = run.options, run.listing.files.values()
     if options.packing == "each" or not is_packed(options.repack.recipe):
@@ -166,7 +166,7 @@ class Run:
 
     def _take(self, event: Event) -> None:
         task, path = event.task, event.task.file.target
-        if isinstance(event, Reported):
+        if isinstance(event, Progressed):
             self._at_work[path] = (event.step, event.done, event.total)
             return
         self._at_work.pop(path, None)

@@ -27,9 +27,10 @@ from tamis.jobs.result import error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
+from tamis.safety.journal import marked
 from tamis.safety.library_errors import causes_of, disk_text, error_number
 from tamis.safety.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
-from tamis.safety.transaction import remove
+from tamis.safety.transaction import Transaction, remove
 from tamis.stores.other_files import Places
 
 if TYPE_CHECKING:
@@ -258,25 +259,21 @@ def _notes_of(result: RepackResult) -> tuple[str, ...]:
 
 
 def _copied(task: FileTask, source: Path, target: Path) -> FileRecord:
-    """Copy a file that tamis does not read, under a temporary name first."""
+    """Copy a file that tamis does not read."""
     record = FileRecord(task.file.target, "copied", task.file.source)
     if target.exists() and not (task.options.repack.overwrite or task.is_ours):
         if nbytes_of(target) == nbytes_of(source) and sha256_of(target) == sha256_of(source):
             return record
         raise FileError(f"{target}: File exists: choose another folder, or replace it: overwrite=True").at(path=target)
-    new = target.with_name(f"{REPLACEMENT}{target.name}")
     try:
-        remove(new)  # of a run that was interrupted
-        _copy(source, new)
-        if target.exists():
-            take_access(new, target)
-        sync_file(new)
-        os.replace(new, target)
+        with Transaction(target) as transaction, marked(transaction):
+            _copy(source, transaction.path)
+            transaction.commit()
+    except FileError:
+        raise
     except OSError as error:
-        with suppress(OSError):
-            remove(new)
         raise FileError(f"{target}: cannot be written: {disk_text(error)}").at(path=target) from error
-    return record
+    return replace(record, notes=tuple(transaction.notes))
 
 
 def _copy(source: Path, new: Path) -> None:

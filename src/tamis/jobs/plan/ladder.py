@@ -22,24 +22,24 @@ SHARES = (0.1, 0.3, 1.0)
 """Bounds as shares of the noise level: the errors of the first are lost in it."""
 
 
-class Step(NamedTuple):
+class LadderStep(NamedTuple):
     """A requirement for a rung, and what it is in terms of the noise."""
 
     requirement: PlanRequirement
     about: str
 
 
-def steps_of(noise: Noise, itemsize: int) -> Iterator[Step]:
+def steps_of(noise: Noise, itemsize: int) -> Iterator[LadderStep]:
     """Yield requirements from tight to loose: bounds by the noise level, then the bits that carry information."""
     for share in SHARES:
         if noise.level > 0:
             bound = rounded_bound(share * noise.level)
-            yield Step(PlanRequirement({"abs": bound}), f"{bound / noise.level:.2g} of the noise")
+            yield LadderStep(PlanRequirement({"abs": bound}), f"{bound / noise.level:.2g} of the noise")
     if noise.keepbits is not None and noise.keepbits < SIGNIFICAND_BITS[itemsize]:
-        yield Step(PlanRequirement({"bits": noise.keepbits}), f"{INFORMATION:.0%} of the information")
+        yield LadderStep(PlanRequirement({"bits": noise.keepbits}), f"{INFORMATION:.0%} of the information")
 
 
-_RELATIVE = Step(PlanRequirement({"digits": 3}), "three digits of each value")
+_RELATIVE = LadderStep(PlanRequirement({"digits": 3}), "three digits of each value")
 
 
 def rounded_bound(bound: float) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.distribution import Changes, ks_probability
+from tamis.accuracy.distribution import ValueChanges, ks_probability
 from tamis.accuracy.fields import SIGNIFICAND_BITS, BitPairs, Spectra, bit_pairs, dssim, keepbits
 from tamis.accuracy.measured import Measured
 from tamis.accuracy.reasonable import Effects
@@ -104,7 +104,7 @@ def loss_of(
     detailed, words = changed is not None or requirement.relative is not None, requirement.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
-    changes, dtype = Changes(), np.result_type(*(plan.in_variable_units.dtype for plan in plans))
+    changes, dtype = ValueChanges(), np.result_type(*(plan.in_variable_units.dtype for plan in plans))
     rows: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         model = plan.in_variable_units
@@ -125,7 +125,9 @@ def loss_of(
                 measured = Measured.of(values, after, missing, words)
                 tally, moments = tally.plus(measured.tally), moments.plus(measured.moments)
             if "ks" in requirement.limits:
-                changes = changes.plus(Changes.of(*(part[kept].astype(dtype, copy=False) for part in (values, after))))
+                changes = changes.plus(
+                    ValueChanges.of(*(part[kept].astype(dtype, copy=False) for part in (values, after)))
+                )
             if "spectrum" in requirement.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
             # One field below the requirement decides, and each further one takes as long.

@@ -30,18 +30,20 @@ Place = tuple[int, int]
 """Line and column, from 1."""
 
 
-class Places(NamedTuple):
+class TextPlaces(NamedTuple):
     """Places in a TOML text, by key path, with numbers for elements: ``("variable", 0, "chunks", "time")``."""
 
     keys: dict[Key, Place]  # Position of each key that has a value
     values: dict[Key, Place]  # Position of each value, and of the header of each table
 
 
-def places_of(text: str) -> Places:
+def places_of(text: str) -> TextPlaces:
     """Return the places of all keys and values."""
     scanner = _Scanner(text.replace("\r\n", "\n"))
     scanner.document()
-    return Places(*({key: scanner.place(at) for key, at in places.items()} for places in (scanner.keys, scanner.found)))
+    return TextPlaces(
+        *({key: scanner.place(at) for key, at in places.items()} for places in (scanner.keys, scanner.found))
+    )
 
 
 class _Scanner:

@@ -32,7 +32,7 @@ from tamis.jobs.repack.new_target import (
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
 from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
-from tamis.jobs.repack.resuming import Resuming, RunRecord, Unresumed, check_target, interrupted
+from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_target, interrupted
 from tamis.jobs.repack.spread import Pool
 from tamis.jobs.repack.survey import SURVEY_ALONE, GivenRanges, ReadSurvey, Survey
 from tamis.jobs.repack.upload import repack_to_address
@@ -258,7 +258,7 @@ def run_repack(
         planning, dangling = _checked_views(store, planning, options)
         witness = witness_of([source], store, options)
         notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
-        record = RunRecord.of(source, planning, options)
+        record = TargetRecord.of(source, planning, options)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
             record, done = replace(record, links=before.key), _Done(others=tuple(before.files), of_run=before.of_run)
@@ -348,7 +348,7 @@ def run_preview(
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
-            record = replace(RunRecord.of(source, planning, options), links=others.key)
+            record = replace(TargetRecord.of(source, planning, options), links=others.key)
             earlier = check_target(transaction, source, record, planning.plans, options)
             if earlier is not None and earlier.done:
                 notes = [f"{target}: {earlier}"]
@@ -490,7 +490,7 @@ class _Done(NamedTuple):
 def _run(
     store: Store,
     planning: Planning,
-    record: RunRecord,
+    record: TargetRecord,
     transaction: Transaction,
     report: Progress,
     options: RepackOptions,

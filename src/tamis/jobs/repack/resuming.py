@@ -52,7 +52,7 @@ _MOST_NBYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord:
+class TargetRecord:
     """The source and the recipe of a target, and its checksum."""
 
     source: Mapping[str, int]  # Identity of the source
@@ -68,7 +68,7 @@ class RunRecord:
     links: str | None = None
 
     @classmethod
-    def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> RunRecord:
+    def of(cls, source: Path | Address, planning: Planning, options: RepackOptions) -> TargetRecord:
         """Return the record of a planned run."""
         place = _checksum([source if isinstance(source, Address) else os.path.realpath(source)])
         choices = [
@@ -92,7 +92,7 @@ class RunRecord:
             os.setxattr(path, _NAME, text)
 
     @classmethod
-    def read(cls, path: Path) -> RunRecord | None:
+    def read(cls, path: Path) -> TargetRecord | None:
         """Return the record of a file; None if there is no readable one."""
         try:
             text = os.getxattr(path, _NAME)
@@ -152,7 +152,7 @@ def check_outside(target: Path, source: Path | Address) -> None:
 def check_target(
     transaction: Transaction,
     source: Path | Address,
-    record: RunRecord,
+    record: TargetRecord,
     plans: Mapping[str, ArrayPlan],
     options: RepackOptions,
 ) -> Earlier | None:
@@ -176,10 +176,10 @@ def check_target(
 
 
 def look_at(
-    target: Path, source: Path | Address, record: RunRecord, plans: Mapping[str, ArrayPlan], options: RepackOptions
+    target: Path, source: Path | Address, record: TargetRecord, plans: Mapping[str, ArrayPlan], options: RepackOptions
 ) -> Earlier:
     """Compare the record of a target with that of this run."""
-    old = RunRecord.read(target)
+    old = TargetRecord.read(target)
     if old is None:
         return _compare(target, source, plans, options)
     try:

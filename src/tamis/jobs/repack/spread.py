@@ -69,11 +69,13 @@ class Pool(NamedTuple):
 
     def spread(
         self, store: Store, planning: Planning, transaction: Transaction, run: RunKey, options: RepackOptions
-    ) -> Spread:
+    ) -> EncodingWorkers:
         """Return the workers of a run."""
         assert planning.form is not None
         by_values = not planning.form.copies_objects_of(store)
-        return Spread(self, store.path, options, run, transaction.path, planning.form.files, by_values=by_values)
+        return EncodingWorkers(
+            self, store.path, options, run, transaction.path, planning.form.files, by_values=by_values
+        )
 
 
 class _Slab(NamedTuple):
@@ -143,7 +145,7 @@ class _Slab(NamedTuple):
         return Segment(leftover.path, chunks, is_left=True)
 
 
-class Spread:
+class EncodingWorkers:
     """The workers of a run; a call encodes an array, as `tamis.rewrite.write.EncodeElsewhere` says."""
 
     def __init__(

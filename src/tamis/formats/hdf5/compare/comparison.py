@@ -16,14 +16,14 @@ from tamis.errors import FileError
 from tamis.formats.hdf5.compare.elements import (
     GONE,
     NOTHING,
-    Objects,
+    ObjectPaths,
     array_text,
     changed_fill,
     differing,
     element_text,
     followed_values,
     same_stored_chunks,
-    unequal_elements,
+    unequal_values,
     without_target,
 )
 from tamis.formats.hdf5.lib.attributes import stored_values, text_attribute
@@ -63,7 +63,7 @@ class Difference:
     linked: Linked | None = None  # Where external links lead that lead to different files
 
 
-def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
+def attribute_differences(source: Any, target: Any, objects: tuple[ObjectPaths, ObjectPaths]) -> Iterator[Difference]:
     """Yield differences of the attributes of two objects: names, types except for byte order, shapes and values."""
     names, others = attribute_names(source), attribute_names(target)
     objects = objects[0].seen_from(source), objects[1].seen_from(target)
@@ -83,7 +83,9 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
         yield Difference(text_of(name), f"attribute {text_of(name)!r} is new", added=True)
 
 
-def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
+def link_differences(
+    source: h5py.Group, target: h5py.Group, objects: tuple[ObjectPaths, ObjectPaths]
+) -> Iterator[Difference]:
     """Yield differences of the targets of links in two groups, except for lost or new datasets and groups."""
     before, after = (_links(group, own) for group, own in zip((source, target), objects, strict=True))
     for name, link in before.items():
@@ -103,7 +105,7 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
             yield Difference(text_of(name), f"{link.text} is new", added=True)
 
 
-def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
+def own_links(path: str, group: h5py.Group, own: ObjectPaths) -> list[bytes] | None:
     """Return the names of all links of a group that certainly has nothing else, and only links to its own objects.
 
     None for other groups, and for unreadable ones: these are compared in full.
@@ -147,7 +149,7 @@ def _creation_order(group: h5py.Group) -> list[bytes] | None:
     return [] if tracked else None
 
 
-def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Objects, Objects]) -> str:
+def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[ObjectPaths, ObjectPaths]) -> str:
     types = [type_words(attribute.get_type()) for attribute in pair]
     shapes = [
         None if attribute.get_space().get_simple_extent_type() == h5s.NULL else attribute.shape for attribute in pair
@@ -174,7 +176,7 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     return "values differ"
 
 
-def _has_target(attribute: Any, own: Objects) -> bool:
+def _has_target(attribute: Any, own: ObjectPaths) -> bool:
     """Return whether a list of a dimension scale, or of the scales of axes, has an object that a copy can have."""
     values = _attribute_values(attribute, own)
     if _is_list_of_references(attribute):
@@ -196,14 +198,14 @@ def _is_list_of_references(attribute: Any) -> bool:
     return isinstance(kind, h5t.TypeCompoundID) and has_references(kind) and len(attribute.shape) == 1
 
 
-def _belonging(values: Array, own: Objects) -> list[str]:
+def _belonging(values: Array, own: ObjectPaths) -> list[str]:
     """Return the datasets of a dimension scale, without companions, sorted, because their order has no meaning."""
     if values.dtype.kind != "O" or values.ndim != 1:
         return ["a value that is not a list of references"]
     return sorted(element_text(entry) for entry in values if entry[0] not in (*own.companions, GONE, NOTHING))
 
 
-def _attribute_values(attribute: Any, own: Objects) -> Array:
+def _attribute_values(attribute: Any, own: ObjectPaths) -> Array:
     file_type = attribute.get_type()
     if has_references(file_type):
         space = attribute.get_space()
@@ -233,7 +235,7 @@ class _Link(NamedTuple):
         return Linked(before, after, text_of(self.external[1]))
 
 
-def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
+def _links(group: h5py.Group, own: ObjectPaths) -> dict[bytes, _Link]:
     """Return the links of a group by name."""
     links: dict[bytes, _Link] = {}
     own_path = own.path_at(own.scope.address(group.id)).rstrip("/")
@@ -308,7 +310,7 @@ class Hdf5Comparison:
         self, source: Hdf5Array, target: Hdf5Array, progress: Callable[[int, int], None]
     ) -> Unequal | None:
         """Compare the elements of arrays of the same shape and type that are not numbers."""
-        return unequal_elements(source, target, self._objects, progress)
+        return unequal_values(source, target, self._objects, progress)
 
     def same_stored_chunks(self, source: Hdf5Array, target: Hdf5Array) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
@@ -385,6 +387,6 @@ class Hdf5Comparison:
             yield Change(path, "attribute", change.text, harmless=harmless, attribute=change.name)
 
 
-def _objects(store: Hdf5Store, like: Contents | None = None, left_out: frozenset[int] = frozenset()) -> Objects:
+def _objects(store: Hdf5Store, like: Contents | None = None, left_out: frozenset[int] = frozenset()) -> ObjectPaths:
     with reading(store.path):
-        return Objects(store.file, store.contents, like, left_out)
+        return ObjectPaths(store.file, store.contents, like, left_out)

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from copy import copy
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -16,9 +14,8 @@ import numpy as np
 from h5py import h5d, h5g, h5i, h5o, h5s, h5t
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import block_shape
-from tamis.arrays.grid import Grid, Region, origin_of, shape_of
-from tamis.arrays.index import ChunkIndex, as_array, parts_to_compare
+from tamis.arrays.grid import Region, shape_of
+from tamis.arrays.index import ChunkIndex, as_array
 from tamis.errors import FileError, located
 from tamis.formats.hdf5.lib.datatypes import memory_type
 from tamis.formats.hdf5.lib.files import filename_of, is_plain, source_of
@@ -27,20 +24,21 @@ from tamis.formats.hdf5.library_reader import read_bytes, selected
 from tamis.formats.hdf5.tree.scope import info_at, scope_of
 from tamis.formatting import shortened
 from tamis.safety.library_errors import pass_interrupt, reading
-from tamis.stores.protocols import Unequal
+from tamis.stores.comparison import BlockDifference, unequal_elements
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.source import ByteSource
     from tamis.formats.hdf5.stored_array import Hdf5Array
     from tamis.formats.hdf5.tree.walk import Contents
+    from tamis.stores.protocols import Unequal
 
 
 _LARGEST_MASK = 1 << 24
 """Largest box, in elements, around a selection that is examined element by element."""
 
 
-class Objects:
+class ObjectPaths:
     """The objects of a file by address, so that references can be compared by the paths of their targets."""
 
     def __init__(
@@ -50,7 +48,7 @@ class Objects:
         self._left_out = left_out
         # References to whole objects → their targets in words.
         self._texts: dict[bytes, TargetText] = {}
-        self._others: dict[int, Objects] = {}  # Those for references in each file that was taken in
+        self._others: dict[int, ObjectPaths] = {}  # Those for references in each file that was taken in
         self.root, self.scope = h5g.open(file.id, b"/"), scope_of(file)
         addresses = {path: address for address, path in contents.places.items()}
         self._paths: dict[int, str] = {}
@@ -72,7 +70,7 @@ class Objects:
         """Return the path of an object; empty for named types and objects without a path."""
         return self._paths.get(address, "")
 
-    def seen_from(self, item: Any) -> Objects:
+    def seen_from(self, item: Any) -> ObjectPaths:
         """Return the objects for references of an object, which may be in a file that was taken in."""
         if not (number := self.scope.number_of(item)):
             return self
@@ -167,7 +165,7 @@ def _runs(blocks: list[Any], low: tuple[int, ...], extents: tuple[int, ...]) -> 
 
 
 def followed_values(
-    owner: Any, datatype: h5t.TypeID, memory: h5s.SpaceID, file: h5s.SpaceID, own: Objects
+    owner: Any, datatype: h5t.TypeID, memory: h5s.SpaceID, file: h5s.SpaceID, own: ObjectPaths
 ) -> NDArray[Any]:
     """Read an attribute, or a part of a dataset, as objects: texts for references, tuples of members, lists."""
     shape = memory.get_simple_extent_dims()
@@ -178,13 +176,13 @@ def followed_values(
     return values.reshape(shape)
 
 
-def followed_value(content: bytes, datatype: h5t.TypeID, own: Objects) -> Any:
+def followed_value(content: bytes, datatype: h5t.TypeID, own: ObjectPaths) -> Any:
     """Return one value that is in memory."""
     room = ctypes.create_string_buffer(content, len(content))
     return _value(ctypes.addressof(room), datatype, own)
 
 
-def _value(address: int, datatype: h5t.TypeID, own: Objects) -> Any:
+def _value(address: int, datatype: h5t.TypeID, own: ObjectPaths) -> Any:
     """Return a value in memory."""
     if isinstance(datatype, h5t.TypeReferenceID):
         return own.target_text(Place(address, datatype.get_size()))
@@ -203,7 +201,7 @@ def _value(address: int, datatype: h5t.TypeID, own: Objects) -> Any:
     return _plain_value(ctypes.string_at(address, datatype.get_size()), datatype)
 
 
-def _values(address: int, count: int, datatype: h5t.TypeID, own: Objects) -> list[Any]:
+def _values(address: int, count: int, datatype: h5t.TypeID, own: ObjectPaths) -> list[Any]:
     return [_value(address + index * datatype.get_size(), datatype, own) for index in range(count)]
 
 
@@ -261,50 +259,28 @@ def _same_bytes(files: list[ByteSource], offsets: list[int], nbytes: int) -> boo
 
 Array = NDArray[Any]
 
-_BLOCK_NBYTES = 1 << 20
 
-
-def unequal_elements(
-    source: Hdf5Array, target: Hdf5Array, objects: tuple[Objects, Objects], progress: Callable[[int, int], None]
+def unequal_values(
+    source: Hdf5Array, target: Hdf5Array, objects: tuple[ObjectPaths, ObjectPaths], progress: Callable[[int, int], None]
 ) -> Unequal | None:
     """Compare datasets of one shape and type, in any byte order, bit by bit; references by their targets."""
-    shape, total, done = source.shape, source.size, 0
-    unequal: Unequal | None = None
-    progress(0, total)
-    if not total:
+    progress(0, source.size)
+    if not source.size:
         return None
     source.check_files()
     target.check_files()
-    itemsize = max(source.value_nbytes, 1)
-    block = block_shape(
-        shape, [array.chunk_shape for array in (source, target) if array.chunk_shape], _BLOCK_NBYTES // itemsize
-    )
     with ExitStack() as stack:
-        read = [
-            partial(_elements, dataset, _open_bytes(dataset, stack), own)
-            for dataset, own in zip((source, target), objects, strict=True)
-        ]
+        readers = [_open_bytes(dataset, stack) for dataset in (source, target)]
 
-        def equal(part: Region) -> bool:
-            before, after = (read_part(part) for read_part in read)
-            return not differing(before, after, before.dtype).any()
-
-        grid = Grid(shape, block)
-        for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
-            before, after = (read_part(part) for read_part in read)
+        def compare(part: Region) -> BlockDifference:
+            before = _elements(source, readers[0], objects[0], part)
+            after = _elements(target, readers[1], objects[1], part)
             different, harmless = differing(before, after, before.dtype), False
             if not different.any():
                 different, harmless = without_target(before, after), True
-            if different.any() and (unequal is None or unequal.harmless >= harmless):
-                inside = np.unravel_index(int(different.argmax()), different.shape)
-                index = tuple(int(i) + start for i, start in zip(inside, origin_of(part), strict=True))
-                change = Unequal(0, index, _change_text(before[inside], after[inside]), harmless)
-                unequal = change if unequal is None or unequal.harmless != harmless else unequal
-                unequal = replace(unequal, count=unequal.count + int(np.count_nonzero(different)))
-            done += before.size
-            progress(done, total)
-    progress(total, total)
-    return unequal
+            return BlockDifference(different, lambda at: _change_text(before[at], after[at]), harmless)
+
+        return unequal_elements(source, target, source.value_nbytes, compare, progress)
 
 
 def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
@@ -319,7 +295,7 @@ def _change_text(before: Any, after: Any) -> str:
     return f"{old} became {new}" if old != new else f"{old} became a value that differs in a part that is not shown"
 
 
-def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: Region) -> Array:
+def _elements(array: Hdf5Array, values: ArrayReader | None, own: ObjectPaths, part: Region) -> Array:
     try:
         dataset, dtype = array.dataset, array.numpy_type
         memory, space = selected(dataset, part)
@@ -343,7 +319,7 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: 
         raise FileError(f"{array.label}: values cannot be read: {error}") from error
 
 
-def changed_fill(source: Hdf5Array, target: Hdf5Array, objects: tuple[Objects, Objects] | None = None) -> str:
+def changed_fill(source: Hdf5Array, target: Hdf5Array, objects: tuple[ObjectPaths, ObjectPaths] | None = None) -> str:
     """Return how HDF5's fill value changed between datasets of one type; empty where it did not, or there is none."""
     if has_references(source.datatype) and objects is None:
         return ""
@@ -356,7 +332,7 @@ def changed_fill(source: Hdf5Array, target: Hdf5Array, objects: tuple[Objects, O
     return f"HDF5's fill value {element_text(before[()])} became {element_text(after[()])}"
 
 
-def _fill(array: Hdf5Array, own: Objects | None) -> Array:
+def _fill(array: Hdf5Array, own: ObjectPaths | None) -> Array:
     """Return the fill value of a dataset in native byte order."""
     undefined, dtype = array.fill_state == h5d.FILL_VALUE_UNDEFINED, array.numpy_type
     content = bytes(array.value_nbytes) if undefined else array.fill_bytes()
