@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -208,3 +209,30 @@ def test_u49_no_identifier_is_left_of_virtual_datasets(inputs: Path, tmp_path: P
         words = [MOST_TELLING[0] if word == "FILE" else word for word in COMMANDS[name].split()]
         code = int(EXIT_CODES[MOST_TELLING[0]][[*COMMANDS].index(name)])
         assert not [*problems(name, code, ending(run, words, folder))]
+
+
+_WAITS_FOR_WORK = """
+import signal, subprocess, sys
+from tamis.cli.ending import ended_while_waiting
+
+WORK = "import time; end = time.process_time() + 1.5\\nwhile time.process_time() < end: pass"
+
+def finish(*_):
+    subprocess.run([sys.executable, "-c", WORK], check=True)
+    print("finished")
+    sys.exit(3)
+
+signal.signal(signal.SIGINT, finish)
+with ended_while_waiting():
+    print("begun", flush=True)
+    signal.pause()
+"""
+
+
+def test_signal_does_not_cut_off_a_wait_for_a_process_that_works() -> None:
+    """On a machine that does much else, the processes of a run take long to end."""
+    process = subprocess.Popen([sys.executable, "-c", _WAITS_FOR_WORK], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    assert (process.communicate()[0], process.returncode) == ("finished\n", 3)

@@ -214,17 +214,26 @@ def _place_of(thread: int) -> tuple[int, int]:
 
 
 def _is_at_work() -> bool:
-    """Return whether a thread of this process runs, or would if a processor was free, or waits for a disk.
+    """Return whether a thread of this process, or of one that it started, runs or waits for a processor or a disk.
 
     False if the system does not tell.
     """
-    own = str(threading.get_native_id())
-    try:
-        threads = [thread for thread in os.listdir("/proc/self/task") if thread != own]
-        states = [Path(f"/proc/self/task/{thread}/stat").read_text() for thread in threads]
-        return any(state.rpartition(")")[2].split()[0] in "RD" for state in states)
-    except (OSError, IndexError):  # not Linux, or a thread that has just ended
-        return False
+    own, processes = threading.get_native_id(), [os.getpid()]
+    for process in processes:  # which grows
+        for task in _tasks_of(process):
+            with suppress(OSError, IndexError):  # it has just ended
+                state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+                if state in "RD" and task.name != str(own):
+                    return True
+                processes += map(int, (task / "children").read_text().split())
+    return False
+
+
+def _tasks_of(process: int) -> list[Path]:
+    """Return the folders of the threads of a process; none if it has ended, or the system is not Linux."""
+    with suppress(OSError):
+        return [*Path(f"/proc/{process}/task").iterdir()]
+    return []
 
 
 def _end_at_once(number: int) -> NoReturn:
