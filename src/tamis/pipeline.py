@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arguments import BYTES, FLAG, NUMBER, WHOLE, Kind, instance
+from tamis.arguments import FLAG, NUMBER, WHOLE, Kind, instance
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
+from tamis.filters.base import CHUNK, check_arguments
 from tamis.filters.registry import NONE
 from tamis.library_lock import imported
 from tamis.rounding import Rounding
@@ -23,10 +24,12 @@ MAX_FILTERS = 32
 
 _STAGES = instance("filters such as [tamis.Shuffle(), tamis.Deflate(4)]", Iterable)
 _ERROR = instance("an error of tamis", TamisError)
-_CHUNK = instance("a tamis.filters.ChunkType", ChunkType)
 _FILTERS = Kind(
     "classes of filters such as (tamis.Zfp,)",
-    lambda value: isinstance(value, Collection) and all(isinstance(item, type) for item in value),
+    lambda value: (
+        (type(value) is tuple and not value)
+        or (isinstance(value, Collection) and all(isinstance(item, type) for item in value))
+    ),
 )
 
 
@@ -134,7 +137,7 @@ class Pipeline:
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
-        _CHUNK.check("chunk", chunk)
+        CHUNK.check("chunk", chunk)
         if self.rounding is not None:
             self.rounding.check(chunk.dtype)
             chunk = ChunkType(self.rounding.stored_type(chunk.dtype), chunk.shape)
@@ -206,8 +209,7 @@ class Pipeline:
 
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the output of the first filter with the filters after it; see `encode`."""
-        BYTES.check("data", data)
-        _CHUNK.check("chunk", chunk)
+        check_arguments(data, chunk, ())
         _FILTERS.check("skip", skip)
         return self._run(data, chunk, 1, skip)
 
@@ -257,8 +259,7 @@ class Pipeline:
         ParameterError
             If the type cannot be in a file.
         """
-        BYTES.check("data", data)
-        _CHUNK.check("chunk", chunk)
+        check_arguments(data, chunk, ())
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
         data = self._undo(data, mask, chunk, 0)
@@ -285,9 +286,8 @@ class Pipeline:
 
     def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
         """Undo `encode_rest`: return the output of the first filter, which must not be skipped."""
-        BYTES.check("data", data)
+        check_arguments(data, chunk, ())
         WHOLE.check("mask", mask)
-        _CHUNK.check("chunk", chunk)
         return self._undo(data, mask, chunk, 1)
 
     def _undo(self, data: Data, mask: int, chunk: ChunkType, end: int) -> Data:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arguments import ATTRIBUTES, DTYPE, TEXT, instance
+from tamis.arguments import ATTRIBUTES, DTYPE, MAPPING, TEXT, Kind
 from tamis.rounding import CONTAINER_ATTRIBUTES, ERROR_BOUND, PACKING_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
 
-_ATTRIBUTES = instance(ATTRIBUTES.words, Mapping)  # its names are not read: libraries read attributes one by one
+_ATTRIBUTES = Kind(ATTRIBUTES.words, MAPPING.fits)  # its names are not read: libraries read attributes one by one
 
 _KNOWN = frozenset(
     (
@@ -75,11 +75,19 @@ def is_known(name: str) -> bool:
     return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
+def _attribute(attributes: Attributes, name: str) -> Any:
+    """Return an attribute; None if it does not exist. Files have many: the arguments are looked at after an error."""
+    try:
+        return attributes.get(name)
+    except (AttributeError, TypeError):
+        _ATTRIBUTES.check("attributes", attributes)
+        TEXT.check("name", name)
+        raise
+
+
 def text(attributes: Attributes, name: str) -> str:
     """Return an attribute as text; empty if it does not exist or is not text."""
-    _ATTRIBUTES.check("attributes", attributes)
-    TEXT.check("name", name)
-    value = attributes.get(name)
+    value = _attribute(attributes, name)
     if isinstance(value, np.ndarray):
         value = value.reshape(-1)[0] if value.size == 1 else None
     if isinstance(value, bytes):
@@ -89,9 +97,7 @@ def text(attributes: Attributes, name: str) -> str:
 
 def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     """Return the numbers of an attribute as a 1-D array; empty if it has no real numbers."""
-    _ATTRIBUTES.check("attributes", attributes)
-    TEXT.check("name", name)
-    value = attributes.get(name)
+    value = _attribute(attributes, name)
     if not isinstance(value, (int, float, np.generic, np.ndarray, list, tuple)) or isinstance(value, bool):
         return np.empty(0)
     try:
