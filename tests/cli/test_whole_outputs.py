@@ -103,3 +103,36 @@ def test_u90_output_goes_into_a_pipe(sources: Path) -> None:
     words = [TAMIS, "inspect", SOURCE, "--html", "/dev/stdout"]
     done = subprocess.run(words, cwd=sources, capture_output=True, text=True, check=True)
     assert "<!DOCTYPE html>" in done.stdout
+
+
+_ENDED_WHILE_WRITING = """
+import os, signal, sys
+from tamis.access import create_empty as made
+from tamis.safety import whole_file
+from tamis.cli import main
+
+number = signal.Signals[sys.argv.pop(1)]
+
+def create_empty(*args):
+    made(*args)
+    os.kill(os.getpid(), number)
+
+whole_file.create_empty = create_empty
+main()
+"""
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_u90_signal_while_an_output_is_written_leaves_the_old_one(
+    name: str, number: str, code: int, sources: Path, tmp_path: Path
+) -> None:
+    if name == "plan.svg":
+        pytest.importorskip("matplotlib")
+    (tmp_path / name).write_text(OLD)
+    words = [sys.executable, "-c", _ENDED_WHILE_WRITING, number, *COMMANDS[name], tmp_path / name, "--overwrite"]
+    done = subprocess.run(words, cwd=sources, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == OLD

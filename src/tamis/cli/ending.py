@@ -71,9 +71,10 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call a command; end it at Ctrl-C."""
+        """Call a command; end it at Ctrl-C and at the signals of batch systems, so that nothing half-written stays."""
         try:
-            return super().invoke(ctx)
+            with ended_by_signals():
+                return super().invoke(ctx)
         except click.UsageError as error:
             if ctx.meta[_JSON]:
                 from tamis.jobs.result import error_document, json_text
@@ -119,6 +120,24 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
     where HDF5 calls it. The yielded function raises a lost exception again: call it now and then. Signals that were
     ignored at the start, as by nohup, stay ignored.
     """
+    with _handlers() as check:
+        try:
+            yield check
+        except TamisError:  # it may follow from a dropped exception
+            check()
+            raise
+
+
+_checks: list[Callable[[], None]] = []
+"""The function that raises a lost exception again, while handlers are set."""
+
+
+@contextmanager
+def _handlers() -> Iterator[Callable[[], None]]:
+    """Set the handlers of `ended_by_signals`, unless a block around has set them."""
+    if _checks:
+        yield _checks[0]
+        return
     raised: list[BaseException] = []
 
     def end(number: int, _: object) -> None:
@@ -137,14 +156,13 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
         defaults = {}
     replaced = {number: handler for number, handler in defaults.items() if signal.getsignal(number) == handler}
     hook, sys.unraisablehook = sys.unraisablehook, hook_without(raised)
+    _checks.append(check)
     try:
         for number in replaced:
             signal.signal(number, end)
         yield check
-    except TamisError:  # it may follow from a dropped exception
-        check()
-        raise
     finally:
+        _checks.clear()
         for number, handler in replaced.items():
             signal.signal(number, handler)
         sys.unraisablehook = hook
