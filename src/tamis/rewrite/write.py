@@ -22,6 +22,7 @@ from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.new_chunk import NewChunk, flags_pipeline, is_simple, make_chunks
 from tamis.rewrite.rewrite import CreateAtOnce, Rewrite, Written
 from tamis.rewrite.streams import encode_streams
+from tamis.stores.protocols import likeness_of, small_values_of
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
@@ -134,7 +135,7 @@ def _write_at_once(
 ) -> Written | None:
     """Write a small array at once; None, without writing anything, if this is not possible."""
     special = plan.streams_kept or not is_simple(plan, rounded=True)
-    if special or source.likeness is None or (resumed is not None and resumed.is_resumed):
+    if special or likeness_of(source) is None or (resumed is not None and resumed.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
     if array is None:
@@ -298,8 +299,8 @@ def encode_parts(plan: Rewrite, source: StoredArray, parts: Parts, threads: int)
             yield from chunks
         return
     # Parts in the order in which larger arrays are written.
-    same_parts = source.chunk_shape == plan.chunk_shape or parts.grid.chunk_count == 1
-    if same_parts and (values := source.small_values()) is not None:
+    same_parts = source.storage.chunk_shape == plan.chunk_shape or parts.grid.chunk_count == 1
+    if same_parts and (values := small_values_of(source)) is not None:
         yield from make_chunks(plan, parts, whole(source.shape), values.astype(plan.dtype, copy=False))
         return
     reader = source.open_reader()
@@ -314,7 +315,7 @@ def _flags_of_rest(plan: Rewrite, source: StoredArray, parts: Parts) -> Flags | 
     """Return the flags of a plan, with the flag of chunks that are not stored."""
     if plan.flags is None or parts.are_all:
         return plan.flags
-    flags = plan.flags.find(source.fill_value.astype(plan.dtype).reshape(1))
+    flags = plan.flags.find(source.fill.value.astype(plan.dtype).reshape(1))
     return plan.flags if flags is None else replace(plan.flags, fill=int(flags[0]))
 
 

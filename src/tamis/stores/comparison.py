@@ -31,6 +31,7 @@ from tamis.stores.data_model import (
     text_of_json,
 )
 from tamis.stores.extended import extended
+from tamis.stores.facts import size_of
 from tamis.stores.protocols import Change, Unequal
 from tamis.stores.translation import is_one_array, translations
 
@@ -151,7 +152,7 @@ class ModelComparison:
         if variable is not None:
             return self._after.arrays.get(variable.path)
         unreadable = self._after.arrays.get(path)  # the data model has no array whose metadata cannot be read
-        return unreadable if unreadable is not None and unreadable.problem else None
+        return unreadable if unreadable is not None and unreadable.storage.problem else None
 
     def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the dimensions and attributes of a variable."""
@@ -179,15 +180,15 @@ class ModelComparison:
         """
         if _becomes_text(source, target):
             return True
-        types = [array.as_values().value_type for array in (source, target)]
+        types = [array.as_values().type.values for array in (source, target)]
         known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
         return len(known) == 2 and known[0] == known[1]
 
     def fill_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return how the fill value changed; empty if it did not, or values are texts, which have none."""
-        if source.varies and target.varies:
+        if source.type.varies and target.type.varies:
             return ""
-        before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
+        before, after = np.asarray(source.fill.value), np.asarray(target.fill.value)
         alike = before.dtype.kind == after.dtype.kind and before.tobytes() == after.astype(before.dtype).tobytes()
         return "" if alike else f"the fill value {before} became {after}"
 
@@ -197,11 +198,11 @@ class ModelComparison:
         """Compare elements of a fixed size, bit by bit."""
         shape, count, done = source.shape, 0, 0
         first: tuple[tuple[int, ...], str] | None = None
-        progress(0, source.size)
-        if not source.size:
+        progress(0, size_of(source))
+        if not size_of(source):
             return None
-        grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
-        block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
+        grids = [array.storage.chunk_shape for array in (source, target) if array.storage.chunk_shape]
+        block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.storage.chunk.dtype.itemsize, 1), 1))
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
 
             def read(part: Region) -> list[NDArray[Any]]:
@@ -226,8 +227,8 @@ class ModelComparison:
                     texts = [repr(item.tobytes() if isinstance(item, np.void) else item) for item in items]
                     first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
                 done += values[0].size
-                progress(done, source.size)
-        progress(source.size, source.size)
+                progress(done, size_of(source))
+        progress(size_of(source), size_of(source))
         return Unequal(count, *first) if first else None
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
@@ -323,7 +324,7 @@ class ModelComparison:
 
 def _becomes_text(source: StoredArray, target: StoredArray) -> bool:
     """Return whether text of a fixed length became text of varying length."""
-    return is_fixed_text(source.as_values().value_type) and target.varies and target.type_text == "string"
+    return is_fixed_text(source.as_values().type.values) and target.type.varies and target.type.text == "string"
 
 
 def _json_pair(one: Named, other: Named, name: str) -> tuple[Any, Any] | None:

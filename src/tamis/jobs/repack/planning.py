@@ -37,8 +37,9 @@ from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Absolute, Pack, recorded_rounding, still_needed
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import ELSEWHERE, array_nbytes, values_nbytes_of
 from tamis.stores.other_files import Places, TakenIn
-from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
+from tamis.stores.protocols import Arrays, Store, StoredArray, likeness_of
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: S
 def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
     """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
-        before = recorded_rounding(source.attributes, source.number_type)
+        before = recorded_rounding(source.attributes, source.type.numbers)
         lossy = before is not None and pipeline.error_bound != 0
         return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
     rounding = still_needed(pipeline.rounding, source.attributes)
@@ -179,8 +180,8 @@ def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRound
         names = [name for name in ROUNDING_ATTRIBUTES if name in source.attributes and name != CONTAINER]
         says = f"its attribute {names[0]} says that its values are rounded by {pipeline.rounding}"
         return None, [f"{says}: they are not rounded again"]
-    offset = source.packing is not None and source.packing.offset != 0
-    notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
+    offset = source.meaning.packing is not None and source.meaning.packing.offset != 0
+    notes = [f"packed by {source.meaning.packing}: errors of the rounding are relative to the stored values"] * offset
     return ArrayRounding(rounding, source.shape), notes
 
 
@@ -235,7 +236,7 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in options.rule_chunks]
     if options.self_contained:
         for path, array in store.arrays.items():
-            if array.layout in ELSEWHERE and array.dtype is not None and array.shape:
+            if array.storage.layout in ELSEWHERE and array.type.dtype is not None and array.shape:
                 filters, steps = _of_sources(array)
                 if steps is not None:
                     shapes.setdefault(path, Assigned(path, path, path, steps, False))
@@ -263,7 +264,9 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
         filters = recipe.value if isinstance(recipe.value, Pipeline) else None
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
         by_rule = filters is None and recipe.path in options.rule_chunks and not named
-        likeness: object = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
+        likeness: object = (
+            None if likeness_of(dataset) is None else (likeness_of(dataset), filters, asked, named, by_rule)
+        )
         depends = isinstance(asked, DimensionChunks) or recipe.path in required or options.storage == "s3"
         likeness = None if depends else likeness
         if likeness is not None and filters is not None and filters.error_bound != 0 and not recipe.exact:
@@ -272,10 +275,10 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
             plans[path] = plan_alike.at(path)
             kept.pop(path, None)
             continue
-        if not recipe.exact and dataset.is_bare_dimension:
+        if not recipe.exact and dataset.marks.is_bare_dimension:
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
-        if not (recipe.exact or options.follow) and (layout := dataset.layout) in ELSEWHERE:
+        if not (recipe.exact or options.follow) and (layout := dataset.storage.layout) in ELSEWHERE:
             kept[path] = (
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
@@ -296,14 +299,14 @@ def plan_datasets(store: Store, options: RepackOptions, survey: Survey = SURVEY_
                 kept[path] = f"{store.roles[recipe.path].reason}; name it to store it lossily"
                 continue
             # With `follow`, values of other files are to be in the target, although it becomes larger.
-            unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
+            unconditional = named or filters is None or not compresses(filters) or dataset.storage.layout in ELSEWHERE
             chosen = unconditional and not by_rule
             if not (chosen or plan.copied) and (reason := _too_small(dataset, options.min_size)):
                 kept[path] = reason
                 continue
             if not unconditional and not plan.copied:
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
-                plan = replace(plan, may_grow=options.larger or dataset.has_companion)
+                plan = replace(plan, may_grow=options.larger or dataset.marks.has_companion)
             has_bound = plan.pipeline.bound is not None
             plan = with_requirement(plan, dataset, required.get(recipe.path), survey)
             plans[path] = plan = with_loosest_tolerance(plan, dataset) if has_bound else plan
@@ -342,10 +345,10 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
     None for what they do not have in common, filters that lose something, and chunks of another number of axes.
     """
     found: set[tuple[Pipeline, tuple[int, ...] | None]] = set()
-    for file, path in array.virtual_sources[:_MOST_SOURCES]:
+    for file, path in array.elsewhere.virtual_sources[:_MOST_SOURCES]:
         if file:
             with suppress(TamisError, OSError, RuntimeError, KeyError), open_store(file) as store:
-                found.add((_own(source := store.array(path)), source.chunk_shape))
+                found.add((_own(source := store.array(path)), source.storage.chunk_shape))
     filters, shapes = ({item[part] for item in found} for part in (0, 1))
     pipeline = cast("Pipeline", filters.pop()) if len(filters) == 1 else Pipeline()
     steps = cast("tuple[int, ...] | None", shapes.pop()) if len(shapes) == 1 else None
@@ -356,7 +359,7 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
 
 def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] = ()) -> tuple[TakenIn, ...]:
     """Return the files whose values or objects a target has itself: those of these arrays, and those of links."""
-    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.value_files)))
+    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.elsewhere.value_files)))
     own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
     return tuple(TakenIn.of(file) for file in files if file != own)
 
@@ -381,18 +384,22 @@ def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
     """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
     if not (plan.changes_values or plan.rounding):
         return True
-    return plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.pipeline.bounded is None
+    return (
+        plan.codes is None and plan.recoded and plan.pipeline.bound is None and dataset.storage.pipeline.bounded is None
+    )
 
 
 def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
     """Return the plan of an array as an array of values; it has no chunks to copy if its bytes differ."""
     values = array.as_values()
-    if not plan.copied and array.byteorder == "big":
+    if not plan.copied and array.type.byteorder == "big":
         plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
-    if values is array or values.dtype is None:
+    if values is array or values.type.dtype is None:
         return plan
     pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
-    return replace(plan, pipeline=pipeline, dtype=values.dtype, copied=False, padding=Padding.of(values, values.dtype))
+    return replace(
+        plan, pipeline=pipeline, dtype=values.type.dtype, copied=False, padding=Padding.of(values, values.type.dtype)
+    )
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
@@ -402,14 +409,14 @@ def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
 
 def _too_small(dataset: StoredArray, min_size: int | None) -> str:
     """Return why patterns keep a dataset because of its size; empty if they do not."""
-    least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
-    small = dataset.values_nbytes < least
+    least = min_size if min_size is not None else 0 if dataset.storage.chunk_shape else MIN_NBYTES
+    small = values_nbytes_of(dataset) < least
     return f"patterns skip datasets of less than {least} B (--min-size): name it to change it" if small else ""
 
 
 def _own(dataset: StoredArray) -> Pipeline:
     """Return the filters of a dataset as a request for other chunks, without stored parameters."""
-    return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
+    return Pipeline(replace(stage, stored=None) for stage in dataset.storage.pipeline.stages)
 
 
 def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Rewrite]) -> dict[str, str]:
@@ -435,9 +442,9 @@ def _check(pipeline: Pipeline, chunk: ChunkType, dataset: StoredArray) -> None:
             raise ParameterError(f"{error} (-c)") from error
         if chunk.dtype.kind != "V":
             raise
-        text = dataset.type_text
+        text = dataset.type.text
         # Integers of 20 bits and bitfields have the names of integers, which filters of numbers take.
-        words = dataset.type_words if text.startswith(("int", "uint", "float")) else text
+        words = dataset.type.words if text.startswith(("int", "uint", "float")) else text
         raise ParameterError(
             f"expected numbers, got values of the type {words}: use filters of bytes, such as shuffle and deflate"
         ) from error
@@ -485,8 +492,15 @@ def _plan_packed(
             f" bitround or granular"
         )
     itemsize = pack.stored_type(dtype).itemsize
-    shape = chunks or dataset.chunk_shape or default_chunks(_chunked_shape(dataset), itemsize, zfp=False)
-    model = Rewrite(path, Pipeline(), dataset.dtype or dtype, shape, missing=dataset.missing, packing=dataset.packing)
+    shape = chunks or dataset.storage.chunk_shape or default_chunks(_chunked_shape(dataset), itemsize, zfp=False)
+    model = Rewrite(
+        path,
+        Pipeline(),
+        dataset.type.dtype or dtype,
+        shape,
+        missing=dataset.meaning.missing,
+        packing=dataset.meaning.packing,
+    )
     absolute = None if required is None else _absolute(model, dataset, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
     packed = pack_array(dataset, pack, survey.packing_range(dataset, shape), bound=bound, zeros=zeros)
@@ -497,12 +511,12 @@ def _plan_packed(
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if keeps_values(dataset, packed.codes):
         notes.append("packed before in the same steps: its values do not change, and keep their recorded bound")
-    elif dataset.packing is not None:
-        notes.append(f"packed before by {dataset.packing}: the new error adds to the old one")
-    elif before := recorded_rounding(dataset.attributes, dataset.number_type):
+    elif dataset.meaning.packing is not None:
+        notes.append(f"packed before by {dataset.meaning.packing}: the new error adds to the old one")
+    elif before := recorded_rounding(dataset.attributes, dataset.type.numbers):
         notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
-    if dataset.pipeline.error_bound != 0:
-        notes.append(f"its values already went through {dataset.pipeline}: the new error adds to the old one")
+    if dataset.storage.pipeline.error_bound != 0:
+        notes.append(f"its values already went through {dataset.storage.pipeline}: the new error adds to the old one")
     return replace(plan, notes=tuple(notes), codes=packed.codes)
 
 
@@ -513,7 +527,7 @@ def _for_objects(
     if plan.copied and plan.pipeline.error_bound != 0:
         return plan
     trial = plan if plan.pipeline.bound is None else with_loosest_tolerance(plan, dataset)
-    own = dataset.nbytes / max(dataset.stored_nbytes, 1)
+    own = array_nbytes(dataset) / max(dataset.stored_nbytes, 1)
     ratio = own if plan.copied else stored_ratio(trial, plan.packed(dataset), threads)
     shape = chunks_for_objects(dataset.shape, plan.chunk_shape, plan.dtype.itemsize, ratio)
     if shape == plan.chunk_shape:
@@ -541,16 +555,18 @@ def _plan_dataset(
     path: str, dataset: StoredArray, requested: Pipeline | None, options: RepackOptions, chunks: tuple[int, ...] | None
 ) -> Rewrite:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
-    dtype = dataset.dtype
+    dtype = dataset.type.dtype
     if dtype is None:
-        raise ParameterError(f"expected values of a fixed size, got {dataset.type_text}: {dataset.unfiltered_reason}")
+        raise ParameterError(
+            f"expected values of a fixed size, got {dataset.type.text}: {dataset.storage.unfiltered_reason}"
+        )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
     shape = _chunked_shape(dataset)
     notes = []
-    if (layout := dataset.layout) in ELSEWHERE:
+    if (layout := dataset.storage.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
-    filters = dataset.pipeline if requested is None else requested
+    filters = dataset.storage.pipeline if requested is None else requested
     if not dtype.isnative and (filters.bounded is not None or filters.error_bound != 0):
         native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
         notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
@@ -580,16 +596,16 @@ def _plan_dataset(
             "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
             " largest ones"
         )
-    if dataset.is_companion and guarded.error_bound != 0:
+    if dataset.marks.is_companion and guarded.error_bound != 0:
         raise ParameterError("expected lossless filters for the missing-value mask of another dataset")
     # If the companion goes, missing values return to the dataset, so its chunks change.
-    keeps_companion = not dataset.has_companion or options.missing == "mask"
+    keeps_companion = not dataset.marks.has_companion or options.missing == "mask"
     if not keeps_companion:
         notes.append(
             "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
         )
     same, *without_checksum = dict.fromkeys(
-        as_stored_already(filters, dataset.pipeline) for filters in (guarded, pipeline)
+        as_stored_already(filters, dataset.storage.pipeline) for filters in (guarded, pipeline)
     )
     for candidate in (same, *without_checksum):
         if not (rounding is None and keeps_companion):
@@ -616,10 +632,10 @@ def _plan_dataset(
     chunking = Chunking(dataset.shape, growing, chunk, guarded, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
         notes.append(note)
-    before = dataset.pipeline
+    before = dataset.storage.pipeline
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values already went through {before}: the new error adds to the old one")
-    missing, flags = dataset.missing, None
+    missing, flags = dataset.meaning.missing, None
     if options.missing == "mask" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
