@@ -36,9 +36,8 @@ class ExtendedArray(DescribedArray):
 
     def __init__(self, source: StoredArray, shape: tuple[int, ...]) -> None:
         self.source, self.shape = source, shape
-        self.attributes, self.type = source.attributes, source.type
+        self.attributes, self.type, self.fill = source.attributes, source.type, source.fill
         self.storage = source.storage._replace(partial_filtered=True)
-        self.fill = source.fill._replace(stored=source.fill.value.tobytes())
 
     def __getattr__(self, name: str) -> Any:
         """Return what more values do not change: path, address, …."""
