@@ -41,9 +41,9 @@ PLANS = ("Rewrite", "Copy", "Recompress", "Recode")
 OPTIONS = ("self_contained", "min_size")
 """Options of repack that reach from the command line to where they act."""
 ARRAY_FACTS = (
-    {"dtype", "number_type", "type_text"},
-    {"chunk_shape", "chunks", "chunk"},
-    {"pipeline", "filters", "codecs"},
+    {"dtype", "type"},
+    {"chunk_shape", "chunks", "chunk", "storage"},
+    {"pipeline", "filters", "codecs", "storage"},
     {"attributes", "attrs"},
     {"dimensions", "dims"},
     {"layout"},

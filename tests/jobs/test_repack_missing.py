@@ -97,12 +97,12 @@ def test_missing_of_attributes_and_fill_value(
     attributes: dict[str, Any], fill: Any, expected: tuple[float, ...], tmp_path: Path
 ) -> None:
     with h5py.File(make(tmp_path / "a.h5", field(), attributes, fillvalue=fill)) as file:
-        assert Hdf5Array.of(file["v"]).missing.values == expected
+        assert Hdf5Array.of(file["v"]).meaning.missing.values == expected
 
 
 def test_missing_of_integers_takes_exact_values_only(tmp_path: Path) -> None:
     with h5py.File(make(tmp_path / "a.h5", field().astype("i2"), {"_FillValue": [-9.0, 1.5, 1e9]})) as file:
-        assert Hdf5Array.of(file["v"]).missing.values == (-9,)
+        assert Hdf5Array.of(file["v"]).meaning.missing.values == (-9,)
 
 
 def test_repack_missing_refuse_counts_what_it_found_and_writes_nothing(tmp_path: Path) -> None:
@@ -156,13 +156,13 @@ def test_verify_missing_value_that_is_another_refused(tmp_path: Path) -> None:
     other = data.copy()
     other[3, 3] = -98.75
     with h5py.File(make(tmp_path / "a.h5", data)) as old, h5py.File(make(tmp_path / "b.h5", other)) as new:
-        missing = Hdf5Array.of(old["v"]).missing
+        missing = Hdf5Array.of(old["v"]).meaning.missing
         plan = Recode(
             "/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), checks=Checks(missing=missing)
         )
         assert verify(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None).largest_error == 0.25
     with h5py.File(make(tmp_path / "a.h5", data, {"_FillValue": np.float32(-99)})) as old:
-        missing = Hdf5Array.of(old["v"]).missing
+        missing = Hdf5Array.of(old["v"]).meaning.missing
         plan = Recode(
             "/v", Pipeline.parse("zfp(accuracy=0.5)"), np.dtype("f4"), (8, 16), checks=Checks(missing=missing)
         )

@@ -294,7 +294,7 @@ def test_taken_in_files_are_those_on_the_way_to_the_values(folder: Path, tmp_pat
 
     def files(name: str, path: str) -> list[str]:
         with open_store(folder / name) as store:
-            return [os.path.basename(file) for file in store.array(path).value_files]
+            return [os.path.basename(file) for file in store.array(path).elsewhere.value_files]
 
     assert files("far.h5", "/T") == ["links.h5", "other.h5", "master.h5", "part.h5"]
     assert files("far.h5", "/R") == ["links.h5", "raw.bin"]

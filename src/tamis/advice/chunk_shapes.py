@@ -21,7 +21,7 @@ from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline
-from tamis.stores.protocols import ELSEWHERE
+from tamis.stores.facts import ELSEWHERE
 from tamis.zfp import MAX_RANK, Rate, Reversible
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -128,13 +128,18 @@ def is_oversized(chunking: Chunking) -> bool:
 
 def oversized(array: StoredArray) -> Chunking | None:
     """Return the chunks of a stored array if they are much larger than all of it; None otherwise."""
-    if array.chunk_shape is None or not array.shape or array.dtype is None or array.layout in ELSEWHERE:
+    if (
+        array.storage.chunk_shape is None
+        or not array.shape
+        or array.type.dtype is None
+        or array.storage.layout in ELSEWHERE
+    ):
         return None
     growing = tuple(most != extent for most, extent in zip(array.maxshape, array.shape, strict=True))
-    chunking = Chunking(array.shape, growing, ChunkType(array.dtype, array.chunk_shape), Pipeline(), {})
+    chunking = Chunking(array.shape, growing, ChunkType(array.type.dtype, array.storage.chunk_shape), Pipeline(), {})
     if not is_oversized(chunking):
         return None
-    return replace(chunking, pipeline=array.pipeline, stored_nbytes=array.stored_nbytes)
+    return replace(chunking, pipeline=array.storage.pipeline, stored_nbytes=array.stored_nbytes)
 
 
 def right_sized(chunking: Chunking) -> tuple[int, ...]:

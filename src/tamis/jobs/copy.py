@@ -159,7 +159,7 @@ class Variables:
     def array_path(self, name: str, option: str) -> str:
         """Return the path of the array of a variable."""
         path = "/" + posixpath.normpath(name).strip("/")
-        if path in self._store.arrays and not self._store.arrays[path].is_bare_dimension:
+        if path in self._store.arrays and not self._store.arrays[path].marks.is_bare_dimension:
             return path  # without looking at all variables
         variables = self._tables[0]
         if path in variables:
@@ -237,7 +237,7 @@ def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> 
 
 def _by_level(array: StoredArray, options: CopyOptions, *, removed: bool) -> Pipeline:
     """Return the filters of a variable without ``-F``: those of ``-d``, none, or its own."""
-    own = [] if removed else [replace(stage, stored=None) for stage in array.pipeline.stages]
+    own = [] if removed else [replace(stage, stored=None) for stage in array.storage.pipeline.stages]
     if not options.level:
         try:
             return Pipeline(stage for stage in own if not isinstance(stage.filter, (Deflate, Shuffle)))
@@ -274,7 +274,7 @@ def _chunks(
     for variable in variables if lengths else ():
         if variable.path not in named and not lengths.keys().isdisjoint(variable.dimensions):
             array = store.arrays[variable.path]
-            if (shape := _shape(array, variable, variables, lengths)) != array.chunk_shape:
+            if (shape := _shape(array, variable, variables, lengths)) != array.storage.chunk_shape:
                 by_rule[variable.path] = shape
     return named, by_rule
 
@@ -287,16 +287,16 @@ def _shape(
     shape = []
     for axis, path in enumerate(variable.dimensions):
         length = lengths.get(path)
-        if path not in lengths and array.chunk_shape:
-            length = array.chunk_shape[axis]
+        if path not in lengths and array.storage.chunk_shape:
+            length = array.storage.chunk_shape[axis]
         shape.append(length or max(dimensions[axis].size, 1))
     free = [
         axis
         for axis, path in enumerate(variable.dimensions)
-        if path not in lengths and not array.chunk_shape and dimensions[axis].is_unlimited
+        if path not in lengths and not array.storage.chunk_shape and dimensions[axis].is_unlimited
     ]
     for axis in free:
-        record = array.chunk.dtype.itemsize
+        record = array.storage.chunk.dtype.itemsize
         for other, length in enumerate(shape):
             record *= length if other != axis else 1
         shape[axis] = max(1, min(shape[axis], _RECORDS_NBYTES // record))
@@ -392,14 +392,16 @@ class CopyOptions:
         rule_pipelines = {}
         if general is not None or self.level is not None or None in everywhere:
             for path, array in store.arrays.items():
-                if path not in pipelines and not array.is_bare_dimension:
+                if path not in pipelines and not array.marks.is_bare_dimension:
                     pipeline = _by_level(array, self, removed=None in everywhere) if general is None else general
-                    if pipeline.stages or array.pipeline.stages:
+                    if pipeline.stages or array.storage.pipeline.stages:
                         rule_pipelines[path] = pipeline
         chunks, rule_chunks = _chunks(store, variables, self.chunk_arguments)
         # Without requests for no filters on variables that have none.
         needed = {
-            path: asked for path, asked in pipelines.items() if asked.stages or store.arrays[path].pipeline.stages
+            path: asked
+            for path, asked in pipelines.items()
+            if asked.stages or store.arrays[path].storage.pipeline.stages
         }
         recipe = Recipe(needed, chunks=chunks, missing=self.missing, drop=self.drop)
         return replace(options, recipe=recipe, rule_pipelines=rule_pipelines, rule_chunks=rule_chunks)

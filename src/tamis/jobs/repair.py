@@ -110,7 +110,7 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
         if not dry_run:
             remove_left_behind(folder)
             replace_together(corrections)
-        repaired = tuple(RepairedArray(array.path, array.type_text, str(array.pipeline)) for array in arrays)
+        repaired = tuple(RepairedArray(array.path, array.type.text, str(array.storage.pipeline)) for array in arrays)
     return RepairResult(os.fsdecode(path), dry_run, repaired)
 
 

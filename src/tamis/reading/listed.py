@@ -38,6 +38,10 @@ class TypedArray(StoredArray, Protocol):
     def public_attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
 
+    @property
+    def can_look_up(self) -> bool:
+        """True if some chunks can be opened without the whole chunk index."""
+
 
 class GroupedStore(Store, Protocol):
     """A store of these arrays."""
@@ -103,7 +107,7 @@ class ListedArray(Array):
     """
 
     def __init__(self, file: File, name: str, array: TypedArray) -> None:
-        super().__init__(file, name, array.shape, array.numpy_type, array.chunk_shape)
+        super().__init__(file, name, array.shape, array.numpy_type, array.storage.chunk_shape)
         self._array = array
         # Companions are restored by the array's own reader.
         self._is_restored = file.restore and array.companion_flags is not None

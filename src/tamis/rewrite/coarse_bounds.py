@@ -19,7 +19,7 @@ from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.packed_array import as_floats, in_units
 from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.rewrite.values import Padding
-from tamis.stores.protocols import ELSEWHERE
+from tamis.stores.facts import ELSEWHERE, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -72,8 +72,8 @@ def _number(value: float) -> str:
 
 def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | None:
     """Return the spread of a sample of an array; None if it has no valid values, or they cannot be read."""
-    dtype = source.number_type
-    if dtype is None or not source.size or source.layout in ELSEWHERE:
+    dtype = source.type.numbers
+    if dtype is None or not size_of(source) or source.storage.layout in ELSEWHERE:
         return None
     values, nonzero, zeroed = [], 0, 0
     try:
@@ -81,7 +81,7 @@ def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | Non
             for block in _sample(source, dtype):
                 stored = np.ascontiguousarray(reader.read(block))
                 units = in_units(source, stored).astype(np.float64)
-                missing = source.missing.find(stored)
+                missing = source.meaning.missing.find(stored)
                 valid = np.isfinite(units) if missing is None else np.isfinite(units) & ~missing
                 values.append(units[valid])
                 small = valid & (units != 0) & (abs(units) <= bound)
@@ -100,7 +100,7 @@ def spread_of(source: StoredArray, bound: float, change: Change) -> Spread | Non
 
 def _sample(source: StoredArray, dtype: np.dtype[Any]) -> Iterator[Region]:
     """Yield blocks of an array, each in another one of its chunks, so that none is decoded twice."""
-    shape = source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=False)
+    shape = source.storage.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=False)
     parts = source.parts(grid_of(source.shape, shape))
     count = min(_MOST_BLOCKS, len(parts))
     for place in range(count):

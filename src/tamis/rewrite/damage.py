@@ -12,7 +12,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import MissingFilterError, TamisError
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import plural
-from tamis.stores.protocols import ELSEWHERE
+from tamis.stores.facts import ELSEWHERE, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -36,11 +36,16 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
 
     Nothing is known about filters that are not installed, and about values in other files, which are not opened.
     """
-    if array.chunk_shape is None or array.layout in ELSEWHERE or not array.size or _lacks_filter(array):
+    if (
+        array.storage.chunk_shape is None
+        or array.storage.layout in ELSEWHERE
+        or not size_of(array)
+        or _lacks_filter(array)
+    ):
         return ""
     try:
-        parts = array.parts(grid_of(array.shape, array.chunk_shape))
-        reader = array.open_reader() if array.dtype is not None else array.open_values()
+        parts = array.parts(grid_of(array.shape, array.storage.chunk_shape))
+        reader = array.open_reader() if array.type.dtype is not None else array.open_values()
     except MissingFilterError:
         return ""
     except _FAILURES as error:
@@ -49,7 +54,7 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
     def failures(task: Parts) -> tuple[int, list[str]]:
         return len(task), [text for box in task.boxes() for text in _failures(reader, box)]
 
-    tasks, threads = tasks_of(parts, array.chunk.nbytes), bounded_threads(array.chunk.nbytes, threads)
+    tasks, threads = tasks_of(parts, array.storage.chunk.nbytes), bounded_threads(array.storage.chunk.nbytes, threads)
     broken: list[str] = []
     done = 0
     progress(0, len(parts))
@@ -65,7 +70,7 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
 
 
 def _lacks_filter(array: StoredArray) -> bool:
-    return any(isinstance(item, UnknownFilter) and not item.reason for item in array.pipeline.filters)
+    return any(isinstance(item, UnknownFilter) and not item.reason for item in array.storage.pipeline.filters)
 
 
 def _failures(reader: ArrayReader, chunks: Parts) -> list[str]:

@@ -12,6 +12,7 @@ from tamis.filters import Bitshuffle, Fletcher32, Shuffle
 from tamis.rewrite.new_chunk import NewChunk, make_chunk
 from tamis.rewrite.plan import ArrayPlan, Copy, Recompress
 from tamis.rewrite.streams import encode_streams
+from tamis.stores.facts import described_nbytes
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
@@ -84,17 +85,17 @@ def check_growth(plan: ArrayPlan, source: StoredArray, count: int) -> int | None
     if plan.may_grow or not count:
         return None
     stored = source.stored_nbytes
-    most = stored + source.described_nbytes(source.chunk_shape, source.pipeline)
-    most -= source.described_nbytes(plan.chunk_shape, plan.pipeline)
+    most = stored + described_nbytes(source.shape, source.storage, source.storage.chunk_shape, source.storage.pipeline)
+    most -= described_nbytes(source.shape, source.storage, plan.chunk_shape, plan.pipeline)
     if most <= 0:
         # An unreadable dataset is reported whatever its size.
-        if source.pipeline.stages and (reason := unreadable(plan, source)):
+        if source.storage.pipeline.stages and (reason := unreadable(plan, source)):
             raise FileError(reason)
         raise LargerError
     if stored <= _HELD_NBYTES:
         return most
     # Unfiltered values do not become larger; for others, a sample of chunks is encoded.
-    if source.pipeline.stages and likely_nbytes(plan, source) > most + count * RECORD_NBYTES:
+    if source.storage.pipeline.stages and likely_nbytes(plan, source) > most + count * RECORD_NBYTES:
         raise LargerError
     return None
 

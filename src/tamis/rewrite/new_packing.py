@@ -112,11 +112,11 @@ def _number(value: Any, unpacked: np.dtype[Any]) -> float:
 
 def codes_of_array(array: StoredArray, bound: float) -> Codes | None:
     """Return the codes of more values for a packed array; None if its steps are not those of a packing by tamis."""
-    packing, dtype = array.packing, array.number_type
+    packing, dtype = array.meaning.packing, array.type.numbers
     unpacked = None if dtype is None else meaning.unpacked_type(array.attributes, dtype)
     if packing is None or dtype is None or unpacked is None:
         return None
-    missing = array.missing
+    missing = array.meaning.missing
     low, high = (None if end is None else int(end) for end in (missing.low, missing.high))
     return codes_of_more(
         dtype,

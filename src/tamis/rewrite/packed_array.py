@@ -17,12 +17,13 @@ from tamis.arrays.grid import grid_of, origin_of
 from tamis.arrays.reader import ConvertedReader, put
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
-from tamis.meaning.missing import Missing
+from tamis.lazy_property import lazy_property
+from tamis.meaning.arrays import Meaning, missing_nan
 from tamis.pipeline import Pipeline
 from tamis.rounding import Pack, recorded_rounding
 from tamis.rounding.pack import PackingRange, attributes_of
 from tamis.stores.arrays import DescribedArray
-from tamis.stores.protocols import PartByPart
+from tamis.stores.facts import Fill, Storage, ValueType
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid, Region
@@ -34,15 +35,13 @@ if TYPE_CHECKING:
 Convert = Callable[[NDArray[Any]], NDArray[Any]]
 
 
-class ConvertedArray(DescribedArray, PartByPart):
+class ConvertedArray(DescribedArray):
     """An array whose values are converted when they are read; see `tamis.stores.protocols.StoredArray`.
 
     Everything else is as in the array.
     """
 
-    can_read_chunks = partial_filtered = False  # no chunk is stored like this
-    has_companion = is_companion = False
-    companion = companion_flags = None
+    can_read_chunks = False  # no chunk is stored like this
 
     def __init__(self, source: StoredArray, dtype: np.dtype[Any], convert: Convert) -> None:
         self.source, self._dtype, self._convert = source, dtype, convert
@@ -58,20 +57,21 @@ class ConvertedArray(DescribedArray, PartByPart):
         """See `StoredArray.attributes`."""
         return self.source.attributes
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
+    @lazy_property
+    def type(self) -> ValueType:
         """Type of the converted values."""
-        return self._dtype
+        return self.source.type._replace(numbers=self._dtype, dtype=self._dtype, values=self._dtype)
 
-    @property
-    def number_type(self) -> np.dtype[Any]:
-        """Type of the converted values."""
-        return self._dtype
+    @lazy_property
+    def storage(self) -> Storage:
+        """See `StoredArray.storage`."""
+        return self.source.storage._replace(partial_filtered=False)
 
-    @property
-    def fill_value(self) -> NDArray[Any]:
+    @lazy_property
+    def fill(self) -> Fill:
         """The converted value of elements that were never written."""
-        return self._convert(self.source.fill_value.reshape(1)).reshape(())
+        value = self._convert(self.source.fill.value.reshape(1)).reshape(())
+        return Fill(value, self.source.fill.is_chosen, value.tobytes())
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the converted values."""
@@ -104,26 +104,23 @@ class PackedArray(ConvertedArray):
         attributes = {**self.source.attributes, **self.new_attributes}
         return {name: value for name, value in attributes.items() if value is not None}
 
-    @property
-    def pipeline(self) -> Pipeline:
-        """No filters: the stored ones have floats."""
-        return Pipeline()
+    @lazy_property
+    def storage(self) -> Storage:
+        """Chunks of codes without filters: the stored ones have floats."""
+        chunk = ChunkType(self.codes.dtype, self.source.storage.chunk.shape)
+        return super().storage._replace(chunk=chunk, pipeline=Pipeline())
 
-    @property
-    def chunk(self) -> ChunkType:
-        """Type and shape of chunks of codes."""
-        return ChunkType(self.codes.dtype, self.source.chunk.shape)
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
+    @lazy_property
+    def fill(self) -> Fill:
         """The code of elements that were never written."""
         code = self.codes.fill_code(fill_of(self.source).item(), is_read=has_unwritten(self.source))
-        return np.array(code, self.dtype)
+        value = np.array(code, self.codes.dtype)
+        return Fill(value, self.source.fill.is_chosen, value.tobytes())
 
-    @property
-    def missing(self) -> Missing:
-        """Nothing: codes do not change any more."""
-        return Missing()
+    @lazy_property
+    def meaning(self) -> Meaning:
+        """No missing values: codes do not change any more."""
+        return Meaning(packing=meaning.packing_of(self.attributes))
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the codes; the error of a value without a code says where it is."""
@@ -146,7 +143,7 @@ class _PackingReader:
     """The codes of the values of another reader; see `tamis.arrays.reader.ArrayReader`."""
 
     def __init__(self, reader: ArrayReader, array: PackedArray) -> None:
-        self.shape, self.dtype, self.chunk_shape = reader.shape, array.dtype, reader.chunk_shape
+        self.shape, self.dtype, self.chunk_shape = reader.shape, array.codes.dtype, reader.chunk_shape
         self.close = reader.close
         self._reader, self._array = reader, array
 
@@ -165,16 +162,18 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
     ParameterError
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
-    missing, fill = source.missing, fill_of(source).item()
+    missing, fill = source.meaning.missing, fill_of(source).item()
     _check_integers(source, packing, extent)
     grows = can_grow(source)
     # A code for missing values that attributes name, and for elements that are written later or never.
-    spare = bool(missing.values or source.missing_nan) or (grows and not extent.low <= fill <= extent.high)
+    spare = bool(missing.values or missing_nan(source.attributes, source.fill.value)) or (
+        grows and not extent.low <= fill <= extent.high
+    )
     codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
     if codes.is_full and not (has_unwritten(source) and extent.low <= fill <= extent.high):
         codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
     ends = [None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source)]
-    low, high = reversed(ends) if source.packing is not None and source.packing.scale < 0 else ends
+    low, high = reversed(ends) if source.meaning.packing is not None and source.meaning.packing.scale < 0 else ends
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
 
 
@@ -184,16 +183,16 @@ _EXACT = 1 << 53
 
 def _check_integers(source: StoredArray, pack: Pack, extent: PackingRange) -> None:
     """Raise ParameterError if integers lose nothing by a bound, or are too large for the floats that prove it."""
-    if source.number_type is None or source.number_type.kind not in "iu":
+    if source.type.numbers is None or source.type.numbers.kind not in "iu":
         return
-    if source.packing is None and pack.bound < 1:
+    if source.meaning.packing is None and pack.bound < 1:
         raise ParameterError(
-            f"expected a bound of 1 or more for {source.type_text}, whose values are whole numbers, got {pack}: use"
+            f"expected a bound of 1 or more for {source.type.text}, whose values are whole numbers, got {pack}: use"
             " lossless filters, such as shuffle|deflate(4)"
         )
-    if source.number_type.itemsize < 8 or extent.low > extent.high:
+    if source.type.numbers.itemsize < 8 or extent.low > extent.high:
         return
-    packing = source.packing or meaning.Packing()
+    packing = source.meaning.packing or meaning.Packing()
     largest = max(abs(end - packing.offset) for end in (extent.low, extent.high)) / abs(packing.scale)
     if largest > _EXACT:
         raise ParameterError(
@@ -207,9 +206,9 @@ def _limits(source: StoredArray) -> tuple[Any, Any]:
 
     A store knows no limits of integers that are unsigned by ``_Unsigned``, because their order is another one.
     """
-    if source.number_type is None or not meaning.is_unsigned(source.attributes):
-        return source.missing.low, source.missing.high
-    unsigned = np.dtype(f"u{source.number_type.itemsize}")
+    if source.type.numbers is None or not meaning.is_unsigned(source.attributes):
+        return source.meaning.missing.low, source.meaning.missing.high
+    unsigned = np.dtype(f"u{source.type.numbers.itemsize}")
     attributes = {
         name: as_unsigned(source, np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
         for name, value in source.attributes.items()
@@ -237,7 +236,7 @@ def packing_range_of(
 
 def keeps_values(source: StoredArray, codes: Codes) -> bool:
     """Return whether an array is packed in the same steps from 0 on already, so that no value changes."""
-    packing = source.packing
+    packing = source.meaning.packing
     if packing is None or packing.scale != codes.scale:
         return False
     return (packing.offset / codes.scale).is_integer() and (codes.offset / codes.scale).is_integer()
@@ -245,13 +244,13 @@ def keeps_values(source: StoredArray, codes: Codes) -> bool:
 
 def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
     """Return the attributes that record the bound together with that of an earlier rounding or packing, if any."""
-    before = recorded_rounding(source.attributes, source.number_type)
+    before = recorded_rounding(source.attributes, source.type.numbers)
     if before is None or (bound := before.absolute_bound) is None:
         return {}
     if not before.in_place and keeps_values(source, codes):
         return {Pack.attribute: np.float64(bound)}
-    if before.in_place and source.packing is not None:
-        bound = source.packing.unpacked_error(bound)
+    if before.in_place and source.meaning.packing is not None:
+        bound = source.meaning.packing.unpacked_error(bound)
     removed = {before.attribute: None} if before.in_place else {}
     return removed | {Pack.attribute: np.float64(codes.bound + bound)}
 
@@ -268,7 +267,7 @@ class ArrayInUnits(ConvertedArray):
         return {}
 
     def _unpacked(self, values: NDArray[Any]) -> NDArray[Any]:
-        missing = self.source.missing.find(values)
+        missing = self.source.meaning.missing.find(values)
         units = as_floats(self.source, values).astype(np.float64, copy=False)
         return units if missing is None else np.where(missing, np.nan, units)
 
@@ -293,14 +292,14 @@ def unpacked_type(array: StoredArray) -> np.dtype[Any]:
     ParameterError
         If it has no real numbers of a common size.
     """
-    dtype = array.number_type
+    dtype = array.type.numbers
     if dtype is not None and dtype.kind in "iu":
         factors = {name: value for name, value in array.attributes.items() if name != "_Unsigned"}
         plain = np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
         return meaning.unpacked_type(factors, dtype) or plain
     if dtype is None or dtype.kind != "f" or dtype.itemsize not in (4, 8):
         raise ParameterError(
-            f"expected float32, float64 or integers, got {array.type_text}: use lossless filters, such as"
+            f"expected float32, float64 or integers, got {array.type.text}: use lossless filters, such as"
             " shuffle|deflate(4)"
         )
     return dtype.newbyteorder("=")
@@ -308,7 +307,7 @@ def unpacked_type(array: StoredArray) -> np.dtype[Any]:
 
 def float_type(array: StoredArray) -> np.dtype[Any]:
     """Return the type of `as_floats`."""
-    is_float = array.packing is None and array.number_type is not None and array.number_type.kind == "f"
+    is_float = array.meaning.packing is None and array.type.numbers is not None and array.type.numbers.kind == "f"
     return unpacked_type(array) if is_float else np.dtype(np.float64)
 
 
@@ -321,15 +320,15 @@ def as_floats(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
 def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
     """Return stored values in units of the variable: packed ones unpacked to float64, others as they are."""
     native = as_unsigned(array, values.astype(values.dtype.newbyteorder("="), copy=False))
-    if array.packing is None:
+    if array.meaning.packing is None:
         return native
-    unpacked: NDArray[Any] = array.packing.unpacked(native.astype(np.float64))
+    unpacked: NDArray[Any] = array.meaning.packing.unpacked(native.astype(np.float64))
     return unpacked
 
 
 def as_unsigned(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
     """Return integers that are unsigned by ``_Unsigned`` as such; others as they are."""
-    dtype = array.number_type
+    dtype = array.type.numbers
     is_stored = dtype is not None and values.dtype.kind == "i" and values.dtype.itemsize == dtype.itemsize
     if not is_stored or not meaning.is_unsigned(array.attributes):
         return values
@@ -343,14 +342,14 @@ def can_grow(array: StoredArray) -> bool:
 
 def has_unwritten(array: StoredArray) -> bool:
     """Return whether an array has elements that were never written, or can get some."""
-    return can_grow(array) or not array.parts(grid_of(array.shape, array.chunk_shape or array.shape)).are_all
+    return can_grow(array) or not array.parts(grid_of(array.shape, array.storage.chunk_shape or array.shape)).are_all
 
 
 def marks_of(array: StoredArray) -> list[Any]:
     """Return the values that mark missing ones, in units of the variable."""
-    return [as_floats(array, np.asarray(value))[()] for value in array.missing.values]
+    return [as_floats(array, np.asarray(value))[()] for value in array.meaning.missing.values]
 
 
 def fill_of(array: StoredArray) -> NDArray[Any]:
     """Return the value of elements that were never written, in units of the variable."""
-    return as_floats(array, array.fill_value)
+    return as_floats(array, array.fill.value)

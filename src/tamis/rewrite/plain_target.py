@@ -16,6 +16,7 @@ from tamis.arrays.index import Parts
 from tamis.errors import ParameterError
 from tamis.rewrite.transfer import Changes, Companions, check_storable, transfer
 from tamis.safety.transaction import Transaction
+from tamis.stores.facts import size_of
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ class PlainTarget(ABC):
             self.put_variable(variable, self._parts(variable, array, reader))
 
     def _parts(self, variable: NamedArray, array: StoredArray, reader: Any) -> Iterator[tuple[Region, NDArray[Any]]]:
-        if not array.size:
+        if not size_of(array):
             return
         most = max(_PART_NBYTES // max(variable.dtype.itemsize, 1), 1)
-        box = several_chunks(array.shape, array.chunk_shape or (1,) * len(array.shape), most)
+        box = several_chunks(array.shape, array.storage.chunk_shape or (1,) * len(array.shape), most)
         for part in Parts(Grid(array.shape, box)):
             yield part, reader.read(part)
 

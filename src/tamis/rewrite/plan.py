@@ -19,6 +19,7 @@ from tamis.accuracy.measured import Measured, reached
 from tamis.arrays.grid import Grid, grid_of
 from tamis.filters import ChunkType, Sz3
 from tamis.filters.plugin_client import hdf5plugin_version
+from tamis.meaning.arrays import missing_nan
 from tamis.meaning.missing import MOST_FLAGS, NONE_MISSING, Flags, Missing, can_flag
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Broken, ChunkEncoder, shorter_pipeline
@@ -207,7 +208,7 @@ class ArrayPlan:
         """Return the attribute with the version of a plugin whose chunks other versions may not read."""
         if isinstance(self.pipeline.bounded, Sz3):
             return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if isinstance(self, Recode) else {}
-        return {_SZ3_ATTRIBUTE: None} if isinstance(source.pipeline.bounded, Sz3) else {}
+        return {_SZ3_ATTRIBUTE: None} if isinstance(source.storage.pipeline.bounded, Sz3) else {}
 
     @property
     def relative_bound(self) -> float | None:
@@ -318,8 +319,11 @@ def recode(plan: ArrayPlan, **changes: Any) -> Recode:
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
     """Return the table of flags for the possible missing values of an array, without reading its values."""
-    missing = array.missing
+    missing = array.meaning.missing
     if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:
         return None
-    values = [*missing.values, *(value.astype(dtype) for value in array.missing_nan if dtype.kind == "f")]
+    values = [
+        *missing.values,
+        *(value.astype(dtype) for value in missing_nan(array.attributes, array.fill.value) if dtype.kind == "f"),
+    ]
     return Flags.of(values, dtype) if values or dtype.kind == "f" else None

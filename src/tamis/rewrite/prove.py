@@ -24,6 +24,8 @@ from tamis.errors import BoundError
 from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
 from tamis.rewrite.witness import check_witness
+from tamis.stores.facts import size_of
+from tamis.stores.protocols import read_alike
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
@@ -75,9 +77,9 @@ def verify(
     grid = plan.grid(source)
     own = target.parts(grid)
     parts = joined(source.parts(grid), own)
-    has_fill = source.number_type is not None and (target.has_fill or not own.are_all)
-    if has_fill and not np.array_equal(source.fill_value, target.fill_value, equal_nan=True):
-        raise BoundError(f"{plan.path}: expected the fill value {source.fill_value}, found {target.fill_value}")
+    has_fill = source.type.numbers is not None and (target.fill.is_chosen or not own.are_all)
+    if has_fill and not np.array_equal(source.fill.value, target.fill.value, equal_nan=True):
+        raise BoundError(f"{plan.path}: expected the fill value {source.fill.value}, found {target.fill.value}")
     largest, unproven, measured = 0.0, parts, _unstored(plan, source, parts)
     worst: int | None = None
     numbers = seals = np.empty(0, np.int64)
@@ -102,7 +104,7 @@ def verify(
 
 def _error_at_once(plan: ArrayPlan, source: StoredArray, target: StoredArray) -> float | None:
     """Return the largest error of a small array; None if it is too large, or must be compared part by part."""
-    alike = None if plan.lossy and plan.measures else source.alike(target, independent=True)
+    alike = None if plan.lossy and plan.measures else read_alike(source, target, independent=True)
     if alike is None:
         return None
     if alike.others is alike.values:
@@ -127,7 +129,7 @@ def _unstored(plan: ArrayPlan, source: StoredArray, parts: Parts) -> Measured:
     if not plan.measures or parts.are_all:
         return Measured()
     stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return Measured.repeated(source.fill_value.astype(plan.dtype), source.size - stored, plan.checks.missing)
+    return Measured.repeated(source.fill.value.astype(plan.dtype), size_of(source) - stored, plan.checks.missing)
 
 
 def verify_kept(
@@ -143,15 +145,15 @@ def verify_kept(
 
     With `witness`, the libraries of the formats read a sample.
     """
-    if not source.size or not (source.varies or source.dtype):
+    if not size_of(source) or not (source.type.varies or source.type.dtype):
         return
-    nbytes = 1 if source.dtype is None else source.dtype.itemsize
-    steps = target.chunk_shape or (1,) * len(source.shape)
+    nbytes = 1 if source.type.dtype is None else source.type.dtype.itemsize
+    steps = target.storage.chunk_shape or (1,) * len(source.shape)
     blocks = Grid(source.shape, several_chunks(source.shape, steps, max(_KEPT_NBYTES // nbytes, 1)))
-    parts = Parts(blocks) if source.varies else joined(source.parts(blocks), target.parts(blocks))
+    parts = Parts(blocks) if source.type.varies else joined(source.parts(blocks), target.parts(blocks))
     sample = parts.absent_sample()  # of those that are stored in neither
     count = len(parts) + len(sample)
-    grid = grid_of(source.shape, target.chunk_shape) if target.chunk_shape else blocks
+    grid = grid_of(source.shape, target.storage.chunk_shape) if target.storage.chunk_shape else blocks
 
     def compare(part: Region) -> None:
         _check_equal(path, part, before.read(part), after.read(part))
@@ -161,7 +163,7 @@ def verify_kept(
         with closing(ordered_map(compare, itertools.chain(parts, sample), threads)) as compared:
             for done, _ in enumerate(compared, 1):
                 progress(done, count)
-        if witness and not (source.varies or target.varies):  # texts are read by the library anyway
+        if witness and not (source.type.varies or target.type.varies):  # texts are read by the library anyway
             check_witness(path, source, target, after, target.parts(grid), partial(_check_equal, path))
 
 
@@ -187,7 +189,7 @@ def verify_copied(
 
     def compare(task: Parts) -> int:
         for origin, *chunks in zip(task.origins(), before.stored_many(task), after.stored_many(task), strict=True):
-            if chunks[0] == chunks[1] or _filtered_alike(source.pipeline, target.pipeline, *chunks):
+            if chunks[0] == chunks[1] or _filtered_alike(source.storage.pipeline, target.storage.pipeline, *chunks):
                 continue
             if chunks[1] is None or before.completed(origin) != chunks[1][0]:
                 raise BoundError(f"{plan.path}: bytes differ from those of the source in the chunk at {origin}").at(
@@ -224,15 +226,15 @@ def _decodes_alike(plan: ArrayPlan, written: Written, target: StoredArray) -> bo
     """Return whether chunks of an array decode as they did before they were written."""
     filters, recorded = (
         [(stage.filter.id, stage.stored) for stage in pipeline.stages]
-        for pipeline in (target.pipeline, written.pipeline)
+        for pipeline in (target.storage.pipeline, written.pipeline)
     )
     return (
         filters == recorded
-        and target.dtype == plan.dtype
-        and target.chunk_shape == plan.chunk_shape
+        and target.type.dtype == plan.dtype
+        and target.storage.chunk_shape == plan.chunk_shape
         and target.can_read_chunks
-        and target.partial_filtered
-        and not target.has_own_bytes
+        and target.storage.partial_filtered
+        and not target.storage.has_own_bytes
     )
 
 
@@ -266,7 +268,7 @@ def _errors(
     if not len(parts):
         return
 
-    dtype = plan.dtype if plan.dtype.kind != "V" else source.value_type or plan.dtype
+    dtype = plan.dtype if plan.dtype.kind != "V" else source.type.values or plan.dtype
     compare = _compare_values(plan)
 
     def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 def has_streams(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
     """Return whether an array has this type, chunk shape and the zfp of the pipeline, whatever filters follow zfp."""
-    if array.chunk_shape != chunk_shape or array.dtype != dtype or not array.can_read_chunks:
+    if array.storage.chunk_shape != chunk_shape or array.type.dtype != dtype or not array.can_read_chunks:
         return False
-    old, new = (filters.stages[0] if filters.stages else None for filters in (array.pipeline, pipeline))
+    old, new = (filters.stages[0] if filters.stages else None for filters in (array.storage.pipeline, pipeline))
     if not (old and new and isinstance(old.filter, Zfp) and isinstance(new.filter, Zfp)):
         return False
     stored, requested = old.stored or (), new.filter.stored(ChunkType(dtype, chunk_shape))
@@ -82,21 +82,25 @@ def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], c
 
     Whether a filter is optional matters only if it is not the filter's default.
     """
-    if array.chunk_shape != chunk_shape or array.dtype != dtype or array.has_named_type:
+    if array.storage.chunk_shape != chunk_shape or array.type.dtype != dtype or array.type.is_named:
         return False
-    stored_type = array.chunk.dtype  # that of their bytes, for records and the like
+    stored_type = array.storage.chunk.dtype  # that of their bytes, for records and the like
     if stored_type.kind in "iufc" and dtype.kind in "iufc" and stored_type != dtype:
         return False  # the bytes of the chunks have another order than the values
-    if len(array.pipeline.stages) != len(pipeline.stages) or not array.partial_filtered:
+    if len(array.storage.pipeline.stages) != len(pipeline.stages) or not array.storage.partial_filtered:
         return False
     chunk = ChunkType(dtype, chunk_shape)
-    pairs = zip(pipeline.stages, array.pipeline.stages, strict=True)
+    pairs = zip(pipeline.stages, array.storage.pipeline.stages, strict=True)
     return all(_same(asked, stored, chunk) for asked, stored in pairs)
 
 
 def are_stored_alike(array: StoredArray, other: StoredArray) -> bool:
     """Return whether two arrays have the same type, chunks and filters."""
-    return (array.dtype, array.chunk_shape, array.pipeline) == (other.dtype, other.chunk_shape, other.pipeline)
+    return (array.type.dtype, array.storage.chunk_shape, array.storage.pipeline) == (
+        other.type.dtype,
+        other.storage.chunk_shape,
+        other.storage.pipeline,
+    )
 
 
 def _same(asked: Stage, stored: Stage, chunk: ChunkType) -> bool:
@@ -115,9 +119,9 @@ def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
 
 def as_stored(array: StoredArray) -> Copy | None:
     """Return the plan for carrying over the chunks of an array; None if their bytes cannot be read."""
-    if array.chunk_shape is None or array.dtype is None or not array.can_read_chunks:
+    if array.storage.chunk_shape is None or array.type.dtype is None or not array.can_read_chunks:
         return None
-    return Copy(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape)
+    return Copy(array.path, array.storage.pipeline, array.storage.chunk.dtype, array.storage.chunk_shape)
 
 
 def skips_first(array: StoredArray) -> bool:
@@ -137,8 +141,8 @@ def carry(plan: ArrayPlan, source: StoredArray, create: Create) -> ArrayWriter |
     with closing(source.open_chunks()) as chunks:
         for origin, record in chunks.true_records():
             data, mask = chunks.stored(origin)
-            mask = mask if source.has_own_bytes else record.mask
-            if target.has_whole_chunks and not source.has_own_bytes:
+            mask = mask if source.storage.has_own_bytes else record.mask
+            if target.has_whole_chunks and not source.storage.has_own_bytes:
                 data = chunks.completed(origin) or data
             target.put([NewChunk(target.grid.number_of(origin), data, mask)])
     target.finish()

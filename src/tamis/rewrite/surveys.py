@@ -17,6 +17,7 @@ from tamis.arrays.gather import bounded_threads, cut, each_result, whole
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
 from tamis.rewrite.write import encode_parts
+from tamis.stores.facts import size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -131,14 +132,14 @@ def measured_pairs(
     with closing(target.open_reader()) as after:
         for found in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
             total = total.plus(found or Measured())
-    count = source.size - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
-    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), count, plan.checks.missing))
+    count = size_of(source) - sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
+    return total.plus(Measured.repeated(source.fill.value.astype(plan.dtype), count, plan.checks.missing))
 
 
 def _block_shape(plan: ArrayPlan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
     """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
     shape = source.shape
-    grids = [grid for grid in (source.chunk_shape, target.chunk_shape) if grid]
+    grids = [grid for grid in (source.storage.chunk_shape, target.storage.chunk_shape) if grid]
     steps = [min(extent, max(steps)) for extent, *steps in zip(shape[:-2], *(grid[:-2] for grid in grids), strict=True)]
     field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
     while math.prod(steps) > 1 and math.prod(steps) * field_nbytes > _BLOCK_NBYTES:
@@ -161,7 +162,9 @@ def survey(
 
     for size, values in each_result(source.open_reader(), parts, plan.dtype, measured, threads, progress):
         count, total = count + size, total.plus(values)
-    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.checks.missing))
+    return total.plus(
+        Measured.repeated(source.fill.value.astype(plan.dtype), size_of(source) - count, plan.checks.missing)
+    )
 
 
 _SAMPLED = 5

@@ -17,6 +17,7 @@ from tamis.arrays.grid import LEAST_CHUNK_NBYTES, default_chunks, large_chunks, 
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import NONE_MISSING, Missing
+from tamis.stores.facts import fill_as
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Padding:
     def of(cls, array: StoredArray, dtype: np.dtype[Any]) -> Padding:
         """Return the padding of an array for chunks of a type, numbers or plain bytes."""
         growing = tuple(end is None or end > n for n, end in zip(array.shape, array.maxshape, strict=True))
-        return cls(growing, array.fill_as(dtype), array.has_fill) if any(growing) else cls()
+        return cls(growing, fill_as(array.fill, dtype), array.fill.is_chosen) if any(growing) else cls()
 
     def pad(self, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """Return a whole chunk that begins with these values."""
@@ -229,7 +230,7 @@ def _counts(extent: int, most: int) -> range:
 
 def suitable_chunks(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the chunk shape of an array, or if it has none or the filters cannot encode it, one that suits them."""
-    first, own = pipeline.bounded, array.chunk_shape
+    first, own = pipeline.bounded, array.storage.chunk_shape
     if first is None or not first.is_foreign:
         return own or default_chunks(array.shape or (), dtype.itemsize, zfp=first is not None)
     if own is not None:

@@ -18,6 +18,7 @@ from tamis.accuracy.difference import equal_values
 from tamis.arrays.gather import whole, within
 from tamis.arrays.grid import Region, origin_of
 from tamis.errors import BoundError
+from tamis.stores.facts import array_nbytes, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
@@ -42,9 +43,9 @@ class SmallArrays:
 
     def takes(self, source: StoredArray, target: StoredArray) -> bool:
         """Count an array, and return whether the libraries of the formats read it; they read all large ones."""
-        if not target.has_slow_library or target.nbytes > SMALL_NBYTES or not target.can_read_chunks:
+        if not target.storage.has_slow_library or array_nbytes(target) > SMALL_NBYTES or not target.can_read_chunks:
             return True
-        if source.has_companion or target.has_companion:
+        if source.marks.has_companion or target.marks.has_companion:
             return True
         kind = _kind(source), _kind(target), frozenset(target.chunk_index().masks.tolist())
         number = self._counts[kind]
@@ -54,8 +55,8 @@ class SmallArrays:
 
 def _kind(array: StoredArray) -> tuple[object, ...]:
     """Return everything that determines how a library reads an array, except the bytes of its chunks."""
-    stored = array.type_words, array.byteorder, array.layout, array.pipeline
-    return *stored, array.shape, array.chunk_shape, array.fill_value.tobytes()
+    stored = array.type.words, array.type.byteorder, array.storage.layout, array.storage.pipeline
+    return *stored, array.shape, array.storage.chunk_shape, array.fill.value.tobytes()
 
 
 def check_witness(
@@ -67,7 +68,7 @@ def check_witness(
     source, it is skipped: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the
     first and last one, and one that is not stored.
     """
-    if not target.can_read_independently or not target.size:
+    if not target.can_read_independently or not size_of(target):
         return 0
     with ExitStack() as readers:
         theirs = readers.enter_context(closing(target.open_witness()))
@@ -84,10 +85,10 @@ def check_witness(
                 inside: tuple[Any, ...] = (*within(shared, part), ...)  # an array, even without axes
                 compare(shared, before.read(shared), values[inside])
 
-        if target.nbytes <= SMALL_NBYTES:
+        if array_nbytes(target) <= SMALL_NBYTES:
             check(whole(target.shape), whole(target.shape))
             return len(parts)
-        steps = source.chunk_shape or parts.grid.chunk_shape
+        steps = source.storage.chunk_shape or parts.grid.chunk_shape
         stored = _stored_samples(target, parts)
         for number in (*stored, *parts.absent_sample().numbers):
             part = parts.grid.region_of(number)
@@ -108,7 +109,11 @@ def _stored_samples(target: StoredArray, parts: Parts) -> list[int]:
     if not len(parts):
         return []
     numbers = {int(parts.numbers[0]), int(parts.numbers[-1])}
-    if target.chunk_shape is not None and target.can_read_chunks and target.chunk_shape == parts.grid.chunk_shape:
+    if (
+        target.storage.chunk_shape is not None
+        and target.can_read_chunks
+        and target.storage.chunk_shape == parts.grid.chunk_shape
+    ):
         index = target.chunk_index()
         _, first = np.unique(index.masks, return_index=True)
         numbers |= {int(index.numbers[at]) for at in first.tolist()}

@@ -23,6 +23,7 @@ from tamis.rewrite.outcome import Outcome, Written
 from tamis.rewrite.plan import ArrayPlan, Recode, Recompress
 from tamis.rewrite.steps import FillStep
 from tamis.rewrite.streams import encode_streams
+from tamis.stores.protocols import likeness_of, small_values_of
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
@@ -136,7 +137,7 @@ def _write_at_once(
     """Write a small array at once; None, without writing anything, if this is not possible."""
     if not isinstance(plan, Recode) or not is_simple(plan, rounded=True):
         return None
-    if source.likeness is None or (resumed is not None and resumed.is_resumed):
+    if likeness_of(source) is None or (resumed is not None and resumed.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
     if array is None:
@@ -250,8 +251,8 @@ def encode_parts(plan: ArrayPlan, source: StoredArray, parts: Parts, threads: in
             yield from chunks
         return
     # Parts in the order in which larger arrays are written.
-    same_parts = source.chunk_shape == plan.chunk_shape or parts.grid.chunk_count == 1
-    if same_parts and (values := source.small_values()) is not None:
+    same_parts = source.storage.chunk_shape == plan.chunk_shape or parts.grid.chunk_count == 1
+    if same_parts and (values := small_values_of(source)) is not None:
         yield from make_chunks(plan, parts, whole(source.shape), values.astype(plan.dtype, copy=False))
         return
     reader = source.open_reader()
@@ -267,7 +268,7 @@ def _with_flags_of_rest(plan: ArrayPlan, source: StoredArray, parts: Parts) -> A
     flags = plan.flags
     if not isinstance(plan, Recode) or flags is None or parts.are_all:
         return plan
-    fill = flags.find(source.fill_value.astype(plan.dtype).reshape(1))
+    fill = flags.find(source.fill.value.astype(plan.dtype).reshape(1))
     if fill is None:
         return plan
     step = FillStep(replace(flags, fill=int(fill[0])))

@@ -1,8 +1,9 @@
 """Files and folders of arrays, whatever their format: protocols, and what several formats share.
 
-`protocols` defines a store, which is a file or folder of arrays; a stored array, whose facts are read once; and an
-array writer, which takes chunks. `tamis.rewrite` knows only these three.
+`protocols` defines a store, which is a file or folder of arrays; a stored array; and an array writer, which takes
+chunks. `tamis.rewrite` knows only these three.
 
+- `facts`: what a format knows about an array, as records, and what follows from them for all formats.
 - `arrays`: what several formats share.
 - `source`: a format without chunks and filters as plain data, from which a store follows.
 - `data_model`, `header`: netCDF's data model, and the header for CDL.

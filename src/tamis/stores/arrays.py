@@ -1,23 +1,32 @@
-"""Code shared by several formats: the meaning of an array's attributes and fill value, stores that list all arrays."""
+"""Code shared by several formats: arrays that are read part by part, and stores that list all arrays."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tamis import meaning
 from tamis.arrays.grid import Grid
 from tamis.arrays.index import ChunkIndex, Parts
+from tamis.arrays.reader import ArrayReader, viewed
 from tamis.lazy_property import lazy_property
-from tamis.meaning.missing import Missing
+from tamis.meaning.arrays import Meaning, meaning_of
 from tamis.pipeline import Pipeline
+from tamis.stores.facts import (
+    NO_MARKS,
+    NOTHING_ELSEWHERE,
+    Elsewhere,
+    Fill,
+    Marks,
+    Typed,
+    ValueType,
+    array_nbytes,
+    size_of,
+)
 from tamis.stores.other_files import OtherFiles
-from tamis.stores.protocols import Arrays, StoredArray
+from tamis.stores.protocols import Arrays, AtOnce, StoredArray
 from tamis.stores.readers import Readers
 
 if TYPE_CHECKING:
@@ -31,117 +40,81 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=StoredArray)
 
 
+class _Data(Protocol):
+    """What the members below follow from."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]: ...
+
+    @property
+    def type(self) -> ValueType: ...
+
+    @property
+    def fill(self) -> Fill: ...
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
+
+
 class DescribedArray:
-    """Members of `tamis.stores.protocols.StoredArray` that follow from type, attributes and fill value."""
+    """Members of a `tamis.stores.protocols.StoredArray` that is read part by part, and whose bytes are the values."""
 
-    @property
+    at_once: AtOnce | None = None
+    contiguous_offset: int | None = None
+
     @abstractmethod
-    def attributes(self) -> Mapping[str, Any]:
-        """See `StoredArray.attributes`."""
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """See `StoredArray.open_reader`."""
+
+    @lazy_property
+    def meaning(self: _Data) -> Meaning:
+        """What the attributes say about the values."""
+        return meaning_of(self.attributes, self.type.numbers, self.fill.marker)
 
     @property
-    @abstractmethod
-    def number_type(self) -> np.dtype[Any] | None:
-        """See `StoredArray.number_type`."""
+    def marks(self) -> Marks:
+        """Nothing: the array is an ordinary one."""
+        return NO_MARKS
 
     @property
-    @abstractmethod
-    def fill_value(self) -> NDArray[Any]:
-        """See `StoredArray.fill_value`."""
+    def elsewhere(self) -> Elsewhere:
+        """No other files."""
+        return NOTHING_ELSEWHERE
 
     @property
-    def fill_marker(self) -> NDArray[Any] | None:
-        """The fill value if it marks missing values by itself, without an attribute; None otherwise."""
+    def companion(self) -> StoredArray | None:
+        """No companion."""
         return None
 
     @property
-    def public_attributes(self) -> Mapping[str, Any]:
+    def companion_flags(self) -> CompanionFlags | None:
+        """No companion."""
+        return None
+
+    @property
+    def public_attributes(self: _Data) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
         return self.attributes
 
     @property
     def can_look_up(self) -> bool:
-        """See `StoredArray.can_look_up`."""
+        """False: only the whole chunk index gives the place of a chunk."""
         return False
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
         """See `StoredArray.open_few`."""
         return None
 
-    @property
-    def has_own_bytes(self) -> bool:
-        """See `StoredArray.has_own_bytes`."""
-        return False
+    def as_values(self) -> Self:
+        """See `StoredArray.as_values`."""
+        return self
 
-    @property
-    def unfiltered_reason(self) -> str:
-        """See `StoredArray.unfiltered_reason`."""
-        return "HDF5 stores such values elsewhere in the file, where filters do not compress them"
+    def open_values(self: _Data) -> ArrayReader:
+        """See `StoredArray.open_values`."""
+        return viewed(self.open_reader(), self.type.values)
 
-    @property
-    def reader_package(self) -> str:
-        """See `StoredArray.reader_package`."""
-        return ""
-
-    @property
-    def bars_store(self) -> bool:
-        """See `StoredArray.bars_store`."""
-        return False
-
-    @property
-    def absent_files(self) -> tuple[str, ...]:
-        """See `StoredArray.absent_files`."""
-        return ()
-
-    @property
-    def value_files(self) -> tuple[str, ...]:
-        """See `StoredArray.value_files`."""
-        return ()
-
-    @property
-    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
-        """See `StoredArray.virtual_sources`."""
-        return ()
-
-    def fill_bytes(self) -> bytes:
-        """Return the bytes of the fill value in the store."""
-        return self.fill_value.tobytes()
-
-    def attribute_values(self, name: str) -> NDArray[Any]:
-        """Return an attribute with its bits, as stored; a text if there is none."""
-        return np.asarray(self.attributes.get(name, ""))
-
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value in the type of chunks, numbers or bytes."""
-        if dtype.kind == "V":
-            return np.frombuffer(self.fill_bytes(), dtype)[0]
-        return self.fill_value.astype(dtype)[()]
-
-    @lazy_property
-    def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes and fill value (`tamis.meaning.variables`).
-
-        NaN and the infinities are always missing, and not among the markers, which have the type of the values in
-        native byte order. There are no markers if values are not numbers.
-        """
-        if self.number_type is None:
-            return Missing()
-        dtype = self.number_type.newbyteorder("=")
-        markers = meaning.missing_values(self.attributes, dtype, self.fill_marker)
-        return Missing(markers, *meaning.valid_range(self.attributes, dtype))
-
-    @lazy_property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes and fill value, with their bits."""
-        markers = [self.fill_value, *map(self.attribute_values, meaning.FILL_ATTRIBUTES)]
-        return [
-            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
-        ]
-
-    @lazy_property
-    def packing(self) -> meaning.Packing | None:
-        """The packing of the values by their attributes; None if there is none."""
-        return None if self.number_type is None else meaning.packing_of(self.attributes)
+    def open_witness(self: _Data) -> ArrayReader:
+        """See `StoredArray.open_witness`."""
+        return viewed(self.open_reader(independent=True), self.type.values)
 
 
 class ListedStore(Generic[A]):
@@ -229,54 +202,24 @@ class ListedStore(Generic[A]):
         return OtherFiles([], [])
 
 
-_FILTER_NBYTES, _RECORD_NBYTES = 32, 16
-"""Approximate sizes of a filter and of a chunk in a file that gets them."""
-
-
-class UnchunkedArray:
+class UnchunkedArray(DescribedArray):
     """Members of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
 
-    shape: tuple[int, ...]
-    varies: bool
-    nbytes: int
-    has_named_type = is_bare_dimension = has_companion = is_companion = False
     can_read_chunks = False
-    partial_filtered = True
-    problem = ""
-    chunk_shape: tuple[int, ...] | None = None
-    contiguous_offset: int | None = None
-    companion: StoredArray | None = None
-    companion_flags: CompanionFlags | None = None
 
     @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-        return 0 if self.varies else self.nbytes
-
-    @property
-    def stored_nbytes(self) -> int:
+    def stored_nbytes(self: Typed) -> int:
         """Bytes of the values, which no filter changes."""
-        return self.nbytes
+        return array_nbytes(self)
 
-    def chunk_index(self) -> ChunkIndex:
+    def chunk_index(self: Typed) -> ChunkIndex:
         """Return an empty index."""
         nothing = np.empty(0, np.int64)
         return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
 
-    def parts(self, grid: Grid) -> Parts:
+    def parts(self: Typed, grid: Grid) -> Parts:
         """Return all parts of a grid: every value is stored."""
-        return Parts(grid) if self.size else Parts(grid, range(0))
-
-    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return roughly how many bytes a chunk index and a list of filters take in a file of these values."""
-        if chunk_shape is None:
-            return 0
-        return _FILTER_NBYTES * len(pipeline.stages) + _RECORD_NBYTES * Grid(self.shape, chunk_shape).chunk_count
+        return Parts(grid) if size_of(self) else Parts(grid, range(0))
 
     def check_readable(self) -> None:
         """Do nothing: there are no filters, and values that cannot be computed raise their own error."""

@@ -32,6 +32,7 @@ from tamis.stores.data_model import (
     text_of_json,
 )
 from tamis.stores.extended import extended
+from tamis.stores.facts import size_of
 from tamis.stores.protocols import Change, Unequal
 from tamis.stores.translation import is_one_array, translations
 
@@ -161,7 +162,7 @@ class ModelComparison:
         if variable is not None:
             return self._after.arrays.get(variable.path)
         unreadable = self._after.arrays.get(path)  # the data model has no array whose metadata cannot be read
-        return unreadable if unreadable is not None and unreadable.problem else None
+        return unreadable if unreadable is not None and unreadable.storage.problem else None
 
     def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the dimensions and attributes of a variable."""
@@ -189,15 +190,15 @@ class ModelComparison:
         """
         if _becomes_text(source, target):
             return True
-        types = [array.as_values().value_type for array in (source, target)]
+        types = [array.as_values().type.values for array in (source, target)]
         known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
         return len(known) == 2 and known[0] == known[1]
 
     def fill_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return how the fill value changed; empty if it did not, or values are texts, which have none."""
-        if source.varies and target.varies:
+        if source.type.varies and target.type.varies:
             return ""
-        before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
+        before, after = np.asarray(source.fill.value), np.asarray(target.fill.value)
         alike = before.dtype.kind == after.dtype.kind and before.tobytes() == after.astype(before.dtype).tobytes()
         return "" if alike else f"the fill value {before} became {after}"
 
@@ -205,8 +206,8 @@ class ModelComparison:
         self, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None]
     ) -> Unequal | None:
         """Compare elements of a fixed size, bit by bit."""
-        progress(0, source.size)
-        if not source.size:
+        progress(0, size_of(source))
+        if not size_of(source):
             return None
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
 
@@ -217,7 +218,7 @@ class ModelComparison:
                 values = _elements(first), _elements(second)
                 return BlockDifference(values[0] != values[1], lambda at: _change_text(values[0][at], values[1][at]))
 
-            return unequal_elements(source, target, source.chunk.dtype.itemsize, compare, progress)
+            return unequal_elements(source, target, source.storage.chunk.dtype.itemsize, compare, progress)
 
     def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
         """Return False: only files of the same format refer to the same other files."""
@@ -330,9 +331,9 @@ def unequal_elements(
     progress
         Called after each block with the number of elements that are done, and of all.
     """
-    total, done = source.size, 0
+    total, done = size_of(source), 0
     found: Unequal | None = None
-    grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
+    grids = [array.storage.chunk_shape for array in (source, target) if array.storage.chunk_shape]
     grid = Grid(source.shape, block_shape(source.shape, grids, max(_BLOCK_NBYTES // max(itemsize, 1), 1)))
 
     def equal(part: Region) -> bool:
@@ -360,7 +361,7 @@ def _change_text(before: Any, after: Any) -> str:
 
 def _becomes_text(source: StoredArray, target: StoredArray) -> bool:
     """Return whether text of a fixed length became text of varying length."""
-    return is_fixed_text(source.as_values().value_type) and target.varies and target.type_text == "string"
+    return is_fixed_text(source.as_values().type.values) and target.type.varies and target.type.text == "string"
 
 
 def _json_pair(one: Named, other: Named, name: str) -> tuple[Any, Any] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -15,14 +13,15 @@ from tamis.arrays.index import ChunkIndex, Parts, as_array
 from tamis.arrays.reader import ArrayReader, viewed
 from tamis.errors import FileError
 from tamis.stores.arrays import DescribedArray
-from tamis.stores.protocols import PartByPart, StoredArray
+from tamis.stores.facts import fill_as
+from tamis.stores.protocols import StoredArray
 
 
 def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
     """Return an array up to the end of its dimensions, whose sizes are `shape`; the array itself if it ends there."""
     if array.shape is None or shape == tuple(array.shape):
         return array
-    if array.has_companion:
+    if array.marks.has_companion:
         raise FileError(
             f"{array.label}: expected as many values as its dimensions have, {shape}, found {array.shape}:"
             " extend the variable in the source, or make it without its missing-value mask"
@@ -30,70 +29,21 @@ def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
     return cast("StoredArray", ExtendedArray(array, shape))
 
 
-class ExtendedArray(DescribedArray, PartByPart):
+class ExtendedArray(DescribedArray):
     """An array with more values along some axes; see `tamis.stores.protocols.StoredArray`."""
 
     can_read_chunks = False  # the chunk at the end has anything after it
-    partial_filtered = True
-    has_companion = is_companion = is_bare_dimension = False
-    companion = companion_flags = contiguous_offset = None
 
     def __init__(self, source: StoredArray, shape: tuple[int, ...]) -> None:
         self.source, self.shape = source, shape
+        self.attributes, self.type, self.fill = source.attributes, source.type, source.fill
+        self.storage = source.storage._replace(partial_filtered=True)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what more values do not change: path, type, chunk shape, …."""
+        """Return what more values do not change: path, address, …."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.source, name)
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """See `StoredArray.attributes`."""
-        return self.source.attributes
-
-    @property
-    def number_type(self) -> np.dtype[Any] | None:
-        """See `StoredArray.number_type`."""
-        return self.source.number_type
-
-    @property
-    def dtype(self) -> np.dtype[Any] | None:
-        """See `StoredArray.dtype`."""
-        return self.source.dtype
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """See `StoredArray.value_type`."""
-        return self.source.value_type
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
-        """See `StoredArray.fill_value`."""
-        return self.source.fill_value
-
-    def fill_bytes(self) -> bytes:
-        """See `DescribedArray.fill_bytes`."""
-        return self.source.fill_value.tobytes()
-
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """See `StoredArray.fill_as`."""
-        return self.source.fill_as(dtype)
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.source.nbytes if self.varies else self.size * self.source.chunk.dtype.itemsize
-
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-        return 0 if self.varies else self.nbytes
 
     def as_values(self) -> Self:
         """See `StoredArray.as_values`."""
@@ -117,11 +67,11 @@ class ExtendedArray(DescribedArray, PartByPart):
 
     def open_values(self) -> ArrayReader:
         """See `StoredArray.open_values`."""
-        return viewed(ExtendedReader(self.source.open_values(), self), self.value_type)
+        return viewed(ExtendedReader(self.source.open_values(), self), self.type.values)
 
     def open_witness(self) -> ArrayReader:
         """See `StoredArray.open_witness`."""
-        return viewed(ExtendedReader(self.source.open_witness(), self), self.value_type)
+        return viewed(ExtendedReader(self.source.open_witness(), self), self.type.values)
 
 
 class ExtendedReader:
@@ -131,7 +81,7 @@ class ExtendedReader:
         self.shape, self.dtype, self.chunk_shape = array.shape, reader.dtype, reader.chunk_shape
         self.close = reader.close
         self._reader, self._stored = reader, tuple(slice(0, extent) for extent in array.source.shape)
-        self._fill = "" if array.varies else array.fill_as(reader.dtype)
+        self._fill = "" if array.type.varies else fill_as(array.fill, reader.dtype)
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part."""

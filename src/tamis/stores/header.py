@@ -125,10 +125,10 @@ def _variable(
         kind,
         tuple(_attributes(variable.attributes)),
         tuple(posixpath.join(owners[dimension], dimension) for dimension in variable.dimensions),
-        array.layout if variable.chunk_shape else "",
+        array.storage.layout if variable.chunk_shape else "",
         variable.chunk_shape,
         Pipeline(()) if variable.path in codecs else variable.pipeline,
-        array.byteorder if variable.path in codecs else "",
+        array.type.byteorder if variable.path in codecs else "",
         codecs=codecs.get(variable.path, ""),
     )
 

@@ -22,9 +22,9 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
+from tamis.stores.arrays import ListedStore, UnchunkedArray
+from tamis.stores.facts import Storage
 from tamis.stores.header import Header, header_of
-from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -90,58 +90,20 @@ class _JoinedFile:
         self.store.close()
 
 
-class JoinedArray(UnchunkedArray, PartByPart, DescribedArray):
+class JoinedArray(UnchunkedArray):
     """An array of the first file, continued by those of the other files along an axis."""
 
     can_read_independently = False
-    layout = "several files"
-    pipeline = Pipeline(())
 
     def __init__(self, first: StoredArray, axis: int, ends: Sequence[int], files: _Files, *, grows: bool) -> None:
         self._first, self._axis, self._ends, self._files = first, axis, ends, files
-        self.path, self.label, self.address = first.path, first.label, first.address
-        self.shape: tuple[int, ...] = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
+        self.path, self.label, self.address, self.attributes = first.path, first.label, first.address, first.attributes
+        self.shape = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
         self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
-        self.byteorder = first.byteorder
-        self.type_text, self.type_words = first.type_text, first.type_words
-        self.has_fill, self.varies = first.has_fill, first.varies
-        self.nbytes = self.size * (0 if first.dtype is None else int(first.dtype.itemsize))
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """Attributes of the first file."""
-        return self._first.attributes
-
-    @property
-    def number_type(self) -> np.dtype[Any] | None:
-        """Type of numbers."""
-        return self._first.number_type
-
-    @property
-    def dtype(self) -> np.dtype[Any] | None:
-        """Type in which values are copied."""
-        return self._first.dtype
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values."""
-        return self._first.value_type
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
-        """Fill value of the first file."""
-        return self._first.fill_value
-
-    @property
-    def fill_marker(self) -> NDArray[Any] | None:
-        """The fill value, if it marks missing values by itself."""
-        marker: NDArray[Any] | None = getattr(self._first, "fill_marker", None)
-        return marker
-
-    @property
-    def chunk(self) -> ChunkType:
-        """Type of the values."""
-        return ChunkType(self.dtype or np.dtype("V1"), ())
+        # Values of varying length are not counted: they are elsewhere in each file.
+        self.type = first.type if first.type.dtype is not None else first.type._replace(nbytes=0)
+        self.storage = Storage("several files", ChunkType(first.type.dtype or np.dtype("V1"), ()))
+        self.fill = first.fill
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader of all files."""
@@ -229,11 +191,13 @@ class JoinedStore(ListedStore["StoredArray"]):
         """Return the filters and chunk shapes of the first file, by path of the arrays that have any."""
         arrays = {path: self._first.array(path) for path in self._arrays}
         filters = {
-            path: Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
+            path: Pipeline(replace(stage, stored=None) for stage in array.storage.pipeline.stages)
             for path, array in arrays.items()
-            if array.pipeline.stages
+            if array.storage.pipeline.stages
         }
-        return filters, {path: array.chunk_shape for path, array in arrays.items() if array.chunk_shape is not None}
+        return filters, {
+            path: array.storage.chunk_shape for path, array in arrays.items() if array.storage.chunk_shape is not None
+        }
 
     @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
@@ -345,7 +309,7 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
             raise ParameterError(
                 f"{path}: expected variables with the dimension {dimension!r}, found {', '.join(names) or 'none'}"
             )
-        if any(store.array(name).has_companion for name in variables):
+        if any(store.array(name).marks.has_companion for name in variables):
             raise ParameterError(
                 f"{path}: expected files without missing-value masks: repack it first with --missing exact"
             )

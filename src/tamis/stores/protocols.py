@@ -1,18 +1,16 @@
-"""The protocols of stores of any format, of stored arrays, whose facts are read once, and of writers of chunks."""
+"""The protocols of stores of any format, of stored arrays and of writers of chunks."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.reader import ArrayReader, viewed
+from tamis.arrays.reader import ArrayReader
 from tamis.errors import FileError
 
 if TYPE_CHECKING:
@@ -21,18 +19,17 @@ if TYPE_CHECKING:
     from tamis.arrays.index import ChunkIndex, Parts
     from tamis.arrays.selection import Selection
     from tamis.arrays.source import Placed
-    from tamis.filters import ChunkType, Filter
-    from tamis.meaning import Packing, Role
+    from tamis.filters import Filter
+    from tamis.meaning import Role
+    from tamis.meaning.arrays import Meaning
     from tamis.meaning.companions import CompanionFlags
-    from tamis.meaning.missing import Flags, Missing
+    from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.stores.data_model import DataModel
+    from tamis.stores.facts import Elsewhere, Fill, Marks, Storage, ValueType
     from tamis.stores.header import Header
     from tamis.stores.other_files import OtherFiles, Places
     from tamis.stores.readers import Readers
-
-ELSEWHERE = ("virtual", "external")
-"""Layouts whose values are in other files."""
 
 
 class Alike(NamedTuple):
@@ -237,7 +234,11 @@ class Store(Protocol):
 
 
 class StoredArray(Protocol):
-    """An array in a store. Its facts do not change, and each is read once."""
+    """An array in a store: what its format knows about it, as plain data, and its values.
+
+    The data do not change, and are read once: `tamis.stores.facts` says what is in each record, and has functions for
+    what follows from them.
+    """
 
     @property
     def path(self) -> str:
@@ -264,130 +265,38 @@ class StoredArray(Protocol):
         """Largest extents; None for an unlimited axis."""
 
     @property
-    def size(self) -> int:
-        """Number of values."""
+    def type(self) -> ValueType:
+        """Type of the values."""
+        ...
 
     @property
-    def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values, if they are numbers in a form that NumPy has."""
+    def storage(self) -> Storage:
+        """Layout, chunks and filters."""
+        ...
 
     @property
-    def dtype(self) -> np.dtype[Any] | None:
-        """Type in which chunks are copied to another array: numbers or bytes; None if the bytes are not the values."""
-
-    @property
-    def type_text(self) -> str:
-        """Type of the values, for people."""
-
-    @property
-    def type_words(self) -> str:
-        """Type of the values in words: equal texts mean equal types, in any byte order."""
-
-    @property
-    def byteorder(self) -> str:
-        """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
-
-    @property
-    def varies(self) -> bool:
-        """True if values have variable lengths."""
-
-    @property
-    def layout(self) -> str:
-        """The layout of the values, in a word; one of `ELSEWHERE` if they are in other files."""
-
-    @property
-    def chunk(self) -> ChunkType:
-        """Type and shape of the chunks."""
-
-    @property
-    def chunk_shape(self) -> tuple[int, ...] | None:
-        """Chunk shape; None if there are no chunks."""
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """Filters with stored parameters."""
-
-    @property
-    def partial_filtered(self) -> bool:
-        """True if chunks that extend beyond the array are filtered."""
-
-    @property
-    def has_named_type(self) -> bool:
-        """True if the type is an object in the store."""
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
+    def fill(self) -> Fill:
         """The value of elements that were never written."""
-
-    @property
-    def has_fill(self) -> bool:
-        """True if a user chose the fill value."""
-
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value in the type of chunks, numbers or bytes."""
-
-    @property
-    def missing(self) -> Missing:
-        """Markers of missing values, and limits of valid ones."""
-
-    @property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes and fill value, with their bits."""
-
-    @property
-    def packing(self) -> Packing | None:
-        """The relation of stored values to values in units of the variable; None if they are not packed."""
-
-    @property
-    def problem(self) -> str:
-        """Why the values cannot be read correctly, judging by filters; empty otherwise."""
-
-    @property
-    def unfiltered_reason(self) -> str:
-        """Why values of varying length get no filters, in words."""
         ...
 
     @property
-    def has_own_bytes(self) -> bool:
-        """True if chunks have other bytes than those of HDF5 with the same filters, as `open_chunks` gives them."""
+    def meaning(self) -> Meaning:
+        """What the attributes say about the values; see `tamis.meaning.arrays.meaning_of`."""
         ...
 
     @property
-    def reader_package(self) -> str:
-        """The package that the library of the format needs for the codecs; empty if it needs none."""
+    def marks(self) -> Marks:
+        """What attributes mark the array as."""
         ...
 
     @property
-    def bars_store(self) -> bool:
-        """True if the library of the format cannot open the store as a whole without `reader_package`."""
+    def elsewhere(self) -> Elsewhere:
+        """The other files that the array refers to."""
         ...
 
     @property
-    def absent_files(self) -> tuple[str, ...]:
-        """Missing files that have some of the values: readers may get fill values instead."""
-        ...
-
-    @property
-    def value_files(self) -> tuple[str, ...]:
-        """Other files that decide on the values: those that have some, and those on the way to them."""
-        ...
-
-    @property
-    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
-        """Files, empty for its own, and paths of the arrays that have the values of a virtual one; else none."""
-        ...
-
-    @property
-    def is_bare_dimension(self) -> bool:
-        """True if the array only represents a dimension, and has no values."""
-
-    @property
-    def has_companion(self) -> bool:
-        """True if the array has a companion, so that some values only fill the place of missing ones."""
-
-    @property
-    def is_companion(self) -> bool:
-        """True if the array is the companion of another one."""
+    def stored_nbytes(self) -> int:
+        """Bytes of the values in the store."""
 
     @property
     def companion(self) -> StoredArray | None:
@@ -397,143 +306,99 @@ class StoredArray(Protocol):
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; None if there is no companion."""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-
-    @property
-    def values_nbytes(self) -> int:
-        """Bytes of the values; 0 if their lengths vary."""
-
-    @property
-    def stored_nbytes(self) -> int:
-        """Bytes of the values in the store."""
-
-    @property
-    def can_read_chunks(self) -> bool:
-        """True if `open_chunks` works: tamis can decode all filters."""
-
-    @property
-    def can_read_independently(self) -> bool:
-        """True if the library of the format can read the array here."""
-
-    @property
-    def has_slow_library(self) -> bool:
-        """True if the library of the format is many times slower than tamis for small arrays."""
-
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the store; all others read as the fill value."""
 
     @property
     def contiguous_offset(self) -> int | None:
         """Offset of values that are contiguous in an ordinary file; None if they are not."""
         ...
 
-    def parts(self, grid: Grid) -> Parts:
-        """Return the parts of a grid that have values in the store; all others read as the fill value."""
-
-    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return roughly how many bytes a chunk index and a list of filters take in such a store."""
-
-    @property
-    def likeness(self) -> object:
-        """Key that is equal for arrays that differ only in path, values and location; None if unknown.
-
-        It is hashable, and such arrays have the same plan.
-        """
-        ...
-
     def check_readable(self) -> None:
         """Raise FileError if a reader would silently get wrong values."""
-
-    def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """Open the values, with missing ones restored; `independent` reads with the format's own library."""
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values for readers of the format; None if NumPy has none, or lengths vary."""
 
     def as_values(self) -> StoredArray:
         """Return the array in a form for other formats: its bytes are the values, in the type of the values."""
 
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values, with missing ones restored; `independent` reads with the format's own library."""
+
     def open_values(self) -> ArrayReader:
         """Open the values in their type; the same as `open_reader` if they have none."""
+
+    @property
+    def can_read_independently(self) -> bool:
+        """True if the library of the format can read the array here."""
 
     def open_witness(self) -> ArrayReader:
         """Open the values through the library of the format, in its own types, without our code."""
 
     @property
-    def can_look_up(self) -> bool:
-        """True if some chunks can be opened without the whole chunk index."""
-
-    def open_few(self, selection: Selection) -> ChunkReader | None:
-        """Open the chunks of a selection if they are few and can be looked up; None otherwise."""
+    def can_read_chunks(self) -> bool:
+        """True if `open_chunks` works: tamis can decode all filters."""
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
 
+    def open_few(self, selection: Selection) -> ChunkReader | None:
+        """Open the chunks of a selection if they are few and can be looked up; None otherwise."""
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """The same array, if its format reads all of a small one in one call; None otherwise."""
+        ...
+
+
+class AtOnce(Protocol):
+    """An array of a format that reads all of a small one in one call."""
+
+    @property
+    def likeness(self) -> object:
+        """See `likeness_of`."""
+        ...
+
     def small_values(self) -> NDArray[Any] | None:
-        """Return all values if they are few and the format can read them at once; None otherwise."""
+        """See `small_values_of`."""
         ...
 
     def alike(self, other: Any, *, independent: bool = False) -> Alike | None:
-        """Read all of two arrays of the same path in two stores at once, if they are alike and the format can.
-
-        Parameters
-        ----------
-        other
-            The other array.
-        independent
-            Whether the library of the format must read the same values, too.
-
-        Returns
-        -------
-        Alike or None
-            The values if both arrays certainly have the same type, extents and fill value, and no companions. None if
-            they do not, or must be compared part by part.
-        """
+        """See `read_alike`."""
         ...
 
 
-class PartByPart(ABC):
-    """Members of an array that is read and compared part by part, and whose bytes are the values."""
+def likeness_of(array: StoredArray) -> object:
+    """Return a key that is equal for arrays that differ only in path, values and location; None if unknown.
 
-    likeness: None = None
-    has_slow_library = False
+    It is hashable, and such arrays have the same plan.
+    """
+    return None if array.at_once is None else array.at_once.likeness
 
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any] | None:
-        """See `StoredArray.dtype`."""
 
-    @abstractmethod
-    def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """See `StoredArray.open_reader`."""
+def small_values_of(array: StoredArray) -> NDArray[Any] | None:
+    """Return all values if they are few and the format can read them at once; None otherwise."""
+    return None if array.at_once is None else array.at_once.small_values()
 
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """See `StoredArray.value_type`."""
-        return self.dtype
 
-    def as_values(self) -> Self:
-        """See `StoredArray.as_values`."""
-        return self
+def read_alike(array: StoredArray, other: StoredArray, *, independent: bool = False) -> Alike | None:
+    """Read all of two arrays of the same path in two stores at once, if they are alike and the format can.
 
-    def open_values(self) -> ArrayReader:
-        """See `StoredArray.open_values`."""
-        return viewed(self.open_reader(), self.value_type)
+    Parameters
+    ----------
+    array, other
+        The arrays.
+    independent
+        Whether the library of the format must read the same values, too.
 
-    def open_witness(self) -> ArrayReader:
-        """See `StoredArray.open_witness`."""
-        return viewed(self.open_reader(independent=True), self.value_type)
-
-    def small_values(self) -> None:
-        """See `StoredArray.small_values`."""
-        return
-
-    def alike(self, other: Any, *, independent: bool = False) -> None:
-        """See `StoredArray.alike`."""
-        return
+    Returns
+    -------
+    Alike or None
+        The values if both arrays certainly have the same type, extents and fill value, and no companions. None if they
+        do not, or must be compared part by part.
+    """
+    return None if array.at_once is None else array.at_once.alike(other, independent=independent)
 
 
 A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
@@ -568,7 +433,7 @@ class Arrays(Mapping[str, A_co]):
 
     def marked(self) -> list[str]:
         """Return the paths of arrays that have a companion."""
-        return [path for path, array in self.items() if array.has_companion]
+        return [path for path, array in self.items() if array.marks.has_companion]
 
     def companions(self) -> Iterator[tuple[A_co, str]]:
         """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""

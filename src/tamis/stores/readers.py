@@ -15,7 +15,7 @@ NCO = "NCO 5.1"
 
 
 def package_text(package: str, *, bars_store: bool) -> str:
-    """Return the note about an array that zarr-python reads with a package; see `StoredArray.bars_store`."""
+    """Return the note about an array that zarr-python reads with a package; see `Storage.bars_store`."""
     elsewhere = "; elsewhere it opens no group of the store, unless it is made with --no-consolidated"
     return f"zarr-python reads it where {package} is installed{elsewhere if bars_store else ''}"
 

@@ -11,18 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.arrays.reader import ArrayReader
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
-from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
+from tamis.stores.arrays import ListedStore, UnchunkedArray
 from tamis.stores.data_model import NamedArray, NamedGroup
+from tamis.stores.facts import Fill, Storage, ValueType
 from tamis.stores.header import Header, header_of
-from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -68,80 +66,25 @@ class Source(ABC):
         return "contiguous"
 
 
-class SourceArray(UnchunkedArray, PartByPart, DescribedArray):
+class SourceArray(UnchunkedArray):
     """A variable of a source; see `tamis.stores.protocols.StoredArray`."""
 
-    varies = False
-    has_fill = can_read_independently = True
+    can_read_independently = True
 
     def __init__(self, source: Source, variable: NamedArray, number: int, maxshape: tuple[int | None, ...]) -> None:
         self.source, self.variable, self.address, self.maxshape = source, variable, number, maxshape
         self.path, self.label = variable.path, f"{source.path}: {variable.path}"
-        self.shape = variable.stored_shape
-        self.pipeline = Pipeline(())
-        self.nbytes = self.size * variable.dtype.itemsize
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """Attributes by name."""
-        return self.variable.attributes
+        self.shape, self.attributes = variable.stored_shape, variable.attributes
+        byteorder = source.byteorder_of(variable) if variable.dtype.itemsize > 1 else ""
+        self.type = simple_type(variable.dtype, byteorder)
+        self.storage = Storage(source.layout_of(variable), ChunkType(self.type.dtype or CHAR, ()))
+        value = np.array(variable.fill_value, variable.dtype)
+        self.fill = Fill(value, True, value.tobytes(), value if source.fill_marks_missing else None)
 
     @property
     def numpy_type(self) -> np.dtype[Any]:
         """Type of the values in native byte order."""
         return self.variable.dtype
-
-    @property
-    def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values; None for characters."""
-        return None if self.numpy_type == CHAR else self.numpy_type
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type in which values are copied to another array."""
-        return self.number_type or np.dtype("V1")
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values: numbers, or characters."""
-        return self.numpy_type
-
-    @property
-    def type_text(self) -> str:
-        """Type of the values, for people."""
-        return "string" if self.number_type is None else str(self.number_type)
-
-    @property
-    def type_words(self) -> str:
-        """Type of the values in words."""
-        if self.number_type is None:
-            return "string of 1 bytes, ASCII, null-terminated"  # as netCDF-4 files have characters
-        return self.number_type.name
-
-    @property
-    def byteorder(self) -> str:
-        """Byte order of the values; empty for single bytes."""
-        return self.source.byteorder_of(self.variable) if self.numpy_type.itemsize > 1 else ""
-
-    @property
-    def layout(self) -> str:
-        """See `Source.layout_of`."""
-        return self.source.layout_of(self.variable)
-
-    @property
-    def chunk(self) -> ChunkType:
-        """Type of the values."""
-        return ChunkType(self.dtype, ())
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
-        """The value of elements that were never written."""
-        return np.array(self.variable.fill_value, self.numpy_type)
-
-    @property
-    def fill_marker(self) -> NDArray[Any] | None:
-        """The fill value, if it marks missing values by itself."""
-        return self.fill_value if self.source.fill_marks_missing else None
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the values. Without filters they need no second witness."""
@@ -150,6 +93,14 @@ class SourceArray(UnchunkedArray, PartByPart, DescribedArray):
     def open_chunks(self) -> ChunkReader:
         """Raise FileError: there are no chunks."""
         raise FileError(f"{self.label}: a variable of this format has no chunks")
+
+
+def simple_type(dtype: np.dtype[Any], byteorder: str) -> ValueType:
+    """Return the type of values that are numbers in native byte order, or single characters."""
+    if dtype == CHAR:  # as netCDF-4 files have characters
+        words = "string of 1 bytes, ASCII, null-terminated"
+        return ValueType(None, np.dtype("V1"), dtype, "string", words, byteorder, 1)
+    return ValueType(dtype, dtype, dtype, str(dtype), dtype.name, byteorder, dtype.itemsize)
 
 
 class SourceStore(ListedStore[SourceArray]):
@@ -186,7 +137,7 @@ class SourceStore(ListedStore[SourceArray]):
             meaning.Variable(
                 array.path,
                 array.shape,
-                array.number_type,
+                array.type.numbers,
                 tuple(posixpath.join(self._owner(array.variable, name), name) for name in array.variable.dimensions),
                 array.attributes,
                 is_scale=posixpath.basename(array.path) in array.variable.dimensions[:1],

@@ -236,7 +236,7 @@ class _BlockReader:
     """The values of some blocks of a dask array; see `tamis.arrays.reader.ArrayReader`."""
 
     def __init__(self, array: VariableArray, blocks: list[tuple[Region, NDArray[Any]]]) -> None:
-        self.shape, self.dtype = array.shape, array.dtype or array.variable.dtype
+        self.shape, self.dtype = array.shape, array.type.dtype or array.variable.dtype
         self.chunk_shape = array.block_shape
         self._blocks = blocks
 

@@ -29,7 +29,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.lazy_property import lazy_property
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, ListedStore, UnchunkedArray
+from tamis.stores.arrays import ListedStore, UnchunkedArray
 from tamis.stores.data_model import (
     JSON_TEXT,
     LIST_OF_ONE,
@@ -40,8 +40,8 @@ from tamis.stores.data_model import (
     NamedGroup,
     is_compound,
 )
+from tamis.stores.facts import Fill, Storage, ValueType, array_nbytes, size_of
 from tamis.stores.header import Header, header_of
-from tamis.stores.protocols import PartByPart
 from tamis.xarray.dask_arrays import with_dask
 
 if TYPE_CHECKING:
@@ -253,11 +253,42 @@ _KEPT_NBYTES = 64 << 20
 """Bytes of computed blocks of a dask array that are kept, unless a single part needs more."""
 
 
-class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
+def _enum_of(path: str, variable: Variable) -> EnumType | None:
+    """Return the enumeration of the values, which xarray's engines keep in the type, or in that of the encoding."""
+    for dtype in (variable.dtype, variable.encoding.get("dtype")):
+        if dtype == variable.dtype and (known := np.dtype(dtype).metadata or {}).get("enum") is not None:
+            return EnumType(known.get("enum_name") or f"{posixpath.basename(path)}_t", known["enum"])
+    return None
+
+
+def _type_of(own: np.dtype[Any], *, is_enum: bool) -> ValueType:
+    """Return the type of an encoded variable; text, enumerations, complex numbers and records are no numbers."""
+    numbers = own if own.kind in "iuf" and not is_enum else None
+    is_bytes = own == _CHARACTER or is_enum or is_compound(own)
+    dtype = np.dtype((np.void, own.itemsize)) if is_bytes else numbers
+    varies = dtype is None  # only texts do
+    text = "enum" if is_enum else "string" if varies or own == _CHARACTER else str(own)
+    byteorder = ""
+    if numbers is not None and numbers.itemsize > 1:
+        byteorder = "big" if numbers == numbers.newbyteorder(">") else "little"
+    values = None if varies else own
+    return ValueType(numbers, dtype, values, text, text, byteorder, int(own.itemsize), varies, is_counted=not varies)
+
+
+def _fill_value(dtype: np.dtype[Any], fill: Any, *, varies: bool) -> NDArray[Any]:
+    """Return the value of ``_FillValue``; 0, or empty, if there is none."""
+    if dtype.kind in "iuf":
+        return np.array(0 if fill is None else fill).astype(dtype).reshape(())
+    # Texts of varying length have an attribute for it alone.
+    if dtype == _CHARACTER and isinstance(fill, bytes) and len(fill) == 1:
+        return np.array(fill, dtype)
+    return np.array("", object) if varies else np.zeros((), dtype)
+
+
+class VariableArray(UnchunkedArray):
     """An encoded variable."""
 
     can_read_independently = False
-    layout = "in memory"
     _reader: ArrayReader | None = None
     _block_shape: tuple[int, ...] | None = None
     """Of an array that has no values itself."""
@@ -274,85 +305,18 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         forms: Mapping[str, AttributeForm] | None = None,
     ) -> None:
         self.path, self.label, self.address = path, f"dataset: {path}", number
-        self.variable, self.pipeline, self._forms = variable, pipeline, forms or {}
+        self.variable, self._forms = variable, forms or {}
         self.shape: tuple[int, ...] = variable.shape
         self.maxshape = tuple(
             None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
         )
-        self.varies = self.dtype is None  # only texts do
-        self.nbytes = self.size * int(variable.dtype.itemsize)
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """Attributes by name."""
-        return self.variable.attrs
-
-    @property
-    def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values; None for text, enumerations, complex numbers and records."""
-        return self.variable.dtype if self.variable.dtype.kind in "iuf" and self._enum is None else None
-
-    @property
-    def dtype(self) -> np.dtype[Any] | None:
-        """Type in which values are copied, bytes unless they are numbers; None for texts of varying length."""
-        own = self.variable.dtype
-        is_bytes = own == _CHARACTER or self._enum is not None or is_compound(own)
-        return np.dtype((np.void, own.itemsize)) if is_bytes else self.number_type
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values; None for text of varying length."""
-        return None if self.varies else self.variable.dtype
-
-    @lazy_property
-    def _enum(self) -> EnumType | None:
-        """The enumeration of the values, which xarray's engines keep in the type, or in that of the encoding."""
-        for dtype in (self.variable.dtype, self.variable.encoding.get("dtype")):
-            if dtype == self.variable.dtype and (known := np.dtype(dtype).metadata or {}).get("enum") is not None:
-                return EnumType(known.get("enum_name") or f"{posixpath.basename(self.path)}_t", known["enum"])
-        return None
-
-    @property
-    def type_text(self) -> str:
-        """Type of the values, for people."""
-        if self._enum is not None:
-            return "enum"
-        return "string" if self.varies or self.variable.dtype == _CHARACTER else str(self.variable.dtype)
-
-    @property
-    def type_words(self) -> str:
-        """Type of the values in words."""
-        return self.type_text
-
-    @property
-    def byteorder(self) -> str:
-        """Byte order of the values; empty for single bytes and text."""
-        dtype = self.number_type
-        if dtype is None or dtype.itemsize == 1:
-            return ""
-        return "big" if dtype == dtype.newbyteorder(">") else "little"
-
-    @property
-    def chunk(self) -> ChunkType:
-        """Type of the values."""
-        return ChunkType(self.dtype or _CHARACTER, ())
-
-    @property
-    def has_fill(self) -> bool:
-        """True if the variable has a fill value."""
-        return self.number_type is not None and "_FillValue" in self.attributes
-
-    @lazy_property
-    def fill_value(self) -> NDArray[Any]:
-        """The value of ``_FillValue``; 0, or empty, if there is none."""
-        dtype = self.variable.dtype
-        if dtype.kind not in "iuf":  # texts of varying length have an attribute for it alone
-            fill = self.attributes.get("_FillValue")
-            is_character = dtype == _CHARACTER and isinstance(fill, bytes) and len(fill) == 1
-            if is_character:
-                return np.array(fill, dtype)
-            return np.array("", object) if self.varies else np.zeros((), dtype)
-        return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
+        self.attributes: Mapping[str, Any] = variable.attrs
+        self._enum = _enum_of(path, variable)
+        self.type = _type_of(variable.dtype, is_enum=self._enum is not None)
+        self.storage = Storage("in memory", ChunkType(self.type.dtype or _CHARACTER, ()), pipeline=pipeline)
+        value = _fill_value(variable.dtype, variable.attrs.get("_FillValue"), varies=self.type.varies)
+        is_chosen = self.type.numbers is not None and "_FillValue" in variable.attrs
+        self.fill = Fill(value, is_chosen, b"" if self.type.varies else value.tobytes())
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader that computes parts of the values."""
@@ -361,12 +325,12 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
         data = self.variable._data
         values = data if hasattr(data, "dask") else np.asarray(self.variable.data)
         first, self._first_block = self._first_block, None
-        return _VariableReader(values, self.dtype or self.variable.dtype, first)
+        return _VariableReader(values, self.type.dtype or self.variable.dtype, first)
 
     def sample(self) -> VariableArray:
         """Return an array for a sample: of a dask array the first block, which is not computed again to be written."""
         own, data = self.variable, cast(Any, self.variable._data)
-        if not hasattr(data, "dask") or not self.size:
+        if not hasattr(data, "dask") or not size_of(self):
             return self
         try:
             self._first_block = np.asarray(data.blocks[(0,) * own.ndim].compute())
@@ -411,8 +375,8 @@ class VariableArray(UnchunkedArray, PartByPart, DescribedArray):
             dimensions=tuple(map(str, self.variable.dims)),
             shape=self.shape,
             stored_shape=self.shape,
-            dtype=_TEXT if self.varies else self.variable.dtype,
-            fill_value=self.fill_value[()],
+            dtype=_TEXT if self.type.varies else self.variable.dtype,
+            fill_value=self.fill.value[()],
             attributes=self.attributes,
             chunk_shape=None,
             pipeline=Pipeline(),
@@ -505,7 +469,7 @@ class DatasetStore(ListedStore[VariableArray]):
     @property
     def nbytes(self) -> int:
         """Bytes of all values."""
-        return sum(array.nbytes for array in self._arrays.values())
+        return sum(array_nbytes(array) for array in self._arrays.values())
 
     @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
@@ -514,7 +478,7 @@ class DatasetStore(ListedStore[VariableArray]):
             meaning.Variable(
                 path,
                 array.shape,
-                array.number_type,
+                array.type.numbers,
                 tuple(posixpath.join(posixpath.dirname(path), str(name)) for name in array.variable.dims),
                 array.attributes,
                 posixpath.basename(path) in array.variable.dims,

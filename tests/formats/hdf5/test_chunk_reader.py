@@ -207,7 +207,7 @@ def test_values_masks_that_differ_by_chunk_each_honoured(tmp_path: Path) -> None
     values = VALUES.ravel()[:64].copy()
     with h5py.File(tmp_path / "a.h5", "w") as file:
         dataset = create(file, plist, (64,))
-        whole = Hdf5Array.of(dataset).pipeline
+        whole = Hdf5Array.of(dataset).storage.pipeline
         for number, mask in enumerate((0b0000, 0b0001, 0b0110, 0b0111, 0b1110, 0b1111, 0b1000, 0b0010)):
             skip = [type(stage.filter) for i, stage in enumerate(whole.stages) if mask >> i & 1]
             data, made = whole.encode(values[8 * number : 8 * number + 8], skip=skip)

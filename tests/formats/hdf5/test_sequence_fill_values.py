@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_fill_value_is_a_copy(path: Path) -> None:
     with h5py.File(path) as file:
-        assert Hdf5Array(file, "/v").fill_value[()].tolist() == [1, 2, 3]
+        assert Hdf5Array(file, "/v").fill.value[()].tolist() == [1, 2, 3]
 
 
 @pytest.mark.matrix

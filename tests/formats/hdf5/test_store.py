@@ -40,7 +40,7 @@ def test_open_store_gives_arrays_by_any_path() -> None:
         assert store.first_path("/TS") == "/TS"
         assert store.first_path("/nowhere") == ""
         array = store.array("/TS")
-        assert (array.shape, array.chunk_shape) == ((30, 192, 288), (1, 192, 288))
+        assert (array.shape, array.storage.chunk_shape) == ((30, 192, 288), (1, 192, 288))
         assert array.chunk_index().nbytes == array.stored_nbytes
 
 

@@ -68,12 +68,12 @@ def test_missing_of_dataset_without_numbers_is_nothing(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["v"] = ["a", "b"]
         file["v"].attrs["_FillValue"] = -9
-        assert Hdf5Array.of(file["v"]).missing.values == ()
+        assert Hdf5Array.of(file["v"]).meaning.missing.values == ()
 
 
 def test_missing_of_big_endian_dataset_is_native(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        (found,) = Hdf5Array.of(file.create_dataset("v", (4,), ">f4", fillvalue=-9)).missing.values
+        (found,) = Hdf5Array.of(file.create_dataset("v", (4,), ">f4", fillvalue=-9)).meaning.missing.values
         assert (found, found.dtype) == (-9, np.dtype("=f4"))
 
 

@@ -29,6 +29,7 @@ from tamis.jobs.plan.measure import (
 from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import sample_of
 from tamis.pipeline import Pipeline
+from tamis.stores.facts import values_nbytes_of
 
 FACTS = Facts(low=-3.0, high=5.0, deviation=1.0, largest=5.0, scale=1.0, keepbits=None)
 
@@ -132,10 +133,10 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
     with open_store(write(tmp_path / "a.h5", data)) as store:
         array = store.arrays["/v"]
         sample = sample_of([array], (2, 16, 16), 10**7)
-        assert sample.nbytes == array.values_nbytes == sum(piece.values.nbytes for piece in sample.tiles[0])
+        assert sample.nbytes == values_nbytes_of(array) == sum(piece.values.nbytes for piece in sample.tiles[0])
         variable = VariableToPlan("/v", requirement, [store], [array], (2, 16, 16), "exact")
         loss = loss_of(variable.plans(Pipeline.parse("bitround(keepbits=4)|shuffle|deflate(4)")), sample, requirement)
-        facts = facts_of(sample, [array.missing], None, requirement)
+        facts = facts_of(sample, [array.meaning.missing], None, requirement)
     shift = np.uint32(1 << 18)
     after = np.where(data == -999, data, ((data.view("u4") + shift) & ~np.uint32((1 << 19) - 1)).view("f4"))
     valid = data != -999
@@ -174,7 +175,7 @@ def test_packed_values_are_measured_in_units_of_the_variable(tmp_path: Path) -> 
     with open_store(write(tmp_path / "a.h5", data)) as store:
         sample = sample_of([store.arrays["/v"]], (2, 16, 16), 10**7)
         packing = cf.Packing(-0.1, 5.0)
-        facts = facts_of(sample, [store.arrays["/v"].missing], packing, requirement)
+        facts = facts_of(sample, [store.arrays["/v"].meaning.missing], packing, requirement)
     assert (facts.low, facts.high) == pytest.approx((5.0 - 0.1 * data.max(), 5.0))
     assert facts.scale == 0.1
     assert next(kept_bits(requirement, facts, 4)) == 14 - 2 - 2  # 15,359 in stored values, with steps of 5 at most

@@ -1,6 +1,7 @@
 """HDF5 and netCDF-4 files: one as a store of arrays, and new ones. Importing this package registers ZFP with h5py.
 
-- `store`, `stored_array`, `dataset_facts`: a file, its datasets, and facts of a dataset, each of which is read once.
+- `store`, `stored_array`, `dataset`: a file, its datasets as stored arrays, and a dataset that is opened on demand.
+- `dataset_facts`: what follows from type and creation properties of a dataset, in one record.
 - `reader`: what `tamis.open` returns of a file.
 - `library_reader`, `virtual_reader`, `chunk_access`: values read by HDF5, from other files, and chunk by chunk.
 - `form`: what a new file holds of a store, and how it gets its content.

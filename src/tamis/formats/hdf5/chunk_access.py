@@ -25,7 +25,7 @@ def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     To decode its chunks, use ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
     """
     DATASET.check("dataset", dataset)
-    return Hdf5Array.of(dataset).pipeline
+    return Hdf5Array.of(dataset).storage.pipeline
 
 
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
@@ -34,7 +34,7 @@ def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     Values of a type that NumPy does not have, and references to values elsewhere in the file, are treated as bytes.
     """
     DATASET.check("dataset", dataset)
-    return Hdf5Array.of(dataset).chunk
+    return Hdf5Array.of(dataset).storage.chunk
 
 
 def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
@@ -65,8 +65,8 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _read_chunk(array: Hdf5Array, origin: tuple[int, ...]) -> NDArray[Any]:
-    label, chunk, dataset = array.label, array.chunk, array.dataset
-    if array.chunk_shape is None:
+    label, chunk, dataset = array.label, array.storage.chunk, array.dataset
+    if array.storage.chunk_shape is None:
         raise FileError(f"{label}: has no chunks: read it by dataset[...]")
     try:
         start = tuple(map(operator.index, origin))
@@ -79,18 +79,18 @@ def _read_chunk(array: Hdf5Array, origin: tuple[int, ...]) -> NDArray[Any]:
     try:
         record = chunk_info(dataset.id, start)
         if not record.size:
-            return np.full(chunk.shape, array.fill_value if chunk.dtype == dataset.dtype else 0, chunk.dtype)
+            return np.full(chunk.shape, array.fill.value if chunk.dtype == dataset.dtype else 0, chunk.dtype)
         # HDF5 trusts these numbers, and writes beyond its buffer if they are damaged.
-        whole = bool(array.pipeline.stages) or record.size == chunk.nbytes
+        whole = bool(array.storage.pipeline.stages) or record.size == chunk.nbytes
         if not whole or record.byte_offset + record.size > array.file.id.get_filesize():
             raise FileError(f"{label}: chunk at {start}: damaged: {record.size} bytes at {record.byte_offset}").at(
                 chunk=start
             )
         mask, data = dataset.id.read_direct_chunk(start)
         partial = any(first + step > extent for first, extent, step in edges)
-        if partial and not array.partial_filtered:
+        if partial and not array.storage.partial_filtered:
             mask = -1  # unfiltered, although HDF5 reports a mask of 0
-        return array.pipeline.decode(data, mask, chunk)
+        return array.storage.pipeline.decode(data, mask, chunk)
     except FileError:
         raise
     except (TamisError, OSError, RuntimeError, ValueError, MemoryError) as error:

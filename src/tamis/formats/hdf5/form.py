@@ -16,6 +16,7 @@ from tamis.formatting import printable
 from tamis.rewrite.transfer import Changes, check_storable, transfer
 from tamis.safety.transaction import Transaction
 from tamis.stores.data_model import Translation, is_fixed_text
+from tamis.stores.facts import values_nbytes_of
 from tamis.stores.other_files import OtherFiles
 from tamis.stores.translation import translations
 
@@ -65,7 +66,7 @@ class Hdf5Form:
         """Return the paths of texts that get a varying length, because netCDF lacks those of a fixed one."""
         if not self._is_netcdf or isinstance(source, Hdf5Store):
             return ()
-        return [path for path, array in source.arrays.items() if is_fixed_text(array.as_values().value_type)]
+        return [path for path, array in source.arrays.items() if is_fixed_text(array.as_values().type.values)]
 
     @property
     def files(self) -> None:
@@ -82,7 +83,7 @@ class Hdf5Form:
             if self._is_netcdf and Path(source.path).suffix.lower() not in _NETCDF_ENDINGS:
                 others.notes.extend(_foreign_types(source, changes.dropped))
             return others
-        values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
+        values_nbytes = sum(values_nbytes_of(array) for array in source.arrays.values())
         with NetcdfTarget(
             target.path, values_nbytes, self._block_nbytes, target.mode, threads, is_netcdf=self._is_netcdf
         ) as out:
@@ -96,8 +97,8 @@ class Hdf5Form:
 def _foreign_types(source: Hdf5Store, dropped: Collection[str]) -> Iterator[str]:
     """Yield a note for each dataset with floats or text that netCDF lacks, where the name of a copy promises netCDF."""
     for path, array in source.arrays.items():
-        dtype = array.number_type
+        dtype = array.type.numbers
         if path not in dropped and dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8):
             yield printable(f"{path}: netCDF lacks the type {dtype}: its library and programs fail with it")
-        elif path not in dropped and is_fixed_text(array.value_type):
+        elif path not in dropped and is_fixed_text(array.type.values):
             yield printable(f"{path}: {_FIXED_TEXT}: ncdump may fail with it")

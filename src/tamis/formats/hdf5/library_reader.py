@@ -25,7 +25,7 @@ from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.readers import NCO, NOT_OF_NCO, Readers
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.dataset_facts import DatasetFacts
+    from tamis.formats.hdf5.dataset import Hdf5Dataset
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
@@ -104,9 +104,9 @@ class _DatasetReader:
     errors: tuple[type[Exception], ...] = (OSError, RuntimeError)
     """Errors that become a FileError."""
 
-    def __init__(self, array: DatasetFacts, dtype: np.dtype[Any]) -> None:
+    def __init__(self, array: Hdf5Dataset, dtype: np.dtype[Any]) -> None:
         self.array, self.dataset, self.dtype = array, array.dataset, dtype  # which stays open
-        self.shape, self.chunk_shape = array.shape, array.chunk_shape
+        self.shape, self.chunk_shape = array.shape, array.storage.chunk_shape
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array."""
@@ -131,13 +131,13 @@ class _DatasetReader:
 class LibraryReader(_DatasetReader):
     """A dataset as HDF5 reads it: numbers, or elements of other types as bytes in the file."""
 
-    def __init__(self, array: DatasetFacts) -> None:
-        super().__init__(array, array.dtype or array.dataset.dtype)
+    def __init__(self, array: Hdf5Dataset) -> None:
+        super().__init__(array, array.type.dtype or array.dataset.dtype)
 
     def values(self, part: Region) -> NDArray[Any]:
         """Read numbers as h5py does, by fewer calls of HDF5, or bytes; zeros if there is nothing to read."""
         is_empty, dataset = self.array.is_unreadable_empty, self.dataset
-        if self.array.number_type is None and not is_empty:
+        if self.array.type.numbers is None and not is_empty:
             return read_bytes(dataset, part, dataset.id.get_type())
         shape = shape_of(part)
         values = np.zeros(shape, self.dtype)  # which HDF5 leaves as they are where nothing was written or defined
@@ -148,7 +148,7 @@ class LibraryReader(_DatasetReader):
 
     def failure(self, start: Origin, error: Exception) -> str:
         """Return why a part cannot be read, and how to get an absent filter."""
-        return f"values from {start} on cannot be read: {library_failure(self.array.pipeline.filters, error)}"
+        return f"values from {start} on cannot be read: {library_failure(self.array.storage.pipeline.filters, error)}"
 
 
 class TextReader(_DatasetReader):
@@ -156,7 +156,7 @@ class TextReader(_DatasetReader):
 
     errors = (OSError, RuntimeError, UnicodeDecodeError)
 
-    def __init__(self, array: DatasetFacts) -> None:
+    def __init__(self, array: Hdf5Dataset) -> None:
         super().__init__(array, np.dtype(object))
 
     def values(self, part: Region) -> NDArray[Any]:
@@ -179,7 +179,7 @@ class WitnessReader(_DatasetReader):
 
     errors = (OSError, RuntimeError, TypeError, ValueError)
 
-    def __init__(self, array: DatasetFacts) -> None:
+    def __init__(self, array: Hdf5Dataset) -> None:
         super().__init__(array, array.dataset.dtype)
 
     def values(self, part: Region) -> NDArray[Any]:

@@ -53,6 +53,7 @@ from tamis.stores.data_model import (
     is_compound,
     is_fixed_text,
 )
+from tamis.stores.facts import size_of, values_nbytes_of
 from tamis.stores.translation import own_dimensions
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ class NetcdfTarget:
         sparse = _chunks_of_sparse(array)
         chunk_shape = self._chunks(variable, array) or sparse
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
-        if not array.size:
+        if not size_of(array):
             return
         most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
         box = sparse or several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
@@ -300,12 +301,12 @@ class NetcdfTarget:
 
         It gets filters that all of them have.
         """
-        if array.chunk_shape is None or not array.size or array.dtype is None or variable.is_text:
+        if array.storage.chunk_shape is None or not size_of(array) or array.type.dtype is None or variable.is_text:
             return False
-        if not compresses(array.pipeline):
+        if not compresses(array.storage.pipeline):
             return False
-        shape = tuple(min(step, extent) for step, extent in zip(array.chunk_shape, array.shape, strict=True))
-        plan = nearest_plan(array, np.dtype(array.dtype), shape, _CANDIDATES)
+        shape = tuple(min(step, extent) for step, extent in zip(array.storage.chunk_shape, array.shape, strict=True))
+        plan = nearest_plan(array, np.dtype(array.type.dtype), shape, _CANDIDATES)
         created: list[Hdf5Writer] = []
 
         def create(plan: ArrayPlan) -> Hdf5Writer:
@@ -394,7 +395,7 @@ class NetcdfTarget:
         plist = _dataset_plist()
         taken = self._names.get(posixpath.dirname(variable.path), ())
         datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
-        fill = b"" if dtype.kind in "OU" else np.asarray(array.fill_value).astype(dtype).tobytes()
+        fill = b"" if dtype.kind in "OU" else np.asarray(array.fill.value).astype(dtype).tobytes()
         if fill.strip(b"\0") or 0 < len(fill) < _MOST_FILL_NBYTES:  # zeros are HDF5's own
             calls.set_fill_bytes(plist, datatype, fill)
         if chunk_shape is not None:
@@ -543,12 +544,12 @@ def _chunks_of_sparse(array: StoredArray) -> tuple[int, ...] | None:
 
     Without chunks, HDF5 would write fill values for all of it.
     """
-    if array.chunk_shape is None or array.values_nbytes <= _COPIED_NBYTES:
+    if array.storage.chunk_shape is None or values_nbytes_of(array) <= _COPIED_NBYTES:
         return None
-    grid = Grid(array.shape, array.chunk_shape)
+    grid = Grid(array.shape, array.storage.chunk_shape)
     if 2 * len(array.parts(grid)) >= grid.chunk_count:
         return None
-    return tuple(min(step, extent) for step, extent in zip(array.chunk_shape, array.shape, strict=True))
+    return tuple(min(step, extent) for step, extent in zip(array.storage.chunk_shape, array.shape, strict=True))
 
 
 def _dataset_plist() -> Any:

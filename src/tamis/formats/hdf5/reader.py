@@ -34,7 +34,8 @@ from tamis.lazy_property import lazy_property
 from tamis.library_lock import imported
 from tamis.reading.array import Array, SelectedChunks
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import ELSEWHERE, NotFoundError
+from tamis.stores.facts import ELSEWHERE
+from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
     from tamis.reading.file import File
@@ -74,8 +75,8 @@ class DatasetArray(Array):
         # If this process writes to the file, some chunks may only be in HDF5's memory.
         self._array = array = Hdf5Array.of(dataset)
         readable = self._array.can_read_chunks and dataset.file.mode == "r"
-        of_array = array.numpy_type, array.datatype, array.number_type is not None
-        self._conversion = Conversion.of(array.dtype if readable else None, *of_array)
+        of_array = array.numpy_type, array.datatype, array.type.numbers is not None
+        self._conversion = Conversion.of(array.type.dtype if readable else None, *of_array)
         self._companion = self._array.companion_flags if file.restore else None
         self._flags: DatasetArray | None = None
         if self._companion is not None and self._array.companion is not None:
@@ -208,7 +209,7 @@ class DatasetArray(Array):
     @property
     def _is_elsewhere(self) -> bool:
         """True if the values are in other files of this machine."""
-        return self._array.layout in ELSEWHERE and remote_of(self._array.file) is None
+        return self._array.storage.layout in ELSEWHERE and remote_of(self._array.file) is None
 
     @lazy_property
     def _virtual(self) -> SourcesReader | None:
@@ -237,8 +238,8 @@ class DatasetArray(Array):
 
     def _by_h5py(self, key: Any) -> Any:
         with reading(self._file.path, dataset=self.name):
-            if self._array.problem:
-                raise FileError(f"{self._place}: {self._array.problem}")
+            if self._array.storage.problem:
+                raise FileError(f"{self._place}: {self._array.storage.problem}")
             # Not cached, because another object of the file may write.
             empty = Hdf5Array.of(self._dataset).is_unreadable_empty
             self._array.fetch_index()
@@ -250,7 +251,7 @@ class DatasetArray(Array):
             return in_native_order(self._dataset[key], dtype)
         except (OSError, RuntimeError, SystemError) as error:  # other errors are about the key
             is_written = self._dataset.file.mode != "r"
-            reason = library_failure(self._array.pipeline.filters, error, is_open_to_write=is_written)
+            reason = library_failure(self._array.storage.pipeline.filters, error, is_open_to_write=is_written)
             raise FileError(f"{self._place}: cannot be read: {reason}") from error
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str], scope: Scope) -> meaning.Variable:
     """Return a dataset as a variable of the conventions."""
-    dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
+    dtype, attributes, shape = array.type.numbers, array.attributes, tuple(array.shape or ())
     is_scale = meaning.text(attributes, "CLASS") == "DIMENSION_SCALE"
     dimensions = _dimensions(array, addresses, scope)
     return meaning.Variable(
@@ -46,7 +46,7 @@ def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str], scope
         (path,) if is_scale and not any(dimensions) and len(shape) == 1 else dimensions,
         attributes,
         is_scale,
-        array.is_enum,
+        array.facts.is_enum,
     )
 
 

@@ -18,7 +18,7 @@ from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, SourcesReader, ValuesReader
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5.dataset_facts import DatasetFacts
+from tamis.formats.hdf5.dataset import Hdf5Dataset
 from tamis.formats.hdf5.lib import calls, datatypes, elsewhere
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
@@ -26,7 +26,6 @@ from tamis.formats.hdf5.lib.datatypes import Conversion
 from tamis.formats.hdf5.lib.files import (
     filename_of,
     first_offset,
-    has_tree_indexes,
     is_plain,
     is_read_only,
     remote_of,
@@ -43,12 +42,12 @@ from tamis.meaning import companions as companion_attributes
 from tamis.meaning.companions import ANCILLARY, MARK, TABLE, CompanionFlags, RestoredReader
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.safety.library_errors import reading
-from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
+from tamis.stores.facts import ELSEWHERE, Elsewhere, Fill, Storage, ValueType, array_nbytes, size_of
+from tamis.stores.protocols import Alike, StoredArray
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.selection import Selection
-    from tamis.pipeline import Pipeline
 
 
 def has_companion(dataset: h5py.Dataset) -> bool:
@@ -150,21 +149,12 @@ def _table(stored: np.dtype[Any] | None, companion: h5py.Dataset, refusal: str, 
     return values.reshape(-1).astype(dtype)
 
 
-_FILTER_NBYTES = 32
-"""Approximate size of a filter in the header of a dataset."""
-
-_NODE_CHUNKS = 64
-
 _FEW_NBYTES = 16 << 10
 """Values of datasets of this size are read at once, which takes less time than to open the dataset."""
 
-_MARK, _TABLE = MARK.encode(), TABLE.encode()
 
-
-class Hdf5Array(DatasetFacts):
+class Hdf5Array(Hdf5Dataset):
     """A dataset with chunks, values and companion; see `tamis.stores.protocols.StoredArray`."""
-
-    has_slow_library = False
 
     _columns: Columns | None = None
     """The chunk index, if it was read with all facts."""
@@ -186,35 +176,19 @@ class Hdf5Array(DatasetFacts):
     def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts, with_attributes=with_attributes)
-        own, names = vars(self), {name for name, _ in facts.attributes}
-        own["has_companion"] = _MARK in names
-        own["is_companion"] = _TABLE in names
-        if self.chunk_shape is not None:
-            own["partial_filtered"] = True  # datasets with other options are left
-            self._columns = facts.chunks
+        self._columns = facts.chunks
         if facts.values is not None:
             self._content = facts
 
     @property
-    def likeness(self) -> object:
-        """See `tamis.stores.protocols.StoredArray`; companions and their variables never share a key."""
-        likeness = super().likeness
-        return None if likeness is None or self.has_companion or self.is_companion else likeness
-
-    @lazy_property
-    def has_companion(self) -> bool:
-        """True if the dataset has a companion, so that some values only fill the place of missing ones."""
-        return has_companion(self.dataset)
-
-    @lazy_property
-    def is_companion(self) -> bool:
-        """True if the dataset is the companion of another one, by its attributes."""
-        return is_companion(self.dataset)
+    def at_once(self) -> Hdf5Array | None:
+        """The array itself: native code reads all of a small one in one call."""
+        return self
 
     @lazy_property
     def companion(self) -> Hdf5Array | None:
         """The dataset of flags of missing values; None if there is none."""
-        if not self.has_companion:
+        if not self.marks.has_companion:
             return None
         flags = find_companion(self.dataset, self.label)
         address = calls.address_of(flags.id) | self.address & ~calls.LARGEST_ADDRESS  # in the same file
@@ -225,7 +199,7 @@ class Hdf5Array(DatasetFacts):
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
             return None
-        return read_flags(self.dataset, self.number_type, self.companion.dataset)
+        return read_flags(self.dataset, self.type.numbers, self.companion.dataset)
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
@@ -233,13 +207,13 @@ class Hdf5Array(DatasetFacts):
 
     @lazy_property
     def _index(self) -> ChunkIndex:
-        if self._columns is not None and self.chunk_shape is not None:
-            grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), self._columns
+        if self._columns is not None and self.storage.chunk_shape is not None:
+            grid, (numbers, *places, masks) = grid_of(self.shape, self.storage.chunk_shape), self._columns
             stored = range(len(numbers)) if len(numbers) == grid.chunk_count else np.array(numbers, np.int64)
             offsets, sizes = np.array(places, np.int64)
             return ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
-        grid = Grid(self.shape, self.chunk_shape or self.shape)
-        if not self.size:
+        grid = Grid(self.shape, self.storage.chunk_shape or self.shape)
+        if not size_of(self):
             nothing = np.empty(0, np.int64)
             return ChunkIndex(grid, range(0), nothing, nothing, nothing.astype(np.uint32))
         try:
@@ -250,10 +224,10 @@ class Hdf5Array(DatasetFacts):
 
     def stored_parts(self) -> Parts:
         """Return the parts that have values in the file: chunks, or the whole array."""
-        if self.chunk_shape is not None and self._is_index_sure:
+        if self.storage.chunk_shape is not None and self._is_index_sure:
             return self.chunk_index().parts
         # A virtual dataset has values in other files, and no bytes in this one.
-        anything = self.size and (self.layout == "virtual" or self.stored_nbytes > 0)
+        anything = size_of(self) and (self.storage.layout == "virtual" or self.stored_nbytes > 0)
         grid = Grid(self.shape, tuple(max(extent, 1) for extent in self.shape))
         return Parts(grid) if anything else Parts(grid, range(0))
 
@@ -262,34 +236,22 @@ class Hdf5Array(DatasetFacts):
         stored = self.stored_parts().touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.stored_parts().touching(grid))
 
-    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return roughly how many bytes a chunk index and a list of filters take in such a file."""
-        if chunk_shape is None:
-            return 0
-        count = Grid(self.shape, chunk_shape).chunk_count
-        filters = _FILTER_NBYTES * len(pipeline.stages)
-        if not has_tree_indexes(self.file):
-            return filters + (16 * count if count > 1 else 0)
-        # A node of a B-tree has room for this many chunks; several nodes are half full.
-        nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
-        return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
-
     @lazy_property
     def can_read_chunks(self) -> bool:
         """True if the values are chunks in one ordinary file, at known places, and tamis has all filters."""
         return (
-            self.chunk_shape is not None
-            and self.dtype is not None
+            self.storage.chunk_shape is not None
+            and self.type.dtype is not None
             and is_plain(self.file)
-            and not self.pipeline.missing()
-            and not self.problem
+            and not self.storage.pipeline.missing()
+            and not self.storage.problem
             and self._is_index_sure
         )
 
     @lazy_property
     def _is_index_sure(self) -> bool:
         """True unless HDF5 lists other chunks than it finds by lookup: then only reading through HDF5 is right."""
-        if self._columns is None and self.size and has_moved_axis(self.dataset.id):
+        if self._columns is None and size_of(self) and has_moved_axis(self.dataset.id):
             try:
                 self.chunk_index()
             except UnsureIndexError:
@@ -304,28 +266,12 @@ class Hdf5Array(DatasetFacts):
         if (values := self.open_virtual()) is not None:
             with closing(values):
                 return values.has_filters()
-        return all(is_available(stage.filter.id) for stage in self.pipeline.stages)
+        return all(is_available(stage.filter.id) for stage in self.storage.pipeline.stages)
 
     @property
-    def absent_files(self) -> tuple[str, ...]:
-        """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
-        if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
-            return ()
-        return tuple(elsewhere.absent_sources(self.dataset, filename_of(self.file)))
-
-    @property
-    def value_files(self) -> tuple[str, ...]:
-        """Other files that decide on the values of a virtual or external dataset."""
-        if self.layout not in ELSEWHERE or remote_of(self.file) is not None:
-            return ()
-        return tuple(elsewhere.value_files(self.dataset, filename_of(self.file)))
-
-    @property
-    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
-        """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
-        if self.layout != "virtual" or remote_of(self.file) is not None:
-            return ()
-        return tuple(elsewhere.found_sources(self.dataset, filename_of(self.file)))
+    def elsewhere(self) -> Elsewhere:
+        """The other files that a virtual or external dataset refers to."""
+        return _Elsewhere(self)
 
     def open_virtual(self, *, fills_absent: bool = False) -> SourcesReader | None:
         """Open a virtual dataset, whose sources tamis reads; None for any other, and if only HDF5 can read it.
@@ -335,10 +281,15 @@ class Hdf5Array(DatasetFacts):
         FileError
             If a source is no file, or does not exist, unless the fill value is to be read instead.
         """
-        if self.layout != "virtual" or self.problem or not is_plain(self.file) or not is_read_only(self.file):
+        if (
+            self.storage.layout != "virtual"
+            or self.storage.problem
+            or not is_plain(self.file)
+            or not is_read_only(self.file)
+        ):
             return None
         self._check_kinds()  # the reader looks for circles where a source is virtual, too
-        if not fills_absent and (absent := self.absent_files):
+        if not fills_absent and (absent := self.elsewhere.absent_files):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
         if self.companion_flags is not None:
             return None
@@ -353,13 +304,13 @@ class Hdf5Array(DatasetFacts):
             raise FileError(f"{self.label}: {self._circle}")
 
     def _check_kinds(self) -> None:
-        if self.layout in ELSEWHERE and remote_of(self.file) is None:
+        if self.storage.layout in ELSEWHERE and remote_of(self.file) is None:
             elsewhere.check_files(self.dataset, filename_of(self.file), self.label)
 
     @lazy_property
     def _circle(self) -> str:
         """Why a virtual dataset leads to no values: it shows itself; empty if it does not, and for any other."""
-        if self.layout != "virtual" or remote_of(self.file) is not None:
+        if self.storage.layout != "virtual" or remote_of(self.file) is not None:
             return ""
         return elsewhere.circle_of(self.dataset, filename_of(self.file))
 
@@ -370,16 +321,20 @@ class Hdf5Array(DatasetFacts):
         dataset.
         """
         self.check_files()
-        filename, is_known = filename_of(self.file), not self.problem
-        if self.layout == "virtual" and is_known and (absent := elsewhere.unreadable_source(self.dataset, filename)):
+        filename, is_known = filename_of(self.file), not self.storage.problem
+        if (
+            self.storage.layout == "virtual"
+            and is_known
+            and (absent := elsewhere.unreadable_source(self.dataset, filename))
+        ):
             raise FileError(f"{self.label}: No such file or directory: {absent}")
-        if self.layout == "external" and (raw := elsewhere.misplaced_raw_file(self.dataset, filename)):
+        if self.storage.layout == "external" and (raw := elsewhere.misplaced_raw_file(self.dataset, filename)):
             raise FileError(
                 f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
                 "or set HDF5_EXTFILE_PREFIX='${ORIGIN}'"
             )
-        if self.problem:
-            raise FileError(f"{self.label}: {self.problem}")
+        if self.storage.problem:
+            raise FileError(f"{self.label}: {self.storage.problem}")
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader of the values, numbers or bytes, without HDF5's lock if possible.
@@ -393,22 +348,16 @@ class Hdf5Array(DatasetFacts):
                 return values
             return RestoredReader(values, flags, self.companion.open_stored(independent))
 
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values in h5py; None if NumPy has none, if lengths vary, or for references."""
-        dtype = self.numpy_type
-        return None if self.dtype is None or dtype is None or dtype.subdtype is not None else dtype
-
     @lazy_property
     def conversion(self) -> Conversion | None:
         """The conversion of bytes to values; None if there is none."""
-        if self.value_type is None:
+        if self.type.values is None:
             return None
-        return Conversion.of(self.dtype, self.numpy_type, self.datatype, self.number_type is not None)
+        return Conversion.of(self.type.dtype, self.numpy_type, self.datatype, self.type.numbers is not None)
 
     def as_values(self) -> Hdf5Array:
         """Return the array with values instead of bytes, if these differ; see `StoredArray.as_values`."""
-        if self.number_type is not None or self.conversion is None:
+        if self.type.numbers is not None or self.conversion is None:
             return self
         dtype = self.conversion.dtype
         packed = imported("tamis.accuracy.difference").without_gaps(dtype)  # late: few arrays need it
@@ -417,13 +366,13 @@ class Hdf5Array(DatasetFacts):
     def open_values(self) -> ArrayReader:
         """Open the values in their type, if h5py has it; otherwise the same as `open_reader`."""
         reader = self.open_reader()
-        if self.number_type is not None or self.conversion is None:
+        if self.type.numbers is not None or self.conversion is None:
             return reader
         return ConvertedReader(reader, self.conversion.dtype, self.conversion)
 
     def open_witness(self) -> ArrayReader:
         """Open the values as h5py has them."""
-        if self.number_type is not None or self.value_type is None or self.is_unreadable_empty:
+        if self.type.numbers is not None or self.type.values is None or self.is_unreadable_empty:
             return self.open_reader(independent=True)
         self.check_files()
         return WitnessReader(self)
@@ -437,7 +386,7 @@ class Hdf5Array(DatasetFacts):
         """See `StoredArray.open_few`."""
         if (remote := remote_of(self.file)) is None:
             return None
-        grid = Grid(self.shape, self.chunk_shape or self.shape)
+        grid = Grid(self.shape, self.storage.chunk_shape or self.shape)
         numbers = selection.numbers(grid)
         if not remote.looks_up(self.address, len(numbers), grid.chunk_count):
             return None
@@ -451,20 +400,22 @@ class Hdf5Array(DatasetFacts):
         return self._chunk_reader(self.chunk_index())
 
     def _chunk_reader(self, index: ChunkIndex) -> ChunkReader:
-        if self.number_type is not None:
-            chunk = self.chunk
-            fill = self.fill_value.astype(chunk.dtype)
+        if self.type.numbers is not None:
+            chunk = self.storage.chunk
+            fill = self.fill.value.astype(chunk.dtype)
         else:
-            chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
+            chunk = ChunkType(self.type.dtype or self.storage.chunk.dtype, self.storage.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
         place, source = (self.filename, self.path), source_of(self.file)
         from tamis.arrays.chunk_reader import ChunkReader  # late: commands that only list a file read no chunk
 
-        return ChunkReader(*place, index, self.pipeline, chunk, fill, source, partial_filtered=self.partial_filtered)
+        return ChunkReader(
+            *place, index, self.storage.pipeline, chunk, fill, source, partial_filtered=self.storage.partial_filtered
+        )
 
     def small_values(self) -> NDArray[Any] | None:
         """Return all values, decoded by tamis in one native call; None if they are too many, unusual or damaged."""
-        if self.form is None or self.has_companion or self.number_type is None:
+        if self.form is None or self.marks.has_companion or self.type.numbers is None:
             return None
         content = self._quick_content(Depth.values)
         return None if content is None else self._as_array(content)
@@ -480,7 +431,12 @@ class Hdf5Array(DatasetFacts):
         depth = Depth.twice if independent else Depth.values
         if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
             return None
-        if not before.is_like(after) or self.number_type is None or self.has_companion or other.has_companion:
+        if (
+            not before.is_like(after)
+            or self.type.numbers is None
+            or self.marks.has_companion
+            or other.marks.has_companion
+        ):
             return None
         values = self._as_array(before)
         others = values if before.values == after.values else self._as_array(after)
@@ -500,25 +456,25 @@ class Hdf5Array(DatasetFacts):
         return facts
 
     def _as_array(self, content: QuickFacts) -> NDArray[Any]:
-        return np.frombuffer(content.values or b"", self.number_type).reshape(self.shape)
+        return np.frombuffer(content.values or b"", self.type.numbers).reshape(self.shape)
 
     def open_stored(self, independent: bool = False) -> ArrayReader:
         """Open the values as stored: missing ones in a companion are not restored."""
         self._flush()
-        if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
+        if self.type.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
             return TextReader(self)
         if not independent:
             if (values := self._few_values()) is not None:
-                return ValuesReader(values, self.chunk_shape)
+                return ValuesReader(values, self.storage.chunk_shape)
             if self.can_read_chunks:
                 from tamis.arrays.chunk_reader import ChunkedReader  # late
 
                 return ChunkedReader(self.open_chunks())
-            if (offset := self.contiguous_offset) is not None and self.number_type is not None:
+            if (offset := self.contiguous_offset) is not None and self.type.numbers is not None:
                 source, read_scattered = source_of(self.file), LibraryReader(self).read
                 if remote_of(self.file) is not None:
-                    return ContiguousReader(self.label, self.shape, self.number_type, source, offset)
-                place = self.label, self.shape, self.number_type, source, offset
+                    return ContiguousReader(self.label, self.shape, self.type.numbers, source, offset)
+                place = self.label, self.shape, self.type.numbers, source, offset
                 return ContiguousReader(*place, read_scattered=read_scattered)
             if (virtual := self.open_virtual()) is not None:
                 return virtual
@@ -528,17 +484,17 @@ class Hdf5Array(DatasetFacts):
 
     def _few_values(self) -> NDArray[Any] | None:
         """Return all values of a small dataset, read in one native call, which opens nothing; None for others."""
-        is_small = self.number_type is not None and self.shape and self.nbytes <= _FEW_NBYTES
+        is_small = self.type.numbers is not None and self.shape and array_nbytes(self) <= _FEW_NBYTES
         return self.small_values() if is_small and is_read_only(self.file) else None
 
     @property
     def contiguous_offset(self) -> int | None:
         """Offset of values that are contiguous in an ordinary file; None if they are not."""
         in_one_run = (
-            self.layout == "contiguous"
-            and self.number_type is not None
-            and bool(self.shape and self.size)
-            and self.stored_nbytes == self.nbytes
+            self.storage.layout == "contiguous"
+            and self.type.numbers is not None
+            and bool(self.shape and size_of(self))
+            and self.stored_nbytes == array_nbytes(self)
             and hasattr(os, "preadv")
             and is_plain(self.file)
         )
@@ -564,10 +520,43 @@ class Hdf5Array(DatasetFacts):
         return read_bytes(self.dataset, part, self.datatype).reshape(())
 
 
+class _Elsewhere(Elsewhere):
+    """The other files that a dataset refers to. None are looked for over a network."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Hdf5Array) -> None:
+        self._array = array
+
+    def _has(self, *layouts: str) -> bool:
+        return self._array.storage.layout in layouts and remote_of(self._array.file) is None
+
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Missing files, and datasets in this file, that a virtual or external dataset refers to."""
+        if not self._has(*ELSEWHERE):
+            return ()
+        return tuple(elsewhere.absent_sources(self._array.dataset, self._array.filename))
+
+    @property
+    def value_files(self) -> tuple[str, ...]:
+        """Other files that decide on the values of a virtual or external dataset."""
+        if not self._has(*ELSEWHERE):
+            return ()
+        return tuple(elsewhere.value_files(self._array.dataset, self._array.filename))
+
+    @property
+    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
+        """Files, empty for its own, and paths of the datasets that have all values of a virtual dataset."""
+        if not self._has("virtual"):
+            return ()
+        return tuple(elsewhere.found_sources(self._array.dataset, self._array.filename))
+
+
 def _open_shown(file: h5py.File, path: str) -> tuple[Hdf5Array, ArrayReader] | None:
     """Open a dataset that a virtual one shows; None if it is no dataset of numbers in this file."""
     array = Hdf5Array.at(file, path)
-    if array is None or array.number_type is None:
+    if array is None or array.type.numbers is None:
         return None
     array.check_files()
     return array, array.open_stored()
@@ -578,58 +567,46 @@ class ConvertedArray(Hdf5Array):
 
     can_read_chunks = False
     contiguous_offset = None
-    likeness = None
+    at_once: None = None
 
     def __init__(self, source: Hdf5Array, dtype: np.dtype[Any]) -> None:
         super().__init__(source.file, source.path, address=source.address)
-        self._source, self._value_type, self._surveyed = source, dtype, True
+        self._source, self._is_surveyed = source, True
+        self._values = dtype
+        self._bytes = np.dtype((np.void, dtype.itemsize))
 
-    def take(self, facts: QuickFacts, *, with_attributes: bool = True) -> None:
-        """Do nothing: facts that are read at once are those of the bytes."""
+    @lazy_property
+    def type(self) -> ValueType:
+        """Type of the values, and bytes of the size of a value."""
+        return self._source.type._replace(values=self._values, dtype=self._bytes, nbytes=self._values.itemsize)
 
-    @property
-    def value_type(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return self._value_type
+    @lazy_property
+    def storage(self) -> Storage:
+        """The storage of the dataset, with chunks of values."""
+        own = self._source.storage
+        return own._replace(chunk=ChunkType(self._bytes, own.chunk_shape or ()))
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Bytes of the size of a value."""
-        return np.dtype((np.void, self._value_type.itemsize))
-
-    @property
-    def value_nbytes(self) -> int:
-        """Bytes of a value."""
-        return self._value_type.itemsize
-
-    @property
-    def chunk(self) -> ChunkType:
-        """Type of the values, and shape of a chunk."""
-        return ChunkType(self.dtype, self.chunk_shape or ())
+    @lazy_property
+    def fill(self) -> Fill:
+        """The fill value as a value."""
+        value = np.asarray(self._source.fill.value).astype(self._values)
+        return self._source.fill._replace(value=value, stored=value.tobytes())
 
     def as_values(self) -> ConvertedArray:
         """Return the array itself."""
         return self
 
-    def fill_bytes(self) -> bytes:
-        """Return the bytes of the fill value."""
-        return np.asarray(self.fill_value).astype(self._value_type).tobytes()
-
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value as bytes, or as a value."""
-        return np.frombuffer(self.fill_bytes(), dtype)[0]
-
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the values as bytes; `independent` reads by h5py."""
         values = self._source.open_witness() if independent else self._source.open_values()
-        return ConvertedReader(values, self.dtype, self._bytes_of)
+        return ConvertedReader(values, self._bytes, self._bytes_of)
 
     def open_values(self) -> ArrayReader:
         """Open the values."""
-        return ConvertedReader(self._source.open_values(), self._value_type, self._packed)
+        return ConvertedReader(self._source.open_values(), self._values, self._packed)
 
     def _packed(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values.astype(self._value_type)
+        return values.astype(self._values)
 
     def _bytes_of(self, values: NDArray[Any]) -> NDArray[Any]:
-        return np.array(values, self._value_type, order="C").view(self.dtype)
+        return np.array(values, self._values, order="C").view(self._bytes)

@@ -20,9 +20,10 @@ from tamis.formats.hdf5.lib.elsewhere import SAME_FILE, find_virtual, has_number
 from tamis.formats.hdf5.lib.files import open_source
 from tamis.formats.hdf5.lib.foreign_filters import is_available
 from tamis.formats.hdf5.library_reader import LibraryReader
+from tamis.stores.facts import fill_as
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.dataset_facts import DatasetFacts
+    from tamis.formats.hdf5.dataset import Hdf5Dataset
 
 _MOST_OPEN = 64
 """Sources that stay open; a master may have thousands."""
@@ -50,11 +51,11 @@ class _Opened(NamedTuple):
     """A source that is open. File and reader are closed when nobody uses them any more."""
 
     file: h5py.File | None  # None for that of the virtual dataset
-    array: DatasetFacts
+    array: Hdf5Dataset
     reader: ArrayReader
 
 
-Shown = tuple["DatasetFacts", ArrayReader]
+Shown = tuple["Hdf5Dataset", ArrayReader]
 """A dataset that a virtual one shows, and the reader of its values."""
 
 
@@ -75,7 +76,7 @@ class VirtualReader:
 
     def __init__(
         self,
-        array: DatasetFacts,
+        array: Hdf5Dataset,
         sources: list[_Source],
         open_shown: Callable[[h5py.File, str], Shown | None],
         check_files: Callable[[], None],
@@ -83,7 +84,7 @@ class VirtualReader:
         self.array, self._sources = array, sources
         self._open_shown, self._check_files = open_shown, check_files
         self.shape: tuple[int, ...] = tuple(array.shape or ())
-        self.dtype: np.dtype[Any] = np.dtype(array.number_type)
+        self.dtype: np.dtype[Any] = np.dtype(array.type.numbers)
         self.chunk_shape: tuple[int, ...] | None = None
         self._starts = np.array([source.place.start for source in sources], np.int64).reshape(len(sources), -1)
         self._ends = self._starts + np.array([source.place.extents for source in sources], np.int64).reshape(
@@ -100,7 +101,7 @@ class VirtualReader:
         pieces = [piece for piece in pieces if piece[0].file is not None]
         covered = sum(int(np.prod(high - low)) for _, low, high in pieces)
         if covered < values.size:
-            values[...] = self.array.fill_as(self.dtype)
+            values[...] = fill_as(self.array.fill, self.dtype)
         is_checked = False
         for source, low, high in pieces:
             inside = tuple(slice(*pair) for pair in zip((low - begin).tolist(), (high - begin).tolist(), strict=True))
@@ -170,7 +171,7 @@ class VirtualReader:
             return False
         opened = map(self._source, by_file.values())
         return all(
-            found is not None and all(is_available(stage.filter.id) for stage in found.array.pipeline.stages)
+            found is not None and all(is_available(stage.filter.id) for stage in found.array.storage.pipeline.stages)
             for found in opened
         )
 
@@ -185,14 +186,14 @@ class VirtualReader:
 
 
 def virtual_reader(
-    array: DatasetFacts,
+    array: Hdf5Dataset,
     filename: str,
     open_shown: Callable[[h5py.File, str], Shown | None],
     check_files: Callable[[], None],
 ) -> VirtualReader | None:
     """Return the reader of a virtual dataset of numbers; None if HDF5 has to read it: its sources are no boxes."""
     plist = array.dataset.id.get_create_plist()
-    if array.number_type is None or not array.shape:
+    if array.type.numbers is None or not array.shape:
         return None
     found: dict[str, str | None] = {SAME_FILE: ""}
     sources = []

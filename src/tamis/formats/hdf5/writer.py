@@ -243,11 +243,11 @@ def create_writer(
             dataset = create_named(parent, name, like.datatype, space, like.plist)
             return _opened(dataset, plan, source, like.recorded, growing)
         filters = filters_of(plan.created, plan.chunk)
-        dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+        dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.type.dtype else None
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
         if plan.codes is not None:
-            calls.set_fill_bytes(plist, datatype, plan.source_of(source).fill_value.tobytes())
+            calls.set_fill_bytes(plist, datatype, plan.source_of(source).fill.value.tobytes())
             plist.set_fill_time(h5d.FILL_TIME_IFSET)  # of a source that is never filled, 0 would be read
         dataset = create_named(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
@@ -268,7 +268,7 @@ def write_small(
     """
     if (
         (like := _creation_of(plan, source, growing)) is None
-        or plan.dtype != source.dtype
+        or plan.dtype != source.type.dtype
         or shares_messages(source.file)
     ):
         return None
@@ -280,7 +280,7 @@ def write_small(
         kinds = [(h5t.py_create(values.dtype), h5s.create_simple(values.shape)) for _, values in recorded]
         added = zip(recorded, kinds, strict=True)
         attributes = [(name.encode(), kind.id, space.id, values.tobytes()) for (name, values), (kind, space) in added]
-        changed = rounded.values.astype(source.dtype, copy=False).tobytes(), attributes
+        changed = rounded.values.astype(source.type.dtype, copy=False).tobytes(), attributes
     most, links = _ANY_NBYTES if most_nbytes is None else most_nbytes, link_plist(link.charset)
     path = source.stored_path
     copy = rewrite_small(source.file, path, parent, link.name, links, like, plan.checks.missing, most, changed)
@@ -353,7 +353,7 @@ class _Create(CreateAtOnce):
             return None
         written, complete = small
         self.copy = Copied(complete)
-        if plan.rounding is None and (self._source.pipeline.error_bound != 0 or plan.lossy):
+        if plan.rounding is None and (self._source.storage.pipeline.error_bound != 0 or plan.lossy):
             self.replaced = plan.new_attributes(self._source)
         self.rounding = plan.rounding
         return written

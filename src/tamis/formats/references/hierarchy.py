@@ -24,7 +24,8 @@ from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formatting import absent_text, printable, with_article
 from tamis.notation.zarr import version_3
-from tamis.stores.protocols import ELSEWHERE, StoredArray
+from tamis.stores.facts import ELSEWHERE, array_nbytes, fill_as, size_of
+from tamis.stores.protocols import StoredArray
 from tamis.stores.translation import translations
 
 if TYPE_CHECKING:
@@ -72,20 +73,22 @@ class ReferencedArray(Described):
 
 def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> ReferencedArray:
     """Return an array of a file as an array of references."""
-    if array.dtype is None or array.varies:
-        raise _refusal(array, f"values of a fixed size, found {array.type_text}")
-    if array.layout in ELSEWHERE:
-        absent = f", whose {absent_text(array.absent_files)}" if array.absent_files else ""
-        raise _refusal(array, f"values in this file, found those of {with_article(array.layout)} dataset{absent}")
+    if array.type.dtype is None or array.type.varies:
+        raise _refusal(array, f"values of a fixed size, found {array.type.text}")
+    if array.storage.layout in ELSEWHERE:
+        absent = f", whose {absent_text(array.elsewhere.absent_files)}" if array.elsewhere.absent_files else ""
+        raise _refusal(
+            array, f"values in this file, found those of {with_article(array.storage.layout)} dataset{absent}"
+        )
     if named.shape != tuple(array.shape):
         raise _refusal(array, f"as many values as its dimensions have, {named.shape}, found {array.shape}")
     values = array.as_values()
     if values is not array and not _same_bytes(array, values):
-        array, dtype = values, values.value_type or values.chunk.dtype
+        array, dtype = values, values.type.values or values.storage.chunk.dtype
         stored = _copied(array, dtype)
     else:
-        dtype = array.chunk.dtype
-        stored = _chunked(array, url) if array.chunk_shape else _in_one_run(array, dtype, url)
+        dtype = array.storage.chunk.dtype
+        stored = _chunked(array, url) if array.storage.chunk_shape else _in_one_run(array, dtype, url)
 
     def read() -> NDArray[Any]:
         with closing(array.open_reader()) as reader:
@@ -93,7 +96,7 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
         return values if values.dtype == dtype else values.view(dtype)
 
     codecs, chunk_shape, chunks, inlined = stored
-    fill = array.fill_as(dtype)
+    fill = fill_as(array.fill, dtype)
     return ReferencedArray(
         path,
         tuple(array.shape),
@@ -113,16 +116,18 @@ _Stored = tuple[Codecs, tuple[int, ...], dict[Index, Reference], dict[Index, byt
 
 
 def _chunked(array: StoredArray, url: str) -> _Stored:
-    shape = array.chunk_shape or ()
+    shape = array.storage.chunk_shape or ()
     chunks: dict[Index, Reference] = {}
     inlined: dict[Index, bytes] = {}
     reader = array.open_chunks() if array.can_read_chunks else None
     if reader is None:
-        raise _refusal(array, f"chunks that tamis can decode, found filters {array.pipeline}")
+        raise _refusal(array, f"chunks that tamis can decode, found filters {array.storage.pipeline}")
     try:
         records = list(reader.true_records())
         with located(array.label, dataset=array.path):
-            codecs = choose_codecs(array.pipeline, filled_chunk(array), Counter(record.mask for _, record in records))
+            codecs = choose_codecs(
+                array.storage.pipeline, filled_chunk(array), Counter(record.mask for _, record in records)
+            )
         for origin, record in records:
             key = tuple(start // step for start, step in zip(origin, shape, strict=True))
             masked = codecs.masked
@@ -139,23 +144,23 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
 
 def filled_chunk(array: StoredArray) -> ChunkType:
     """Return type and shape of the chunks, with the fill value, which some filters set apart."""
-    fill = array.fill_as(array.chunk.dtype).tobytes()
-    return ChunkType(array.chunk.dtype, array.chunk.shape, fill if any(fill) else b"")
+    fill = fill_as(array.fill, array.storage.chunk.dtype).tobytes()
+    return ChunkType(array.storage.chunk.dtype, array.storage.chunk.shape, fill if any(fill) else b"")
 
 
 def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
     """Return pieces of values that are not in chunks: references if they are contiguous, otherwise the values."""
     shape = tuple(array.shape)
     codecs = Codecs((), tuple(version_3((), dtype)))
-    offset = array.contiguous_offset if array.size else None
-    if not array.size or not array.stored_nbytes:
+    offset = array.contiguous_offset if size_of(array) else None
+    if not size_of(array) or not array.stored_nbytes:
         return codecs, tuple(max(extent, 1) for extent in shape), {}, {}
     if offset is None:
         return _copied(array, dtype)
     if not shape:
         return codecs, (), {(): Reference(url, offset, dtype.itemsize)}, {}
     rows = _rows_of_pieces(shape, dtype.itemsize)
-    nbytes = array.nbytes // shape[0] * rows
+    nbytes = array_nbytes(array) // shape[0] * rows
     pieces = {
         (i, *(0,) * (len(shape) - 1)): Reference(url, offset + i * nbytes, nbytes) for i in range(shape[0] // rows)
     }
@@ -165,26 +170,31 @@ def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
 def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
     """Return all values as one copied chunk."""
     shape = tuple(array.shape)
-    if array.nbytes > _MOST_INLINED_NBYTES:
+    if array_nbytes(array) > _MOST_INLINED_NBYTES:
         raise _refusal(
             array,
-            f"values that are bytes of a file, in chunks or in one run, found {array.nbytes} bytes of"
-            f" {array.type_text} in a {array.layout} dataset",
+            f"values that are bytes of a file, in chunks or in one run, found {array_nbytes(array)} bytes of"
+            f" {array.type.text} in a {array.storage.layout} dataset",
         )
     with closing(array.open_reader()) as reader:
         values = reader.read(whole(shape))
     codecs = Codecs((), tuple(version_3((), dtype)))
     chunk_shape = tuple(max(extent, 1) for extent in shape)
-    return codecs, chunk_shape, {}, {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if array.size else {}
+    return (
+        codecs,
+        chunk_shape,
+        {},
+        {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if size_of(array) else {},
+    )
 
 
 def _same_bytes(array: StoredArray, values: StoredArray) -> bool:
     """Return whether readers get the bytes of all values as they are in the file."""
-    if array.dtype != values.dtype:
+    if array.type.dtype != values.type.dtype:
         return False
-    steps = several_chunks(array.shape, array.chunk_shape or (1,) * len(array.shape), _MOST_INLINED_NBYTES)
+    steps = several_chunks(array.shape, array.storage.chunk_shape or (1,) * len(array.shape), _MOST_INLINED_NBYTES)
     with closing(array.open_reader()) as stored, closing(values.open_reader()) as converted:
-        parts = Parts(Grid(array.shape, steps)) if array.size else ()
+        parts = Parts(Grid(array.shape, steps)) if size_of(array) else ()
         return all(stored.read(part).tobytes() == converted.read(part).tobytes() for part in parts)
 
 
@@ -200,7 +210,7 @@ def _refusal(array: StoredArray, text: str) -> FileError:
 
 def check_codecs(referenced: ReferencedArray, array: StoredArray) -> None:
     """Raise FileError if the codecs of an array decode a referenced or inlined chunk differently than tamis."""
-    if array.chunk_shape is None or not referenced.codecs.version_2:
+    if array.storage.chunk_shape is None or not referenced.codecs.version_2:
         return
     codecs = [numcodecs.get_codec(config) for config in referenced.codecs.version_2]
     with closing(array.open_chunks()) as reader:

@@ -20,6 +20,7 @@ from tamis.remote.address import Address, place_of
 from tamis.remote.file import AT_ONCE, in_fewest_rounds
 from tamis.remote.object_store import Entry, LocalObjects, Objects, Part, Range
 from tamis.remote.objects import objects_of
+from tamis.stores.facts import array_nbytes
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -165,7 +166,7 @@ def _largest(path: Any) -> str:
     with open_store(path) as store:
         if not store.arrays:
             raise FileError(f"{store.path}: has no arrays").at(path=store.path)
-        return max(store.arrays, key=lambda name: store.arrays[name].nbytes)
+        return max(store.arrays, key=lambda name: array_nbytes(store.arrays[name]))
 
 
 def _of_selection(name: str, array: StoredArray, region: Region, counted: _Counted, latency: float) -> Access:
@@ -206,5 +207,5 @@ def _runs_of(array: StoredArray) -> Callable[[Region], list[Range]]:
     """Return what gives the ranges of values that are in one run, or in records; none for values elsewhere."""
     with closing(array.open_reader()) as reader:
         if not isinstance(reader, ContiguousReader):
-            raise FileError(f"{array.label}: expected chunks, or values in one run, found {array.layout} ones")
+            raise FileError(f"{array.label}: expected chunks, or values in one run, found {array.storage.layout} ones")
         return reader.spans

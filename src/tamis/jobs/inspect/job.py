@@ -27,6 +27,7 @@ from tamis.meaning import numbers
 from tamis.rounding import recorded_rounding
 from tamis.rounding.pack import used_bits
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import values_nbytes_of
 from tamis.stores.protocols import Store, StoredArray
 from tamis.stores.readers import Readers
 
@@ -94,8 +95,8 @@ def _labels(store: Store, selection: Iterable[str]) -> dict[str, str]:
 
 
 def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, store: Store) -> DatasetInfo:
-    pipeline = dataset.pipeline
-    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
+    pipeline = dataset.storage.pipeline
+    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.storage.chunk_shape
     masks, stored_nbytes, unsure = _chunks(dataset) if shape and steps is not None and 0 not in shape else ({}, 0, "")
     chunking = None
     if shape is not None and steps is not None and not unsure:
@@ -103,27 +104,27 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         chunking = Chunking(
             shape=shape,
             growing=growing,
-            chunk=dataset.chunk,
+            chunk=dataset.storage.chunk,
             pipeline=pipeline,
             masks=masks,
             stored_nbytes=stored_nbytes,
-            varying=dataset.varies and not store.model.is_loose,  # chunks of Zarr hold the values themselves
+            varying=dataset.type.varies and not store.model.is_loose,  # chunks of Zarr hold the values themselves
         )
     companion_notes, problem = _companion(dataset)
-    missing = dataset.missing
+    missing = dataset.meaning.missing
     own_readers = readers(pipeline.filters if chunking is None else chunking.applied_filters)
-    if package := dataset.reader_package:
+    if package := dataset.storage.reader_package:
         own_readers = replace(own_readers, words=f"{own_readers.words} with {package}")
     return DatasetInfo(
         path=name,
         shape=shape,
-        dtype=dataset.type_text,
-        byteorder=dataset.byteorder,
+        dtype=dataset.type.text,
+        byteorder=dataset.type.byteorder,
         maxshape=maxshape,
-        layout=dataset.layout,
+        layout=dataset.storage.layout,
         chunks=steps,
         pipeline=pipeline,
-        nbytes=dataset.values_nbytes,
+        nbytes=values_nbytes_of(dataset),
         stored_nbytes=dataset.stored_nbytes if chunking is None else stored_nbytes,
         total_chunks=math.prod(chunking.counts) if chunking else 0,
         chunk_groups=_groups(pipeline, masks),
@@ -131,10 +132,10 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         zfp_better=better_for_zfp(chunking) if chunking else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
-        problem=dataset.problem or problem or unsure,
+        problem=dataset.storage.problem or problem or unsure,
         role=role,
-        packing=dataset.packing,
-        rounding=recorded_rounding(dataset.attributes, dataset.number_type),
+        packing=dataset.meaning.packing,
+        rounding=recorded_rounding(dataset.attributes, dataset.type.numbers),
         used_bits=_used_bits(dataset),
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
@@ -151,14 +152,14 @@ def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
 
 def _used_bits(dataset: StoredArray) -> int | None:
     """Return the bits that packed integers use, by ``actual_range``, without reading them; None if it is not known."""
-    ends, packing, dtype = numbers(dataset.attributes, "actual_range"), dataset.packing, dataset.number_type
+    ends, packing, dtype = numbers(dataset.attributes, "actual_range"), dataset.meaning.packing, dataset.type.numbers
     if ends.size != 2 or packing is None or dtype is None or dtype.kind not in "iu":
         return None
     codes = (ends.astype(np.float64) - packing.offset) / packing.scale
     info, whole = np.iinfo(dtype), np.rint(codes)
     if not (np.abs(codes - whole) < _CLOSE).all() or whole.min() < info.min or whole.max() > info.max:
         return None  # not those of these values
-    return used_bits(*map(int, whole), *map(int, dataset.missing.values))
+    return used_bits(*map(int, whole), *map(int, dataset.meaning.missing.values))
 
 
 def _number(limit: Any) -> int | float | None:
@@ -167,24 +168,24 @@ def _number(limit: Any) -> int | float | None:
 
 
 def _absence(dataset: StoredArray) -> tuple[Note, ...]:
-    absent = dataset.absent_files
+    absent = dataset.elsewhere.absent_files
     return (Note("absent-files", absent_text(absent)),) if absent else ()
 
 
 def _bar(dataset: StoredArray) -> tuple[Note, ...]:
     """Return a note if the library of the format does not open the store without a package."""
-    if not dataset.bars_store:
+    if not dataset.storage.bars_store:
         return ()
     text = (
-        f"the consolidated metadata of the store name its codec: without {dataset.reader_package}, zarr-python opens no"
-        " group of the store, and its other arrays only one by one; repack --no-consolidated avoids that"
+        f"the consolidated metadata of the store name its codec: without {dataset.storage.reader_package}, zarr-python"
+        " opens no group of the store, and its other arrays only one by one; repack --no-consolidated avoids that"
     )
     return (Note("codec-in-consolidated", text),)
 
 
 def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:
     """Return notes about a companion, and why the values of the dataset cannot be restored; empty if they can."""
-    if dataset.is_companion:
+    if dataset.marks.is_companion:
         text = "marks the missing values of another dataset: do not rename or change one without the other"
         return (Note("companion", text),), ""
     try:

@@ -113,7 +113,7 @@ def check_views(
             linked = [path for path in store.linked_files() if path in own] if _may_add(options) else []
             if linked:
                 error = _adds(file, f"{linked[0]}, which this run replaces with a loss")
-            elif any(array.layout == "virtual" for array in store.arrays.values()):
+            elif any(array.storage.layout == "virtual" for array in store.arrays.values()):
                 fates = fates or _fates(own, options, which_are_done())
                 error = _error_of(file, store, options, fates)
         if error is not None:

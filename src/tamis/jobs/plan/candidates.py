@@ -49,6 +49,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.packed_array import as_floats, fill_of, marks_of, unpacked_type
 from tamis.rewrite.plan import ArrayPlan, Copy
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
+from tamis.stores.facts import values_nbytes_of
 from tamis.stores.first_bytes import is_zarr
 from tamis.stores.readers import EVERY_PROGRAM
 from tamis.zfp import Accuracy, Precision
@@ -202,12 +203,12 @@ class VariableToPlan(NamedTuple):
     @property
     def itemsize(self) -> int:
         """Bytes of a value."""
-        return np.dtype(self.arrays[0].dtype).itemsize
+        return np.dtype(self.arrays[0].type.dtype).itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of the values in all files."""
-        return sum(array.values_nbytes for array in self.arrays)
+        return sum(values_nbytes_of(array) for array in self.arrays)
 
     @property
     def dimensions(self) -> tuple[str, ...] | None:
@@ -290,10 +291,10 @@ class Candidates:
         self._slow: dict[Pipeline, Candidate] = {}
         self._differences: dict[Rounding | Pipeline, Differences] = {}
         array = variable.arrays[0]
-        self._dtype = np.dtype(array.dtype)
-        self._packing = array.packing
-        missing = [array.missing for array in variable.arrays]
-        self._facts = facts_of(sample, missing, array.packing, variable.requirement)
+        self._dtype = np.dtype(array.type.dtype)
+        self._packing = array.meaning.packing
+        missing = [array.meaning.missing for array in variable.arrays]
+        self._facts = facts_of(sample, missing, array.meaning.packing, variable.requirement)
         # The filters already bound errors, and no other limit of a requirement makes chunks lossless.
         flags = any(name in variable.requirement.limits for name in ("sign", "zeros"))
         bound = absolute_bound(variable.requirement, self._facts)
@@ -524,7 +525,7 @@ class Candidates:
     def roughness(self) -> float:
         """See `Sample.roughness`, in steps of the required error."""
         bound = absolute_bound(self._variable.requirement, self._facts) or math.ldexp(self._facts.largest, -_USUAL_BITS)
-        missing = [array.missing for array in self._variable.arrays]
+        missing = [array.meaning.missing for array in self._variable.arrays]
         return self._sample.roughness(missing, bound / self._facts.scale) if bound > 0 else 0.0
 
     def ratio(self, filters: Pipeline) -> float:

@@ -86,7 +86,9 @@ def compared_with(
 ) -> Iterator[Compared]:
     """Yield the results of foreign filters on a sample, with the absolute error that meets the requirement."""
     requirement = variable.requirement
-    facts = facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, requirement)
+    facts = facts_of(
+        sample, [array.meaning.missing for array in variable.arrays], variable.arrays[0].meaning.packing, requirement
+    )
     plans = variable.plans(_LOSSLESS)
     if any(name in requirement.limits for name in RELATIVE):
         yield from (Compared(name, problem="it cannot bound errors relative to each value") for name in names)

@@ -47,6 +47,7 @@ from tamis.jobs.repack.job import repack
 from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import VariableToPlan
@@ -176,12 +177,14 @@ class Budget(NamedTuple):
     ) -> float:
         """Return the bytes left for variables, after those that are planned or stay unchanged."""
         counted = {variable.path for variable in planned} | {variable.path for variable in free}
-        arrays = [(path, array) for store in stores for path, array in store.arrays.items() if array.dtype is not None]
+        arrays = [
+            (path, array) for store in stores for path, array in store.arrays.items() if array.type.dtype is not None
+        ]
         kept = sum(array.stored_nbytes for path, array in arrays if path not in counted)
         if self.nbytes is not None:
             allowed = float(self.nbytes)
         else:
-            allowed = sum(array.values_nbytes for _, array in arrays) / (self.ratio or math.inf)
+            allowed = sum(values_nbytes_of(array) for _, array in arrays) / (self.ratio or math.inf)
         return allowed - kept - sum(map(predicted_nbytes, planned))
 
 

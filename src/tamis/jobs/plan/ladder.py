@@ -64,7 +64,7 @@ def ladder_of(
         chosen = planned.chosen
         if chosen is None or not chosen.largest_error:
             continue
-        found = differences_of(variable.plans(chosen.pipeline), sample, variable.arrays[0].packing)
+        found = differences_of(variable.plans(chosen.pipeline), sample, variable.arrays[0].meaning.packing)
         bound = step.requirement.limits.get("abs")
         if not rungs and found.effects.zeroed_share > ZEROED_SHARE:
             steps.append(_RELATIVE)  # values of many magnitudes, such as precipitation

@@ -47,8 +47,8 @@ def noise_of(variable: VariableToPlan, sample: Sample) -> Noise:
         sizes.setdefault(axis, []).append(found)
     medians = [float(np.median(np.concatenate(sizes[axis]))) for axis in sorted(sizes)]
     array = variable.arrays[0]
-    missing = [array.missing for array in variable.arrays]
-    bits = None if array.packing is not None else informative_bits(sample, missing, INFORMATION)
+    missing = [array.meaning.missing for array in variable.arrays]
+    bits = None if array.meaning.packing is not None else informative_bits(sample, missing, INFORMATION)
     return Noise(min(medians, default=0.0) / _DEVIATIONS, bits)
 
 
@@ -56,7 +56,7 @@ def _second_differences(variable: VariableToPlan, sample: Sample) -> Iterator[tu
     """Yield axes, with the magnitudes of second differences along them that are not 0."""
     for array, pieces in zip(variable.arrays, sample.tiles, strict=True):
         chosen = _some(pieces)
-        missing = array.missing
+        missing = array.meaning.missing
         with closing(array.open_reader()) as reader:
             for piece in chosen:
                 for axis, extent in enumerate(array.shape):

@@ -48,7 +48,8 @@ from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
-from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
+from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
+from tamis.stores.protocols import Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step
@@ -91,8 +92,8 @@ def variables_of(
             if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
                 shape = right_sized(chunking)
                 note = "; ".join(filter(None, (note, chunking_text(chunking))))
-            number = arrays[0].number_type
-            is_float = number is not None and (number.kind == "f" or arrays[0].packing is not None)
+            number = arrays[0].type.numbers
+            is_float = number is not None and (number.kind == "f" or arrays[0].meaning.packing is not None)
             has_noise = is_float and not role.is_exact
             variables.append(
                 VariableToPlan(path, requirement, stores, arrays, shape, missing, note, has_noise, pattern)
@@ -103,29 +104,31 @@ def variables_of(
 def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
     """Return why an array stays as it is for any requirement; empty if it does not."""
     for array in arrays:
-        if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
+        if array.type.dtype is None or array.type.dtype.kind not in "iuf" or not array.shape or not size_of(array):
             return "not planned: not an array of numbers"
-        if array.layout in ELSEWHERE:
-            absent = f": {absent_text(array.absent_files)}" if array.absent_files else ""
-            return f"not planned: values in other files ({array.layout}){absent}"
-        if array.is_companion or array.has_companion:
+        if array.storage.layout in ELSEWHERE:
+            absent = f": {absent_text(array.elsewhere.absent_files)}" if array.elsewhere.absent_files else ""
+            return f"not planned: values in other files ({array.storage.layout}){absent}"
+        if array.marks.is_companion or array.marks.has_companion:
             return "not planned: has a missing-value mask, or is one"
-        if array.pipeline.error_bound != 0:
-            return f"not planned: went through {array.pipeline} before, and a second error would add to the first"
-        if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
+        if array.storage.pipeline.error_bound != 0:
+            return (
+                f"not planned: went through {array.storage.pipeline} before, and a second error would add to the first"
+            )
+        if (rounding := recorded_rounding(array.attributes, array.type.numbers)) is not None:
             return f"not planned: rounded before, by {rounding}"
-        if problem := array.problem:
+        if problem := array.storage.problem:
             return f"not planned: {problem}"
-    if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
+    if not exact and sum(values_nbytes_of(array) for array in arrays) < _LEAST_NBYTES * len(arrays):
         return f"not planned: less than {size_text(_LEAST_NBYTES)} (name it exactly in a requirement to plan it)"
     return ""
 
 
 def _reason_of_packing(arrays: Sequence[StoredArray], requirement: PlanRequirement) -> str:
     """Return why arrays cannot be measured together; empty if they can, because errors are combined in stored units."""
-    dtype = np.dtype(arrays[0].dtype)
+    dtype = np.dtype(arrays[0].type.dtype)
     never_lossy = dtype.kind in "iu" and dtype.itemsize < 4
-    if requirement.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
+    if requirement.is_lossless or never_lossy or len({array.meaning.packing for array in arrays}) == 1:
         return ""
     return (
         "not planned: scale_factor or add_offset differ between the files, so their errors cannot be combined: plan "
@@ -137,15 +140,15 @@ def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
     """Return the chunk shape of the first array; for arrays without chunks, one that fits all of them."""
     array = arrays[0]
     for other in arrays[1:]:
-        if other.dtype != array.dtype or len(other.shape) != len(array.shape):
+        if other.type.dtype != array.type.dtype or len(other.shape) != len(array.shape):
             raise ParameterError(
-                f"{path}: expected the same type and number of axes in all files, got {array.type_text} with"
-                f" {len(array.shape)} axes in {array.label}, {other.type_text} with {len(other.shape)} in {other.label}"
+                f"{path}: expected the same type and number of axes in all files, got {array.type.text} with"
+                f" {len(array.shape)} axes in {array.label}, {other.type.text} with {len(other.shape)} in {other.label}"
             )
     least = tuple(min(extents) for extents in zip(*(other.shape for other in arrays), strict=True))
-    if array.chunk_shape is not None:
-        return tuple(map(min, array.chunk_shape, least)) if len(arrays) > 1 else array.chunk_shape
-    return default_chunks(least, np.dtype(array.dtype).itemsize, zfp=np.dtype(array.dtype).kind == "f")
+    if array.storage.chunk_shape is not None:
+        return tuple(map(min, array.storage.chunk_shape, least)) if len(arrays) > 1 else array.storage.chunk_shape
+    return default_chunks(least, np.dtype(array.type.dtype).itemsize, zfp=np.dtype(array.type.dtype).kind == "f")
 
 
 def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collection[str]) -> tuple[Rechunked, ...]:
@@ -193,7 +196,7 @@ class Settings(NamedTuple):
     def shapes(self, variable: VariableToPlan) -> bool:
         """Return whether several chunk shapes are tried for the best ratio."""
         if self.chunks is None:
-            return any(array.chunk_shape is None for array in variable.arrays)
+            return any(array.storage.chunk_shape is None for array in variable.arrays)
         return self.chunks == "auto"
 
     def eligible(self, front: Sequence[Candidate]) -> list[Candidate]:
@@ -344,7 +347,10 @@ def _measured(
     front = [candidates.judged(candidate) for candidate in front]
     if not (variable.requirement.is_lossless or any(map(candidates.changes_values, pipelines))):
         reason += "; no lossy filters meet the requirement on the sample"
-    own_chunks, dimensions = all(array.chunk_shape == variable.chunk_shape for array in arrays), variable.dimensions
+    own_chunks, dimensions = (
+        all(array.storage.chunk_shape == variable.chunk_shape for array in arrays),
+        variable.dimensions,
+    )
     result = PlannedVariable(
         variable.path,
         str(variable.requirement),
@@ -366,7 +372,7 @@ def _measured(
 
 def _stored(variable: VariableToPlan, settings: Settings) -> Stored:
     """Return what a variable is stored as now."""
-    pipeline = variable.arrays[0].pipeline
+    pipeline = variable.arrays[0].storage.pipeline
     nbytes = sum(array.stored_nbytes for array in variable.arrays)
     return Stored(str(pipeline), variable.source_ratio, nbytes, read_by(pipeline.filters, settings.readers))
 

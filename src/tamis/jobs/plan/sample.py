@@ -15,6 +15,7 @@ from tamis.arrays.grid import Origin, Region, grid_of, origin_of, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import shape_text
 from tamis.rewrite.packed_array import as_floats
+from tamis.stores.facts import values_nbytes_of
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class UnreadPieces(Sequence[Piece]):
     def nbytes(self) -> int:
         """Bytes of all values."""
         count = sum(math.prod(axis.stop - axis.start for axis in region) for region in self._regions)
-        return int(count * np.dtype(self._array.dtype).itemsize)
+        return int(count * np.dtype(self._array.type.dtype).itemsize)
 
 
 class Sample(NamedTuple):
@@ -143,7 +144,7 @@ def sample_of(
     grids = [grid_of(array.shape, chunk_shape) for array in arrays]
     parts = [array.parts(grid) for array, grid in zip(arrays, grids, strict=True)]
     written_nbytes = sum(map(_written_nbytes, arrays, parts))
-    share = written_nbytes / sum(array.values_nbytes for array in arrays)
+    share = written_nbytes / sum(values_nbytes_of(array) for array in arrays)
     if nbytes >= ALL:
         unread = [UnreadPieces(array, own, are_chunks=True) for array, own in zip(arrays, parts, strict=True)]
         whole = [UnreadPieces(array, _all_fields(array), are_chunks=False) for array in arrays] if fields else unread
@@ -162,9 +163,9 @@ def sample_of(
 
 def _written_nbytes(array: StoredArray, parts: Parts) -> int:
     if parts.are_all:
-        return array.values_nbytes
+        return values_nbytes_of(array)
     extents = np.minimum(parts.grid.chunk_shape, np.subtract(array.shape, parts.origin_table()))
-    return int(extents.prod(axis=1).sum()) * np.dtype(array.dtype).itemsize
+    return int(extents.prod(axis=1).sum()) * np.dtype(array.type.dtype).itemsize
 
 
 def _nbytes(chunks: Sequence[Sequence[Piece]]) -> int:
@@ -173,7 +174,7 @@ def _nbytes(chunks: Sequence[Sequence[Piece]]) -> int:
 
 def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list[Piece]:
     parts = array.parts(grid_of(array.shape, chunk_shape))
-    itemsize = np.dtype(array.dtype).itemsize
+    itemsize = np.dtype(array.type.dtype).itemsize
     chunk_nbytes = math.prod(map(min, chunk_shape, array.shape)) * itemsize
     count = min(len(parts), MOST_CHUNKS, max(nbytes // chunk_nbytes, 1))
     pieces = []
@@ -199,7 +200,7 @@ def _one_of_each_run(count: int, runs: int) -> list[int]:
 def _all_fields(array: StoredArray) -> list[Region]:
     """Return all fields, with the neighbours that zfp encodes together if these are not too large."""
     leading, field = array.shape[:-2], array.shape[-2:]
-    nbytes = math.prod(field) * np.dtype(array.dtype).itemsize
+    nbytes = math.prod(field) * np.dtype(array.type.dtype).itemsize
     step = BLOCK_SIDE if nbytes * BLOCK_SIDE ** len(leading) <= _MOST_FIELDS_NBYTES else 1
     begins = itertools.product(*(range(0, extent, step) for extent in leading))
     last = tuple(slice(0, extent) for extent in field)

@@ -226,7 +226,7 @@ class DimensionChunks:
         names = dimensions_of(store, array.path)
         if names is None or array.shape is None:
             raise ParameterError("chunks by dimension need dimensions with names, and it has none: give a list")
-        own = array.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
+        own = array.storage.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
         return self.along(names, own, array.maxshape)
 
     def along(self, names: Sequence[str], own: Sequence[int], maxshape: Sequence[int | None]) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from tamis.rewrite.surveys import stored_ratio
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, recorded_rounding, still_needed
-from tamis.stores.protocols import ELSEWHERE
+from tamis.stores.facts import ELSEWHERE, array_nbytes, values_nbytes_of
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def decide(array: StoredArray, asked: Asked, options: RepackOptions, survey: Sur
             return Kept(reason)
         if is_conditional:
             # An array may not return to "kept" after its values are read: its old companion is gone by then.
-            plan = replace(plan, may_grow=options.larger or array.has_companion)
+            plan = replace(plan, may_grow=options.larger or array.marks.has_companion)
     has_bound = plan.pipeline.bound is not None
     plan = with_requirement(plan, array, asked.required, survey)
     return with_loosest_tolerance(plan, array) if has_bound else plan
@@ -105,12 +105,12 @@ def _left_alone(array: StoredArray, asked: Asked, options: RepackOptions) -> str
     """Return why a pattern leaves an array alone, whatever the filters; empty if it does not."""
     if asked.exact:
         return ""
-    if array.is_bare_dimension:
+    if array.marks.is_bare_dimension:
         return "expected values, got a netCDF-4 dimension without a variable"
-    if array.layout in ELSEWHERE and not options.follow:
+    if array.storage.layout in ELSEWHERE and not options.follow:
         return (
-            f"its values are in other files ({array.layout}), where a pattern leaves them: name it, or give --follow,"
-            " to store them in the target"
+            f"its values are in other files ({array.storage.layout}), where a pattern leaves them: name it, or give"
+            " --follow, to store them in the target"
         )
     return ""
 
@@ -118,14 +118,14 @@ def _left_alone(array: StoredArray, asked: Asked, options: RepackOptions) -> str
 def _is_wanted_at_any_size(array: StoredArray, asked: Asked) -> bool:
     """Return whether an array is stored as asked even if it does not become smaller."""
     # With `follow`, values of other files are to be in the target, although it becomes larger.
-    return asked.named or asked.filters is None or not compresses(asked.filters) or array.layout in ELSEWHERE
+    return asked.named or asked.filters is None or not compresses(asked.filters) or array.storage.layout in ELSEWHERE
 
 
 def _too_small(array: StoredArray, options: RepackOptions) -> str:
     """Return why patterns keep an array because of its size; empty if they do not."""
-    own_least = 0 if array.chunk_shape else MIN_NBYTES
+    own_least = 0 if array.storage.chunk_shape else MIN_NBYTES
     least = own_least if options.min_size is None else options.min_size
-    if array.values_nbytes >= least:
+    if values_nbytes_of(array) >= least:
         return ""
     return f"patterns skip datasets of less than {least} B (--min-size): name it to change it"
 
@@ -138,7 +138,7 @@ def _plan(array: StoredArray, asked: Asked, options: RepackOptions, survey: Surv
     if isinstance(plan, Copy) and plan.pipeline.error_bound != 0:
         return plan  # their loss would add to a new one
     trial = plan if plan.pipeline.bound is None else with_loosest_tolerance(plan, array)
-    own = array.nbytes / max(array.stored_nbytes, 1)
+    own = array_nbytes(array) / max(array.stored_nbytes, 1)
     ratio = own if isinstance(plan, Copy) else stored_ratio(trial, plan.source_of(array), options.threads)
     shape = chunks_for_objects(array.shape, plan.chunk_shape, plan.dtype.itemsize, ratio)
     if shape == plan.chunk_shape:
@@ -179,8 +179,8 @@ class _Form(NamedTuple):
 
 _WITHOUT_CHUNKS: tuple[Refusal[StoredArray], ...] = (
     Refusal(
-        lambda array: array.dtype is None,
-        lambda array: f"expected values of a fixed size, got {array.type_text}: {array.unfiltered_reason}",
+        lambda array: array.type.dtype is None,
+        lambda array: f"expected values of a fixed size, got {array.type.text}: {array.storage.unfiltered_reason}",
     ),
     Refusal(
         lambda array: array.shape is None, lambda _: "expected an array, got a null dataspace, which has no values"
@@ -223,7 +223,7 @@ _LOSS: tuple[Refusal[_Form], ...] = (
         ),
     ),
     Refusal(
-        lambda form: form.is_lossy and form.array.is_companion,
+        lambda form: form.is_lossy and form.array.marks.is_companion,
         lambda _: "expected lossless filters for the missing-value mask of another dataset",
     ),
 )
@@ -244,14 +244,14 @@ def _unpacked_plan(
     options: RepackOptions,
 ) -> ArrayPlan:
     """Return the plan of an array for filters in units of the variable; None keeps its filters for other chunks."""
-    if array.dtype is not None and any("\udc80" <= letter <= "\udcff" for letter in path):
+    if array.type.dtype is not None and any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
     refuse(_WITHOUT_CHUNKS, array)
-    filters = array.pipeline if requested is None else requested
+    filters = array.storage.pipeline if requested is None else requested
     dtype, notes = _chunk_dtype(array, filters)
     packing = meaning.packing_of(array.attributes)
     if requested is None:
-        pipeline = unstored(array.pipeline)
+        pipeline = unstored(array.storage.pipeline)
     else:
         pipeline = in_stored_units(requested, packing, dtype)
         notes += units_note(requested, pipeline, packing)
@@ -265,7 +265,7 @@ def _unpacked_plan(
     refuse(_LOSS, form)
     notes += rounding_notes
     # If the companion goes, missing values return to the array, so its chunks change.
-    keeps_companion = not array.has_companion or options.missing == "mask"
+    keeps_companion = not array.marks.has_companion or options.missing == "mask"
     if not keeps_companion:
         notes.append(
             "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
@@ -276,7 +276,7 @@ def _unpacked_plan(
     form.pipeline.check(form.chunk)
     form.pipeline.check_encodable()
     notes += _version_note(form.pipeline)
-    same = as_stored_already(form.pipeline, array.pipeline)
+    same = as_stored_already(form.pipeline, array.storage.pipeline)
     if keeps_values and has_streams(array, same, dtype, form.chunks):
         notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
         return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
@@ -292,16 +292,16 @@ def _unpacked_plan(
         tuple(notes),
         packing,
         steps=tuple(steps),
-        checks=Checks(missing=array.missing),
+        checks=Checks(missing=array.meaning.missing),
         padding=Padding.of(array, dtype),
     )
 
 
 def _chunk_dtype(array: StoredArray, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
     """Return the type of the chunks, in native byte order if the filters need it, and notes."""
-    notes, dtype = [], cast("np.dtype[Any]", array.dtype)
-    if array.layout in ELSEWHERE:
-        notes.append(f"its values are read from other files ({array.layout}), and stored in the target")
+    notes, dtype = [], cast("np.dtype[Any]", array.type.dtype)
+    if array.storage.layout in ELSEWHERE:
+        notes.append(f"its values are read from other files ({array.storage.layout}), and stored in the target")
     if dtype.isnative or (filters.bounded is None and filters.error_bound == 0):
         return dtype, notes
     native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
@@ -318,13 +318,13 @@ def _copied(
     """
     array, dtype, chunks, guarded = form.array, form.dtype, form.chunks, form.pipeline
     text = "chunks are copied as stored: they have these filters already"
-    same = as_stored_already(guarded, array.pipeline)
+    same = as_stored_already(guarded, array.storage.pipeline)
     shorter = shorter_pipeline(same)
     if shorter is not None and is_stored_so(array, shorter, dtype, chunks) and not skips_first(array):
         return Copy(path, shorter, dtype, chunks, (*notes, text), packing)
     if is_stored_so(array, same, dtype, chunks):
         return Copy(path, same, dtype, chunks, (*notes, text), packing)
-    unguarded = as_stored_already(pipeline, array.pipeline)
+    unguarded = as_stored_already(pipeline, array.storage.pipeline)
     if unguarded != same and is_stored_so(array, unguarded, dtype, chunks):
         return Copy(path, unguarded, dtype, chunks, (*notes, f"{text}, without a checksum"), packing)
     return None
@@ -342,7 +342,7 @@ def _version_note(pipeline: Pipeline) -> list[str]:
 
 def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
     """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
-    notes, before = [], form.array.pipeline
+    notes, before = [], form.array.storage.pipeline
     growing = tuple(most is None for most in form.array.maxshape)
     chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):
@@ -373,12 +373,12 @@ def _packed_plan(
             f"expected no relative requirement for {pack}, whose error is absolute, got rel={required.relative!r}: use"
             f" bitround or granular"
         )
-    shape = chunks or array.chunk_shape
+    shape = chunks or array.storage.chunk_shape
     if shape is None:
         refuse(_WITHOUT_CHUNKS, array)
         shape = default_chunks(array.shape, pack.stored_type(dtype).itemsize, zfp=False)
-    checks = Checks(missing=array.missing)
-    model = Recode(path, Pipeline(), array.dtype or dtype, shape, packing=array.packing, checks=checks)
+    checks = Checks(missing=array.meaning.missing)
+    model = Recode(path, Pipeline(), array.type.dtype or dtype, shape, packing=array.meaning.packing, checks=checks)
     absolute = None if required is None else absolute_bound(model, array, required, survey)
     bound, zeros = math.inf if absolute is None else model.in_units(absolute), required is not None and required.zeros
     packed = pack_array(array, pack, survey.packing_range(array, shape), bound=bound, zeros=zeros)
@@ -396,19 +396,19 @@ def _packing_notes(array: StoredArray, packed: PackedArray) -> list[str]:
         notes.append("the CF conventions have int for doubles only: where files must conform, allow a larger error")
     if keeps_values(array, codes):
         notes.append("packed before in the same steps: its values do not change, and keep their recorded bound")
-    elif array.packing is not None:
-        notes.append(f"packed before by {array.packing}: the new error adds to the old one")
-    elif before := recorded_rounding(array.attributes, array.number_type):
+    elif array.meaning.packing is not None:
+        notes.append(f"packed before by {array.meaning.packing}: the new error adds to the old one")
+    elif before := recorded_rounding(array.attributes, array.type.numbers):
         notes.append(f"its values were already rounded by {before}: the new error adds to the old one")
-    if array.pipeline.error_bound != 0:
-        notes.append(f"its values already went through {array.pipeline}: the new error adds to the old one")
+    if array.storage.pipeline.error_bound != 0:
+        notes.append(f"its values already went through {array.storage.pipeline}: the new error adds to the old one")
     return notes
 
 
 def _needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
     """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
-        before = recorded_rounding(source.attributes, source.number_type)
+        before = recorded_rounding(source.attributes, source.type.numbers)
         lossy = before is not None and pipeline.error_bound != 0
         return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
     rounding = still_needed(pipeline.rounding, source.attributes)
@@ -417,8 +417,8 @@ def _needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep
         names = [name for name in ROUNDING_ATTRIBUTES if name in source.attributes and name != CONTAINER]
         says = f"its attribute {names[0]} says that its values are rounded by {pipeline.rounding}"
         return None, [f"{says}: they are not rounded again"]
-    offset = source.packing is not None and source.packing.offset != 0
-    notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
+    offset = source.meaning.packing is not None and source.meaning.packing.offset != 0
+    notes = [f"packed by {source.meaning.packing}: errors of the rounding are relative to the stored values"] * offset
     return RoundStep(rounding, source.shape), notes
 
 
@@ -432,9 +432,9 @@ def _check(form: _Form) -> None:
             raise ParameterError(f"{error} (-c)") from error
         if chunk.dtype.kind != "V":
             raise
-        text = form.array.type_text
+        text = form.array.type.text
         # Integers of 20 bits and bitfields have the names of integers, which filters of numbers take.
-        words = form.array.type_words if text.startswith(("int", "uint", "float")) else text
+        words = form.array.type.words if text.startswith(("int", "uint", "float")) else text
         raise ParameterError(
             f"expected numbers, got values of the type {words}: use filters of bytes, such as shuffle and deflate"
         ) from error

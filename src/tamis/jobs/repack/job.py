@@ -45,8 +45,8 @@ from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
 from tamis.safety.room import Room
+from tamis.stores.facts import ELSEWHERE, values_nbytes_of
 from tamis.stores.other_files import OtherFile, OtherFiles, Places, TakenIn, place
-from tamis.stores.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
     from tamis.jobs.witness.look import Witnessed, XarrayWitness
@@ -369,7 +369,11 @@ def _is_changed(item: TakenIn, places: Places) -> bool:
 def _check_sources(store: Store, planning: Planning) -> None:
     """Raise FileError if values that are to be taken in are in files that do not exist."""
     for path, array in planning.datasets.items():
-        if path not in planning.dropped and array.layout in ELSEWHERE and (absent := array.absent_files):
+        if (
+            path not in planning.dropped
+            and array.storage.layout in ELSEWHERE
+            and (absent := array.elsewhere.absent_files)
+        ):
             more = f" ({len(absent)} such files or datasets in all)" if len(absent) > 1 else ""
             text = f"{store.path}: {path}: its values are in {absent[0]}, which does not exist{more}"
             raise FileError(f"{text}: leave it out (drop), or do without self_contained").at(
@@ -388,7 +392,7 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     # A target of another format has values, never places where they are.
     stored = planning.plans if by_objects and not options.self_contained else planning.datasets
     arrays = [planning.datasets[path] for path in stored if path not in planning.dropped]
-    elsewhere = [array for array in arrays if array.layout in ELSEWHERE]
+    elsewhere = [array for array in arrays if array.storage.layout in ELSEWHERE]
     linked = store.linked_files() if options.self_contained else ()
     planning = planning._replace(taken_in=taken_in(store, elsewhere, linked))
     return planning if by_objects else planning.of_values()
@@ -399,7 +403,7 @@ def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> 
     assert planning.form is not None
     if not may_spoil(options) or options.self_contained or not planning.form.copies_objects_of(store):
         return planning, []  # virtual datasets are stored as values, from the source
-    is_virtual = any(array.layout == "virtual" for array in planning.datasets.values())
+    is_virtual = any(array.storage.layout == "virtual" for array in planning.datasets.values())
     if not (is_virtual or [*store.links_elsewhere()]):
         return planning, []
     return checked_views(store, planning, options)
@@ -444,12 +448,12 @@ def _taken_in_notes(store: Store, planning: Planning) -> Iterator[str]:
     """Yield notes about what a target has of other files, with its size."""
     arrays, dropped = planning.datasets, planning.dropped
     for file, paths in store.linked_files().items():
-        nbytes = sum(store.arrays[path].values_nbytes for path in paths if path not in dropped)
+        nbytes = sum(values_nbytes_of(store.arrays[path]) for path in paths if path not in dropped)
         count = plural(sum(path not in dropped for path in paths), "dataset")
         yield printable(f"takes in {count} of {file}, to which links lead ({size_text(nbytes)} of values)")
-    elsewhere = [array for path, array in arrays.items() if array.layout in ELSEWHERE and path not in dropped]
+    elsewhere = [array for path, array in arrays.items() if array.storage.layout in ELSEWHERE and path not in dropped]
     if elsewhere:
-        nbytes = sum(array.values_nbytes for array in elsewhere)
+        nbytes = sum(values_nbytes_of(array) for array in elsewhere)
         names = ", ".join(array.path for array in elsewhere[:_MOST_NAMED])
         more = ", …" if len(elsewhere) > _MOST_NAMED else ""
         yield printable(f"takes in the values of {names}{more} from other files ({size_text(nbytes)} of values)")

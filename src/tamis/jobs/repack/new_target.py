@@ -51,8 +51,9 @@ from tamis.rewrite.write import EncodeElsewhere, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
+from tamis.stores.facts import ELSEWHERE, array_nbytes, size_of
 from tamis.stores.first_bytes import is_classic
-from tamis.stores.protocols import ELSEWHERE, ArrayWriter, CopyInsteadError, Store, StoredArray
+from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -154,7 +155,7 @@ def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
                 raise
             continue  # repack keeps it
         if count.total and not would_grow(plan, plan.source_of(source)):
-            refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
+            refused.append(f"{plan.path}: {count.total} of {size_of(source)} ({count})")
     if refused:
         raise DataError(
             f"missing values found, which --missing refuse does not allow: {'; '.join(refused)}: keep each "
@@ -221,8 +222,8 @@ def write_target(
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            is_needed = plan.path in planning.needed or (options.self_contained and array.layout in ELSEWHERE)
-            if plan.path in planning.exact or is_disk_full(error) or array.has_companion or is_needed:
+            is_needed = plan.path in planning.needed or (options.self_contained and array.storage.layout in ELSEWHERE)
+            if plan.path in planning.exact or is_disk_full(error) or array.marks.has_companion or is_needed:
                 raise
             if plan.codes is not None and isinstance(error, DataError):
                 planning.kept[plan.path] = str(error)
@@ -279,17 +280,17 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
 
 
 def _preview(path: str, dataset: StoredArray, plan: ArrayPlan | None, reason: str, dropped: bool) -> DatasetPreview:
-    stored = str(dataset.pipeline)
+    stored = str(dataset.storage.pipeline)
     return DatasetPreview(
         path=path,
         action="store" if plan and not isinstance(plan, Copy) else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",
-        dtype=dataset.type_text,
+        dtype=dataset.type.text,
         shape=dataset.shape,
         source_pipeline=stored,
-        source_chunks=dataset.chunk_shape,
+        source_chunks=dataset.storage.chunk_shape,
         pipeline=stored if plan is None or isinstance(plan, Copy) else str(plan.requested),
-        chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
+        chunks=dataset.storage.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
         relative_bound=None if plan is None else plan.relative_bound,
         notes=() if plan is None else tuple(planned_notes(plan, dataset.shape)),
@@ -321,11 +322,15 @@ def prove(
         stores = None if by_objects else comparison_of(store, out)
         anew = [path for path in source if path not in plans and path not in planning.dropped]
         if by_objects:  # others than those whose values were taken in are copied as stored
-            anew = [path for path in anew if source[path].layout in ELSEWHERE and source[path].dtype is not None]
-            anew = [path for path in anew if out.array(path).layout not in ELSEWHERE]
+            anew = [
+                path
+                for path in anew
+                if source[path].storage.layout in ELSEWHERE and source[path].type.dtype is not None
+            ]
+            anew = [path for path in anew if out.array(path).storage.layout not in ELSEWHERE]
         # A companion is compared as another array's missing values.
         anew = [path for path in anew if not stores or path not in stores.companions]
-        anew = [path for path in anew if not source[path].is_bare_dimension]
+        anew = [path for path in anew if not source[path].marks.is_bare_dimension]
         proven = {store.first_path(path): path for path in (*plans, *anew)}
         repeated = dict(stores.repeated()) if stores else {}
         repeated = {path: proven[first] for path, first in repeated.items() if proven.get(first, path) != path}
@@ -387,7 +392,7 @@ def _check_copied(
     *,
     witness: bool,
 ) -> Repacked:
-    if target.has_own_bytes:
+    if target.storage.has_own_bytes:
         verify_kept(plan.path, source, target, partial(report, step), threads, witness=witness)
         masks = source.chunk_index().masks
     else:
@@ -494,7 +499,7 @@ def _facts(
         "path": plan.path,
         "pipeline": str(recorded),
         "left_out": str(left_out) if left_out.stages else "",
-        "nbytes": source.nbytes,
+        "nbytes": array_nbytes(source),
         "source_nbytes": source.stored_nbytes,
         "target_nbytes": target.stored_nbytes,
         "bound": plan.unpacked_bound,

@@ -70,8 +70,8 @@ def written_notes(
 
 def reader_note(target: StoredArray) -> Iterator[str]:
     """Yield a note if the library of the format needs a package to read an array."""
-    if target.reader_package:
-        yield package_text(target.reader_package, bars_store=target.bars_store)
+    if target.storage.reader_package:
+        yield package_text(target.storage.reader_package, bars_store=target.storage.bars_store)
 
 
 def recorded_filters(plan: ArrayPlan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
@@ -80,9 +80,9 @@ def recorded_filters(plan: ArrayPlan, target: StoredArray) -> tuple[Pipeline, Pi
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
         # No filter is for some chunks alone.
         return plan.pipeline if plan.codes is None else plan.requested, _NO_FILTERS
-    if len(target.pipeline.stages) == len(stages):
+    if len(target.storage.pipeline.stages) == len(stages):
         return plan.requested, _NO_FILTERS
-    return _divided(plan.requested, tuple([stage.filter.id for stage in target.pipeline.stages]))
+    return _divided(plan.requested, tuple([stage.filter.id for stage in target.storage.pipeline.stages]))
 
 
 @lru_cache  # most datasets have the same filters
@@ -306,7 +306,7 @@ def _option(plan: ArrayPlan, source: StoredArray) -> str:
     text = f" -f '{name}:{recorded_text(str(_as_asked(plan)))}'"
     if plan.required is not None:
         text += f" --require '{name}:{plan.required}'"
-    if plan.chunk_shape != source.chunk_shape:
+    if plan.chunk_shape != source.storage.chunk_shape:
         text += f" -c '{name}:{shape_text(plan.chunk_shape)}'"
     return printable(text)
 

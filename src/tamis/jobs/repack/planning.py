@@ -20,8 +20,9 @@ from tamis.remote.address import Address
 from tamis.rewrite.plan import ArrayPlan, Copy, Recode, Recompress, recode
 from tamis.rewrite.values import Padding
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import ELSEWHERE
 from tamis.stores.other_files import Places, TakenIn
-from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
+from tamis.stores.protocols import Arrays, Store, StoredArray, likeness_of
 
 if TYPE_CHECKING:
     from tamis.accuracy.requirement import Requirement
@@ -140,7 +141,7 @@ class _Recipes(NamedTuple):
 def _take_in(store: Store, entries: list[Assigned[Any]], shapes: dict[str, Assigned[Chunks]]) -> None:
     """Add recipes for the arrays whose values are in other files, with the filters and chunks that these have."""
     for path, array in store.arrays.items():
-        if array.layout in ELSEWHERE and array.dtype is not None and array.shape:
+        if array.storage.layout in ELSEWHERE and array.type.dtype is not None and array.shape:
             filters, steps = _of_sources(array)
             if steps is not None:
                 shapes.setdefault(path, Assigned(path, path, path, steps, False))
@@ -159,14 +160,14 @@ class _SimilarPlans:
         shape = self._recipes.shapes.get(entry.path)
         chunks = None if shape is None else shape.value
         depends = isinstance(chunks, DimensionChunks) or entry.path in self._recipes.required
-        if array.likeness is None or depends or self._options.storage == "s3":
+        if likeness_of(array) is None or depends or self._options.storage == "s3":
             return None
         filters = entry.value if isinstance(entry.value, Pipeline) else None
         named = entry.exact or (shape is not None and shape.exact)
         is_exact = False
         if filters is not None and filters.error_bound != 0 and not entry.exact:
             is_exact = self._store.roles.get(entry.path, meaning.DATA).is_exact
-        return array.likeness, filters, chunks, named, entry.path in self._options.rule_chunks, is_exact
+        return likeness_of(array), filters, chunks, named, entry.path in self._options.rule_chunks, is_exact
 
     def plan_of(self, likeness: object, path: str) -> ArrayPlan | None:
         """Return the plan of a similar array for another path; None if there is none."""
@@ -247,10 +248,10 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
     None for what they do not have in common, filters that lose something, and chunks of another number of axes.
     """
     found: set[tuple[Pipeline, tuple[int, ...] | None]] = set()
-    for file, path in array.virtual_sources[:_MOST_SOURCES]:
+    for file, path in array.elsewhere.virtual_sources[:_MOST_SOURCES]:
         if file:
             with suppress(TamisError, OSError, RuntimeError, KeyError), open_store(file) as store:
-                found.add((unstored((source := store.array(path)).pipeline), source.chunk_shape))
+                found.add((unstored((source := store.array(path)).storage.pipeline), source.storage.chunk_shape))
     filters, shapes = ({item[part] for item in found} for part in (0, 1))
     pipeline = cast("Pipeline", filters.pop()) if len(filters) == 1 else Pipeline()
     steps = cast("tuple[int, ...] | None", shapes.pop()) if len(shapes) == 1 else None
@@ -261,7 +262,7 @@ def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | 
 
 def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] = ()) -> tuple[TakenIn, ...]:
     """Return the files whose values or objects a target has itself: those of these arrays, and those of links."""
-    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.value_files)))
+    files = dict.fromkeys((*linked, *(file for array in arrays for file in array.elsewhere.value_files)))
     own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
     return tuple(TakenIn.of(file) for file in files if file != own)
 
@@ -287,23 +288,23 @@ def _is_general(plan: ArrayPlan, dataset: StoredArray) -> bool:
     if not (plan.changes_values or plan.rounding):
         return True
     depends_on_values = plan.codes is not None or plan.pipeline.bound is not None
-    return isinstance(plan, Recode) and not depends_on_values and dataset.pipeline.bounded is None
+    return isinstance(plan, Recode) and not depends_on_values and dataset.storage.pipeline.bounded is None
 
 
 def _of_values(plan: ArrayPlan, array: StoredArray) -> ArrayPlan:
     """Return the plan of an array as an array of values; it has no chunks to copy if its bytes differ."""
     values = array.as_values()
-    if not isinstance(plan, Copy) and array.byteorder == "big":
+    if not isinstance(plan, Copy) and array.type.byteorder == "big":
         plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
-    if values is array or values.dtype is None:
+    if values is array or values.type.dtype is None:
         return plan
     pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
     if isinstance(plan, Recompress):
-        return replace(plan, pipeline=pipeline, dtype=values.dtype)
-    padding = Padding.of(values, values.dtype)
+        return replace(plan, pipeline=pipeline, dtype=values.type.dtype)
+    padding = Padding.of(values, values.type.dtype)
     if isinstance(plan, Recode):
-        return replace(plan, pipeline=pipeline, dtype=values.dtype, padding=padding)
-    return recode(plan, pipeline=pipeline, dtype=values.dtype, padding=padding)
+        return replace(plan, pipeline=pipeline, dtype=values.type.dtype, padding=padding)
+    return recode(plan, pipeline=pipeline, dtype=values.type.dtype, padding=padding)
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:

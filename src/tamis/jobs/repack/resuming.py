@@ -36,7 +36,8 @@ from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
-from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
+from tamis.stores.facts import ELSEWHERE
+from tamis.stores.protocols import Store, StoredArray
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class TargetRecord:
         choices.append(f"ranges {sorted(options.ranges.items())}" if options.ranges else "")
         choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
-        elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
+        elsewhere = any(planning.datasets[path].storage.layout in ELSEWHERE for path in planning.plans)
         elsewhere |= bool(planning.taken_in)
         return cls(Identity.of(source, with_ctime=True)._asdict(), place, recipe, elsewhere=elsewhere)
 
@@ -247,7 +248,7 @@ def _needs_proof(plan: ArrayPlan) -> bool:
 
 def _is_taken_in(source: StoredArray, target: StoredArray) -> bool:
     """Return whether a target has the values itself that its source has in other files."""
-    return source.layout in ELSEWHERE and target.layout not in ELSEWHERE
+    return source.storage.layout in ELSEWHERE and target.storage.layout not in ELSEWHERE
 
 
 def _kept(after: Store, before: Store, plans: Mapping[str, ArrayPlan], options: RepackOptions) -> set[str] | None:
@@ -273,7 +274,7 @@ def _other_missing(before: Store, after: Store, plans: Iterable[ArrayPlan], opti
     if options.missing == "exact":
         return ""
     for plan in plans:
-        if plan.lossy and not after.array(plan.path).has_companion:
+        if plan.lossy and not after.array(plan.path).marks.has_companion:
             count = count_missing(plan, before.array(plan.path), lambda *_: None)
             if count.total:
                 return f"missing values are kept in {plan.path} itself, and --missing {options.missing} was requested"

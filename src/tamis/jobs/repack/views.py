@@ -170,7 +170,7 @@ class Fates:
             elif plan is not None:
                 text = _PACKED if plan.codes is not None else _MASKED if plan.flags is not None else ""
                 yield first, Fate("" if is_done else text, _CHANGED if first in losing else "")
-            elif array.layout == "virtual":
+            elif array.storage.layout == "virtual":
                 yield first, Fate(sources=sources_of(array, file))
 
     def _losing(self, store: Store) -> frozenset[str]:
@@ -183,7 +183,7 @@ class Fates:
 
 def sources_of(array: StoredArray, file: str) -> tuple[Source, ...]:
     """Return what a virtual array of a file shows."""
-    return tuple((os.path.realpath(other or file), path) for other, path in array.virtual_sources)
+    return tuple((os.path.realpath(other or file), path) for other, path in array.elsewhere.virtual_sources)
 
 
 def with_needed(store: Store, planning: Planning, fates: Fates) -> Planning:
@@ -196,7 +196,7 @@ def with_needed(store: Store, planning: Planning, fates: Fates) -> Planning:
     """
     needed = set()
     for path, array in planning.datasets.items():
-        if array.layout != "virtual" or store.first_path(path) in planning.dropped:
+        if array.storage.layout != "virtual" or store.first_path(path) in planning.dropped:
             continue
         if (found := fates.first(store, sources_of(array, store.path), lambda fate: fate.spoiled)) is None:
             continue

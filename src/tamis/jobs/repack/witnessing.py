@@ -160,7 +160,7 @@ class _VirtualSources:
     def changed_source(self, path: str, seen: frozenset[str] = frozenset()) -> str:
         """Return the first source of an array that may have other values in this run, in words; empty if none has."""
         array = self._store.arrays[path]
-        for file, inner in array.virtual_sources if array.layout == "virtual" else ():
+        for file, inner in array.elsewhere.virtual_sources if array.storage.layout == "virtual" else ():
             if found := self._changed_at(file, inner, seen | {path}):
                 return found
         return ""
@@ -197,17 +197,17 @@ def _planned(path: str, planning: Planning) -> Expected:
 def _changed_attributes(path: str, planning: Planning, *, is_filled: bool) -> Collection[str]:
     source = planning.datasets[path]
     names = {*planning.plans[path].new_attributes(source), CONTAINER}
-    return names | {_COMPANION_ATTRIBUTE} if is_filled or source.has_companion else names
+    return names | {_COMPANION_ATTRIBUTE} if is_filled or source.marks.has_companion else names
 
 
 def needs_of(target: Store) -> dict[str, Need]:
     """Return what readers other than tamis need for the arrays of a target, by path."""
     needs: dict[str, Need] = {}
     for path, array in target.arrays.items():
-        if package := array.reader_package:
+        if package := array.storage.reader_package:
             needs[path] = Need(package, _is_installed(package))
-        elif array.pipeline.stages and Path(target.path).is_file():
-            others = [item for item in array.pipeline.filters if item.name not in OF_HDF5]
+        elif array.storage.pipeline.stages and Path(target.path).is_file():
+            others = [item for item in array.storage.pipeline.filters if item.name not in OF_HDF5]
             if others:
                 needs[path] = Need(read_by(others), _has_plugins(others))
     return needs

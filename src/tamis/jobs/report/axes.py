@@ -12,6 +12,7 @@ from tamis import meaning
 from tamis.errors import TamisError
 from tamis.jobs.recipes.names import dimensions_of
 from tamis.jobs.report.maps import Box
+from tamis.stores.facts import size_of
 
 if TYPE_CHECKING:
     from tamis.stores.protocols import Store
@@ -67,12 +68,12 @@ def names_of(store: Store, path: str) -> tuple[str, ...]:
 def _degrees(store: Store, group: str, name: str, units: frozenset[str]) -> NDArray[Any] | None:
     """Return the values of a coordinate in even degrees; None if it is not one."""
     array = store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")
-    if array is None or array.number_type is None or not 2 <= array.size <= _MOST_COORDINATES:
+    if array is None or array.type.numbers is None or not 2 <= size_of(array) <= _MOST_COORDINATES:
         return None
     if len(array.shape) != 1 or meaning.text(array.attributes, "units").strip().lower() not in units:
         return None
     with suppress(TamisError), closing(array.open_reader()) as reader:
-        values = np.asarray(reader.read((slice(0, array.size),)), np.float64)
+        values = np.asarray(reader.read((slice(0, size_of(array)),)), np.float64)
         even = np.linspace(values[0], values[-1], len(values))
         step = abs(values[-1] - values[0]) / (len(values) - 1)
         if step > 0 and np.isfinite(values).all() and np.abs(values - even).max() <= _UNEVEN * step:

@@ -12,6 +12,7 @@ from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES
 from tamis.accuracy.field_profile import period_of
 from tamis.formatting import plural, shape_text
 from tamis.jobs.report.reported import Chart, Facts, Series
+from tamis.stores.facts import size_of
 
 if TYPE_CHECKING:
     from tamis.accuracy.error_profile import ErrorProfile
@@ -241,7 +242,7 @@ def missing(tally: Tally) -> Facts:
 
 def chunks(target: StoredArray) -> Chart | None:
     """Return the stored bytes of each chunk, with those that are stored without loss; None without chunks."""
-    if target.chunk_shape is None or not target.size:
+    if target.storage.chunk_shape is None or not size_of(target):
         return None
     index = target.chunk_index()
     count = len(index)
@@ -249,7 +250,7 @@ def chunks(target: StoredArray) -> Chart | None:
         return None
     sizes, masks = np.asarray(index.sizes, float), np.asarray(index.masks)
     lossy = 0
-    for number, stage in enumerate(target.pipeline.stages):
+    for number, stage in enumerate(target.storage.pipeline.stages):
         if stage.filter.name in _LOSSY:
             lossy |= 1 << number
     lossless = (masks & lossy) != 0 if lossy else np.zeros(count, bool)
@@ -262,7 +263,8 @@ def chunks(target: StoredArray) -> Chart | None:
     series = [Series("stored bytes", short(mean), "bars")]
     if share.any():
         series.append(Series("stored without loss", short(marked), "points"))
-    words = f"{plural(count, 'chunk')} of {shape_text(target.chunk_shape)} values, {sizes.mean():.0f} bytes on average."
+    shape = shape_text(target.storage.chunk_shape)
+    words = f"{plural(count, 'chunk')} of {shape} values, {sizes.mean():.0f} bytes on average."
     if lossy:
         count_kept = int(lossless.sum())
         kept = f"{count_kept} of them are" if count_kept > 1 else "1 of them is" if count_kept else "None of them is"

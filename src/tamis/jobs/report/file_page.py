@@ -122,7 +122,7 @@ def _details(path: str, datasets: Sequence[DatasetInfo]) -> list[_Detail]:
             detail = _Detail(None, None)
             with suppress(TamisError, KeyError), reading(path, dataset=dataset.path):
                 array = store.array(dataset.path)
-                if array.shape and array.chunk_shape is not None:
+                if array.shape and array.storage.chunk_shape is not None:
                     detail = _Detail(charts.chunks(array), _chunk_map(array))
             details.append(detail)
     return details
@@ -131,10 +131,12 @@ def _details(path: str, datasets: Sequence[DatasetInfo]) -> list[_Detail]:
 def _chunk_map(array: StoredArray) -> _ChunkMap | None:
     """Return the mean stored bytes over the last two axes of the grid, coarser if it is large; None for one row."""
     index = array.chunk_index()
-    counts = tuple(-(-extent // step) for extent, step in zip(array.shape, array.chunk_shape or (), strict=True))
+    counts = tuple(
+        -(-extent // step) for extent, step in zip(array.shape, array.storage.chunk_shape or (), strict=True)
+    )
     if len(counts) < 2 or min(counts[-2:]) < 2 or not len(index):
         return None
-    origins = index.parts.origin_table()[:, -2:] // np.array((array.chunk_shape or ())[-2:])
+    origins = index.parts.origin_table()[:, -2:] // np.array((array.storage.chunk_shape or ())[-2:])
     steps = [-(-count // _MOST_SIDE) for count in counts[-2:]]
     shape = -(-counts[-2] // steps[0]), -(-counts[-1] // steps[1])
     places = origins[:, 0] // steps[0] * shape[1] + origins[:, 1] // steps[1]

@@ -31,6 +31,7 @@ from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
 from tamis.pipeline import as_pipeline
 from tamis.safety.disk import sha256_of
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import size_of
 
 if TYPE_CHECKING:
     from tamis.jobs.report.reported import Reported
@@ -135,7 +136,7 @@ def report(
         profilers: dict[str, Profiler] = {}
 
         def observe(compared: Compared, one: StoredArray, other: StoredArray) -> Profiler | None:
-            if not one.size or compared.path in comparison.repeated:
+            if not size_of(one) or compared.path in comparison.repeated:
                 return None
             profiler = Profiler(one, other, required.get(compared.path), threads)
             if profiler.blocks.repeats > 1 and not (compared.bound or compared.relative_bound):

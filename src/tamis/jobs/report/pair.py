@@ -112,7 +112,7 @@ def values_of(region: Region, arrays: Sequence[StoredArray], stored: Sequence[ND
         values = np.asarray(in_units(array, own))
         # Also after unpacking, and for types that have no markers, what is not finite is missing.
         finite = np.isfinite(values)
-        for mask in (array.missing.find(own), None if finite.all() else ~finite):
+        for mask in (array.meaning.missing.find(own), None if finite.all() else ~finite):
             if mask is not None:
                 absent = mask if absent is None else absent | mask
         pair.append(values)

@@ -58,7 +58,9 @@ class Profiler:
     def __init__(self, source: StoredArray, target: StoredArray, required: Requirement | None, threads: int) -> None:
         self._arrays = source, target
         self._shape = source.shape or ()
-        self.blocks = blocks_of(self._shape, [array.chunk_shape for array in self._arrays if array.chunk_shape])
+        self.blocks = blocks_of(
+            self._shape, [array.storage.chunk_shape for array in self._arrays if array.storage.chunk_shape]
+        )
         self.block = self.blocks.shape
         is_large = math.prod(self.block) > _SHARED_COUNT
         self.threads = min(threads, 2) if is_large else threads

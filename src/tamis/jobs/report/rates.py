@@ -42,10 +42,14 @@ def rates(
     store: Store, source: StoredArray, target: StoredArray, file: Point, also: Sequence[str]
 ) -> Iterator[Chart | Facts]:
     """Yield the chart and its table; nothing for values that cannot be sampled."""
-    dtype = source.number_type
-    if dtype is None or dtype.kind != "f" or source.packing is not None or not file.error:
+    dtype = source.type.numbers
+    if dtype is None or dtype.kind != "f" or source.meaning.packing is not None or not file.error:
         return
-    shape = target.chunk_shape or source.chunk_shape or default_chunks(source.shape, dtype.itemsize, zfp=True)
+    shape = (
+        target.storage.chunk_shape
+        or source.storage.chunk_shape
+        or default_chunks(source.shape, dtype.itemsize, zfp=True)
+    )
     variable = VariableToPlan(source.path, PlanRequirement(), [store], [source], tuple(shape), "exact")
     try:
         sample = sample_of([source], variable.chunk_shape, _SAMPLE_NBYTES)
@@ -96,7 +100,7 @@ def _range(sample: Sample, source: StoredArray) -> tuple[float, float]:
     """Return the range of the sampled values, and a little more."""
     ends = []
     for piece in (piece for pieces in sample.chunks for piece in pieces):
-        valid = source.missing.valid(piece.values)
+        valid = source.meaning.missing.valid(piece.values)
         ends += [float(valid.min()), float(valid.max())] if valid.size else []
     low, high = min(ends, default=0.0), max(ends, default=0.0)
     margin = (high - low) / 8

@@ -27,6 +27,7 @@ from tamis.jobs.report.reported import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
 from tamis.rounding import recorded_rounding
 from tamis.safety.library_errors import reading
+from tamis.stores.facts import size_of, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.accuracy.field_profile import FieldProfile
@@ -79,7 +80,7 @@ class VariableReport:
         tally = self.compared.tally
         if self.compared.equal or self.compared.problem or tally is None or source.shape != target.shape:
             return reported
-        if not tally.compared or not source.size:
+        if not tally.compared or not size_of(source):
             tables = (charts.missing(tally),)
             return replace(reported, tables=tables, findings=tuple(findings.missing(path, tally)))
         with reading(self.before.path, self.after.path, dataset=path), Pair.open(source, target) as pair:
@@ -87,7 +88,7 @@ class VariableReport:
 
     def _facts(self, source: StoredArray, target: StoredArray, missed: tuple[str, ...]) -> Reported:
         compared, role = self.compared, self.before.roles.get(self.compared.path)
-        texts = filter(None, (_rounding_text(target), str(target.pipeline)))
+        texts = filter(None, (_rounding_text(target), str(target.storage.pipeline)))
         attributes = _attributes(self.before, compared.path, source)
         return Reported(
             compared.path,
@@ -97,7 +98,7 @@ class VariableReport:
             dimensions=names_of(self.before, compared.path),
             role="" if role is None else role.kind,
             filters=" | ".join(texts),
-            nbytes=source.values_nbytes,
+            nbytes=values_nbytes_of(source),
             source_nbytes=source.stored_nbytes,
             target_nbytes=target.stored_nbytes,
             requirement=self._requirement(),
@@ -287,8 +288,8 @@ def with_rates(before: Store, after: Store, reported: Reported, also: Sequence[s
     tally, source, target = reported.compared.tally, before.array(reported.path), after.array(reported.path)
     if not reported.charts or tally is None or not target.stored_nbytes:
         return reported
-    bits = 8 * target.stored_nbytes / source.size
-    file = Point("this file", str(target.pipeline), bits, tally.rmse or 0.0, float(tally.error))
+    bits = 8 * target.stored_nbytes / size_of(source)
+    file = Point("this file", str(target.storage.pipeline), bits, tally.rmse or 0.0, float(tally.error))
     parts = [*rates(before, source, target, file, also)]
     shown = tuple(part for part in parts if isinstance(part, Chart))
     rest = tuple(part for part in parts if isinstance(part, Facts))
@@ -329,5 +330,5 @@ def _finite(value: Any) -> float:
 
 def _rounding_text(array: Any) -> str:
     """Return the rounding that an array records; empty if it records none."""
-    found = recorded_rounding(array.attributes, array.number_type)
+    found = recorded_rounding(array.attributes, array.type.numbers)
     return "" if found is None else str(found)

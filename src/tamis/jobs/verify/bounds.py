@@ -79,9 +79,9 @@ def assigned_bounds(
         if item.path not in labels:
             continue
         dataset = chosen[labels[item.path]]
-        if item.value not in (0, RECORDED) and dataset.number_type is None:
+        if item.value not in (0, RECORDED) and dataset.type.numbers is None:
             if item.name in unused:  # otherwise the pattern already matched a dataset of numbers
-                unused[item.name] = f"{item.path}: {dataset.type_words}"
+                unused[item.name] = f"{item.path}: {dataset.type.words}"
             continue
         unused.pop(item.name, None)
         by_path.setdefault(item.path, item.value)
@@ -104,15 +104,15 @@ def recorded_bound(dataset: StoredArray) -> float | None:
     keeps it. A rounding before them has a bound instead, see `new_rounding`.
     """
     asked = meaning.numbers(dataset.attributes, ERROR_BOUND)
-    if asked.size == 1 and asked[0] > 0 and dataset.pipeline.error_bound != 0:
+    if asked.size == 1 and asked[0] > 0 and dataset.storage.pipeline.error_bound != 0:
         return float(asked[0])
-    bound, packing = dataset.pipeline.error_bound, dataset.packing
+    bound, packing = dataset.storage.pipeline.error_bound, dataset.meaning.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
 def only_rounding_exceeds(bound: float, source: StoredArray, target: StoredArray) -> bool:
     """Return whether errors above a recorded bound come from rounding to the type of the target, as after SPERR's."""
-    if not isinstance(target.pipeline.bounded, Sperr) or target.packing is not None:
+    if not isinstance(target.storage.pipeline.bounded, Sperr) or target.meaning.packing is not None:
         return False
     with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
         for region in source.parts(target.chunk_index().grid):
@@ -129,10 +129,10 @@ def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
 
     Empty if there is none. If both record it, the values were already rounded, and it adds no further error.
     """
-    before, after = (recorded_rounding(array.attributes, array.number_type) for array in (source, target))
-    if after is None or after == before or target.pipeline.error_bound != 0:
+    before, after = (recorded_rounding(array.attributes, array.type.numbers) for array in (source, target))
+    if after is None or after == before or target.storage.pipeline.error_bound != 0:
         return {}
-    bound, packing = after.absolute_bound, target.packing
+    bound, packing = after.absolute_bound, target.meaning.packing
     if bound is None:
         return {"relative_bound": after.relative_bound}
     return {"bound": bound if packing is None or not after.in_place else packing.unpacked_error(bound)}
@@ -140,9 +140,9 @@ def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
 
 def packed_otherwise(source: StoredArray, target: StoredArray) -> bool:
     """Return whether two arrays of numbers can only be compared unpacked, because only one is packed, or otherwise."""
-    if source.number_type is None or target.number_type is None or source.packing == target.packing:
+    if source.type.numbers is None or target.type.numbers is None or source.meaning.packing == target.meaning.packing:
         return False
-    kinds = source.number_type.kind == "f", target.number_type.kind == "f"
+    kinds = source.type.numbers.kind == "f", target.type.numbers.kind == "f"
     return kinds[0] != kinds[1] or (not any(kinds) and Pack.attribute in target.attributes)
 
 

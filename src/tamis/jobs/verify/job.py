@@ -43,7 +43,8 @@ from tamis.rewrite.packed_array import in_units as values_in_units
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute
-from tamis.stores.protocols import Change, Linked, StoreComparison
+from tamis.stores.facts import array_nbytes, size_of
+from tamis.stores.protocols import Change, Linked, StoreComparison, read_alike
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -270,14 +271,14 @@ class FileComparison:
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
         source, target = self.before.arrays[own], self.stores.counterpart(path)
-        if target is None and source.is_bare_dimension and not self.stores.same_format:
+        if target is None and source.marks.is_bare_dimension and not self.stores.same_format:
             return  # another format needs no array for it; the dimension is compared with its group
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         for array in (source, target):
-            if array.problem and array.layout == "unknown":  # no type and no shape to compare
-                self.problems.append(Finding(path, "unreadable", f"{array.label}: {array.problem}"))
+            if array.storage.problem and array.storage.layout == "unknown":  # no type and no shape to compare
+                self.problems.append(Finding(path, "unreadable", f"{array.label}: {array.storage.problem}"))
                 return
         facts: dict[str, Any] = {}
         problems = len(self.problems)
@@ -285,7 +286,7 @@ class FileComparison:
             source, target = self.stores.as_read(path, source, target)
         if len(self.problems) > problems:
             return
-        alike = source.alike(target) if own == path else None
+        alike = read_alike(source, target) if own == path else None
         same = alike is not None and alike.new_attributes is not None
         if alike is not None and (same or not packed_otherwise(source, target)):
             self.compared.append(self._at_once(source, target, alike))
@@ -317,7 +318,13 @@ class FileComparison:
 
     def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
         """Return the result for small arrays; only values and attributes may differ."""
-        path, values, others, missing, packing = source.path, alike.values, alike.others, source.missing, source.packing
+        path, values, others, missing, packing = (
+            source.path,
+            alike.values,
+            alike.others,
+            source.meaning.missing,
+            source.meaning.packing,
+        )
         types, bound = (_type_text(source), _type_text(target)), self._bound(path, source, target)
         result = partial(Compared, path, source.shape, *types, **bound, checksum=_checksum(target))
         report = self._reporter(path, source)
@@ -340,7 +347,7 @@ class FileComparison:
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
         """Return a function that takes the number of compared values, and that of all values."""
-        nbytes = source.nbytes // max(source.size, 1)
+        nbytes = array_nbytes(source) // max(size_of(source), 1)
         count = len(self.paths) + len(self.repeated)
         return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, count, item_nbytes=nbytes))
 
@@ -388,7 +395,7 @@ class FileComparison:
             yield store
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
-        if dataset.number_type is not None and (companion := dataset.companion_flags):
+        if dataset.type.numbers is not None and (companion := dataset.companion_flags):
             self._note(path, "companion", f"missing values of the {name} are restored from its missing-value mask")
             if other := companion.other_shape(dataset.shape):
                 self._note(path, "companion", f"{name}: {other}")
@@ -475,20 +482,20 @@ class FileComparison:
         types = self._type_words(source), self._type_words(target)
         if packed_otherwise(source, target):
             before, after = (
-                f"{words} packed by {array.packing}" if array.packing else words
+                f"{words} packed by {array.meaning.packing}" if array.meaning.packing else words
                 for words, array in zip(types, (source, target), strict=True)
             )
             self._note(path, "packed", f"{before} became {after}; values are compared unpacked")
             first, second = (cast("StoredArray", ArrayInUnits(array)) for array in (source, target))
             return self._compare(result, first, second, self._reporter(path, source))
-        numbers = source.number_type is not None and target.number_type is not None
+        numbers = source.type.numbers is not None and target.type.numbers is not None
         if types[0] != types[1]:
             same = self.stores.same_value_type(source, target)
             converted = numbers and (bound or result.relative_bound)
             (self._note if converted or same else self._violation)(path, "type", f"{types[0]} became {types[1]}")
             if not (numbers or same):
                 return None, None
-        orders = source.byteorder, target.byteorder
+        orders = source.type.byteorder, target.type.byteorder
         if orders[0] != orders[1] and all(orders) and self.stores.same_format:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = self._reporter(path, source)
@@ -498,7 +505,7 @@ class FileComparison:
             return None, True
         if types[0] == types[1] and (change := self.stores.fill_note(source, target)):
             self._note(path, "fill-value", change)
-        if absent := source.absent_files:
+        if absent := source.elsewhere.absent_files:
             self._note(path, "absent-files", absent_text(absent))
         if types[0] == types[1] and orders[0] == orders[1] and self.stores.same_elsewhere(source, target):
             self._note(path, "elsewhere", "not read: the same parts of the same other files")
@@ -522,7 +529,7 @@ class FileComparison:
     def _other_files(self, source: StoredArray, target: StoredArray) -> str | None:
         """Return which other files have the values of two virtual datasets, in words; None if there are none."""
         first, second = (
-            [file for file in dict.fromkeys(file for file, _ in array.virtual_sources) if file]
+            [file for file in dict.fromkeys(file for file, _ in array.elsewhere.virtual_sources) if file]
             for array in (source, target)
         )
         if not (first or second):
@@ -534,20 +541,20 @@ class FileComparison:
     ) -> tuple[Tally | None, bool]:
         """Compare the values of datasets with the same shape, both of numbers or of the same type."""
         path = result.path
-        if source.number_type is None or target.number_type is None:
+        if source.type.numbers is None or target.type.numbers is None:
             unequal = self.stores.unequal_elements(source, target, report)
             if unequal:
-                text = f"{unequal.count} of {source.size} differ: at {list(unequal.index)} {unequal.text}"
+                text = f"{unequal.count} of {size_of(source)} differ: at {list(unequal.index)} {unequal.text}"
                 (self._note if unequal.harmless else self._violation)(path, "values", text)
             return None, unequal is None or unequal.harmless
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
-            packing = source.packing
+            packing = source.meaning.packing
 
             def stored(grid: Grid) -> Parts:
                 return Parts(grid) if grid.chunk_count == 1 else joined(source.parts(grid), target.parts(grid))
 
             zero, observer = _zero_of(packing), self.observe(result, source, target)
-            tally = compared(before, after, source.missing, self.threads, report, zero, stored, observer)
+            tally = compared(before, after, source.meaning.missing, self.threads, report, zero, stored, observer)
             tally = in_units(tally, packing)
         self._judge(result, source, target, tally)
         same_type = self._type_words(source) == self._type_words(target)
@@ -555,14 +562,16 @@ class FileComparison:
 
     def _judge(self, result: Compared, source: StoredArray, target: StoredArray, tally: Tally) -> None:
         """Add the violations of the bound of a result by differences of values, which are in units."""
-        if source.packing and tally.different:
-            self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
-        reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
+        if source.meaning.packing and tally.different:
+            self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.meaning.packing}")
+        reason = f"{target.storage.pipeline} records no bound" if result.recorded else "no bound was given"
         bound = result.bound
         if bound and tally.different:
             self._warn(result.path, bound, source, target)
         if result.recorded and bound and tally.error > bound and only_rounding_exceeds(bound, source, target):
-            text = f"the largest error, {tally.error:.7g}, exceeds {bound:.7g} only by rounding to {target.number_type}"
+            text = (
+                f"the largest error, {tally.error:.7g}, exceeds {bound:.7g} only by rounding to {target.type.numbers}"
+            )
             self._note(result.path, "rounded", text)
             bound = float(tally.error)
         for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
@@ -577,7 +586,7 @@ class FileComparison:
 
     def _type_words(self, array: StoredArray) -> str:
         """Return the type in words; encoding and padding of texts are a matter of the format."""
-        words = array.type_words
+        words = array.type.words
         return words.partition(",")[0] if words.startswith("string") and not self.stores.same_format else words
 
     @contextmanager
@@ -604,7 +613,7 @@ _Views = tuple[tuple[tuple[str, str], tuple[str, str]], ...]
 
 def _shown_by(source: StoredArray, target: StoredArray) -> _Views:
     """Return what two arrays show if both are views of as many others; else nothing."""
-    before, after = source.virtual_sources, target.virtual_sources
+    before, after = source.elsewhere.virtual_sources, target.elsewhere.virtual_sources
     return tuple(zip(before, after, strict=True)) if len(before) == len(after) else ()
 
 
@@ -616,7 +625,7 @@ def _files_text(files: Sequence[str]) -> str:
 
 
 def _type_text(dataset: StoredArray) -> str:
-    text, order = dataset.type_words, dataset.byteorder
+    text, order = dataset.type.words, dataset.type.byteorder
     return f"{text}, {order}-endian" if order and order != _NATIVE else text
 
 
@@ -630,8 +639,8 @@ def _zero_of(packing: Packing | None) -> float:
 
 def _checksum(dataset: StoredArray) -> str:
     """Return the checksum of the chunks as text, and how many have none."""
-    names = [stage.filter.name for stage in dataset.pipeline.stages]
-    if "fletcher32" not in names or not dataset.size or dataset.chunk_shape is None:
+    names = [stage.filter.name for stage in dataset.storage.pipeline.stages]
+    if "fletcher32" not in names or not size_of(dataset) or dataset.storage.chunk_shape is None:
         return "fletcher32" if "fletcher32" in names else "no checksum"
     at, index = names.index("fletcher32"), dataset.chunk_index()
     skipped = int(np.count_nonzero(index.masks >> at & 1))

@@ -85,7 +85,7 @@ def test_values_by_tamis_are_those_of_zarr_python(name: str, tmp_path: Path) -> 
     options, filters = ARRAYS[name]
     array = create(tmp_path / "a.zarr", **options).array("/TS")
     assert array.can_read_chunks == (filters is not None)
-    assert str(array.pipeline).startswith(filters or "gzip(")
+    assert str(array.storage.pipeline).startswith(filters or "gzip(")
     by_zarr = values(array, independent=True)
     np.testing.assert_array_equal(values(array), by_zarr)
     assert np.abs(by_zarr - field()).max() < 0.1
@@ -154,9 +154,9 @@ def test_dataset_of_xarray_attributes_dimensions_roles(zarr_format: int, consoli
     ts = store.array("/TS")
     assert ts.attributes["units"] == "K"
     assert ts.attributes["_FillValue"].dtype == ts.attributes["valid_range"].dtype == np.dtype("f4")
-    assert len(ts.missing.values) == 1
-    assert ts.missing.high == 400
-    assert (store.array("/packed").attributes["_FillValue"], store.array("/packed").packing.scale) == (-1, 0.5)
+    assert len(ts.meaning.missing.values) == 1
+    assert ts.meaning.missing.high == 400
+    assert (store.array("/packed").attributes["_FillValue"], store.array("/packed").meaning.packing.scale) == (-1, 0.5)
     assert (store.roles["/lat"].kind, store.roles["/TS"].kind) == ("coordinate", "data")
 
 

@@ -39,7 +39,8 @@ from tamis.formatting import shortened
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
-from tamis.stores.protocols import ELSEWHERE, Change, Linked, Unequal
+from tamis.stores.facts import ELSEWHERE
+from tamis.stores.protocols import Change, Linked, Unequal
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.store import Hdf5Store
@@ -295,7 +296,7 @@ class Hdf5Comparison:
 
     def type_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
         """Return how a named type changed; empty if it did not."""
-        kinds = ["a named type" if array.has_named_type else "one without a name" for array in (source, target)]
+        kinds = ["a named type" if array.type.is_named else "one without a name" for array in (source, target)]
         return "" if kinds[0] == kinds[1] else f"the type, {kinds[0]}, became {kinds[1]}"
 
     def same_value_type(self, source: Hdf5Array, target: Hdf5Array) -> bool:
@@ -318,7 +319,11 @@ class Hdf5Comparison:
 
     def same_elsewhere(self, source: Hdf5Array, target: Hdf5Array) -> bool:
         """Return whether arrays have the same values because both refer to the same parts of the same other files."""
-        if source.layout not in ELSEWHERE or target.layout != source.layout or self.fill_note(source, target):
+        if (
+            source.storage.layout not in ELSEWHERE
+            or target.storage.layout != source.storage.layout
+            or self.fill_note(source, target)
+        ):
             return False
         return same_sources((source.dataset, self._before.path), (target.dataset, self._after.path))
 

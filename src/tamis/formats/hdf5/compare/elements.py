@@ -25,6 +25,7 @@ from tamis.formats.hdf5.tree.scope import info_at, scope_of
 from tamis.formatting import shortened
 from tamis.safety.library_errors import pass_interrupt, reading
 from tamis.stores.comparison import BlockDifference, unequal_elements
+from tamis.stores.facts import size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
@@ -223,14 +224,14 @@ def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
     False if these bytes do not determine the values, because of a companion or values elsewhere in the file.
     """
     both = (source, target)
-    if not all(array.chunk_shape and array.dtype is not None and is_plain(array.file) for array in both):
+    if not all(array.storage.chunk_shape and array.type.dtype is not None and is_plain(array.file) for array in both):
         return False
-    if source.chunk_shape != target.chunk_shape or source.datatype != target.datatype:
+    if source.storage.chunk_shape != target.storage.chunk_shape or source.datatype != target.datatype:
         return False
-    filters = [[(stage.filter, stage.stored) for stage in array.pipeline.stages] for array in both]
-    if filters[0] != filters[1] or source.fill_state != target.fill_state or changed_fill(source, target):
+    filters = [[(stage.filter, stage.stored) for stage in array.storage.pipeline.stages] for array in both]
+    if filters[0] != filters[1] or source.facts.fill_state != target.facts.fill_state or changed_fill(source, target):
         return False
-    if any(array.has_companion for array in both):
+    if any(array.marks.has_companion for array in both):
         return False
     before, after = map(_index, both)
     tables = [(as_array(index.numbers), index.sizes, index.masks) for index in (before, after)]
@@ -264,8 +265,8 @@ def unequal_values(
     source: Hdf5Array, target: Hdf5Array, objects: tuple[ObjectPaths, ObjectPaths], progress: Callable[[int, int], None]
 ) -> Unequal | None:
     """Compare datasets of one shape and type, in any byte order, bit by bit; references by their targets."""
-    progress(0, source.size)
-    if not source.size:
+    progress(0, size_of(source))
+    if not size_of(source):
         return None
     source.check_files()
     target.check_files()
@@ -280,12 +281,12 @@ def unequal_values(
                 different, harmless = without_target(before, after), True
             return BlockDifference(different, lambda at: _change_text(before[at], after[at]), harmless)
 
-        return unequal_elements(source, target, source.value_nbytes, compare, progress)
+        return unequal_elements(source, target, source.type.nbytes, compare, progress)
 
 
 def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
     """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 must read it."""
-    if array.dtype is None or array.chunk_shape is None:
+    if array.type.dtype is None or array.storage.chunk_shape is None:
         return None
     return stack.enter_context(closing(array.open_reader()))
 
@@ -306,7 +307,7 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: ObjectPaths, pa
             return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
         # Elements that are arrays become a field of a record, so that they stay elements.
         kind = np.dtype([("element", dtype)]) if dtype.subdtype else dtype
-        if array.dtype is not None and kind.itemsize == array.value_nbytes:  # as in the file
+        if array.type.dtype is not None and kind.itemsize == array.type.nbytes:  # as in the file
             content = read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
             return np.ascontiguousarray(content).view(kind)
         elements = np.zeros(shape_of(part), kind)
@@ -334,8 +335,8 @@ def changed_fill(source: Hdf5Array, target: Hdf5Array, objects: tuple[ObjectPath
 
 def _fill(array: Hdf5Array, own: ObjectPaths | None) -> Array:
     """Return the fill value of a dataset in native byte order."""
-    undefined, dtype = array.fill_state == h5d.FILL_VALUE_UNDEFINED, array.numpy_type
-    content = bytes(array.value_nbytes) if undefined else array.fill_bytes()
+    undefined, dtype = array.facts.fill_state == h5d.FILL_VALUE_UNDEFINED, array.numpy_type
+    content = bytes(array.type.nbytes) if undefined else array.fill_bytes()
     if own is not None and has_references(array.datatype):
         values = np.empty((), object)
         values[()] = followed_value(content, array.datatype, own.seen_from(array.dataset.id))
@@ -344,7 +345,7 @@ def _fill(array: Hdf5Array, own: ObjectPaths | None) -> Array:
         kind = np.dtype((np.void, len(content))) if dtype is None else np.dtype([("element", dtype)])
         values = np.frombuffer(content, kind)[0]
         return np.asarray(values if dtype is None else values["element"])
-    return np.asarray(array.fill_value)
+    return np.asarray(array.fill.value)
 
 
 def differing(before: Array, after: Array, dtype: np.dtype[Any]) -> Array:

@@ -227,7 +227,7 @@ def _looked(
         array = Hdf5Array(file, own_path := _inside(path, link.text), stored_path=own_path, address=link.address)
         array.take(header.facts, with_attributes=False)
         if array.form is not None and array.numpy_type is not None:
-            isolate(stage.filter.id for stage in array.pipeline.stages)
+            isolate(stage.filter.id for stage in array.storage.pipeline.stages)
             found[link.text] = array, header.attributes
     return found
 
@@ -246,7 +246,7 @@ def _no_variable(array: Hdf5Array) -> str:
     if array.shape is None:
         return "expected an array or a scalar, got a null dataspace, which has no values"
     if array.numpy_type is None:
-        return f"expected numbers, characters or text, got {array.type_text}"
+        return f"expected numbers, characters or text, got {array.type.text}"
     if array.numpy_type.subdtype is not None:
         return "expected numbers, characters or text, got elements that are arrays, which netCDF allows only in records"
     if array.datatype.detect_class(h5t.REFERENCE):
@@ -264,7 +264,13 @@ def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: 
     ids = np.atleast_1d(values.get("_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = values.get("_Netcdf4Dimid") if is_scale else None
     if known is None:
-        _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion
+        _ = (
+            array.maxshape,
+            array.storage.chunk_shape,
+            array.storage.pipeline,
+            array.fill.value,
+            array.marks.has_companion,
+        )
     scale_name = values.get("NAME") if is_scale and not is_bare else ""
     return ScannedArray(
         link if is_bare else name,
@@ -577,11 +583,11 @@ class Hdf5Model:
             names,
             tuple(map(dimensions.size, names)),
             array.shape,
-            array.numpy_type or array.chunk.dtype,
-            array.fill_value,
+            array.numpy_type or array.storage.chunk.dtype,
+            array.fill.value,
             self._visible(without_companion(item.attributes, array.dataset) if restored else item.attributes),
-            array.chunk_shape,
-            array.pipeline,
+            array.storage.chunk_shape,
+            array.storage.pipeline,
             self._enum(item, group),
             item.forms,
         )
@@ -596,7 +602,7 @@ class Hdf5Model:
         return None if group == "/" else self._enum(item, posixpath.dirname(group))
 
     def _restored(self, item: ScannedArray) -> bool:
-        return self._restore and item.array.has_companion
+        return self._restore and item.array.marks.has_companion
 
     def _scan(self, path: str) -> ScannedGroup:
         if path not in self._scanned:

@@ -195,10 +195,10 @@ class _Reader:
             kind,
             attributes,
             tuple(self._dimension_path(path, axis) for axis in item.dimensions),
-            "contiguous" if array.layout == "external" else array.layout,
+            "contiguous" if array.storage.layout == "external" else array.storage.layout,
             item.chunk_shape,
             item.pipeline,
-            array.byteorder if plain else "",
+            array.type.byteorder if plain else "",
             array.dataset.id.get_create_plist().get_fill_time() == h5d.FILL_TIME_NEVER,
         )
 

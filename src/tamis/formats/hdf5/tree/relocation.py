@@ -19,8 +19,8 @@ from tamis.formats.hdf5.lib.elsewhere import (
 from tamis.formats.hdf5.tree.create import without_raw_files
 from tamis.formats.hdf5.tree.walk import walk
 from tamis.remote.address import Address
+from tamis.stores.facts import ELSEWHERE
 from tamis.stores.other_files import Kind, OtherFile, OtherFiles, Places, place
-from tamis.stores.protocols import ELSEWHERE
 
 
 class Relocation:
@@ -73,7 +73,7 @@ class Relocation:
                     link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
                     self.linked(link_path, group.id.links.get_val(name)[0])
         for path, array in contents.datasets.items():
-            if path not in rewritten and array.layout in ELSEWHERE:
+            if path not in rewritten and array.storage.layout in ELSEWHERE:
                 self.creation_list(path, array.dataset)
         return self.found
 

@@ -305,19 +305,19 @@ class OpenDataset:
         if not calls.filters_partial_chunks(dataset.id.get_create_plist()):
             raise ParameterError(f"{label}: the dataset stores its edge chunks unfiltered: write it with h5py")
         array = Hdf5Array.of(dataset)
-        recorded = pipeline or array.pipeline
-        noted = recorded_rounding(array.attributes, array.number_type)
+        recorded = pipeline or array.storage.pipeline
+        noted = recorded_rounding(array.attributes, array.type.numbers)
         rounding = RoundStep(noted, dataset.shape) if noted is not None and noted.in_place else None
         codes = codes_of_array(array, noted.bound) if isinstance(noted, Pack) else None
         may_change = rounding is not None or is_lossy(recorded)
-        missing = array.missing if may_change and dtype.kind in "fiu" else Missing()
+        missing = array.meaning.missing if may_change and dtype.kind in "fiu" else Missing()
         padding = Padding.of(array, dtype)
         return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, padding, rounding, codes)
 
     @property
     def fill(self) -> NDArray[Any]:
         """The fill value."""
-        return Hdf5Array.of(self.dataset).fill_value.astype(self.chunk.dtype)
+        return Hdf5Array.of(self.dataset).fill.value.astype(self.chunk.dtype)
 
     @property
     def bound(self) -> float | None:

@@ -63,7 +63,8 @@ from tamis.remote.address import Address
 from tamis.remote.references import source_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
-from tamis.stores.protocols import PartByPart, StoredArray
+from tamis.stores.facts import Fill, Marks, Storage, ValueType, fill_as, size_of
+from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -113,24 +114,24 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
     """Return the companion of an array that names one, from its own group first, because groups may have been moved."""
     own_path, other_path = companion_paths(variable.path, path)
     companion = arrays.get(own_path) or arrays.get(other_path)
-    if companion is None or companion.has_companion:
+    if companion is None or companion.marks.has_companion:
         raise FileError(
             f"{variable.label}: its missing values are in the mask {path!r}, which does not exist: restore or rename it"
         ).at(dataset=variable.path)
-    if companion.number_type != np.uint8 or len(companion.shape) != len(variable.shape):
+    if companion.type.numbers != np.uint8 or len(companion.shape) != len(variable.shape):
         raise FileError(
             f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected uint8 with"
-            f" {len(variable.shape)} axes, found {companion.type_text} of shape {companion.shape}"
+            f" {len(variable.shape)} axes, found {companion.type.text} of shape {companion.shape}"
         ).at(dataset=companion.path)
     return companion
 
 
 def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
     """Return the flags of a companion, with their meaning."""
-    dtype = variable.number_type
+    dtype = variable.type.numbers
     refusal = f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected"
     if dtype is None or not can_flag(dtype):
-        raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type_text}")
+        raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type.text}")
     try:
         data = [bytes.fromhex(item) for item in table] if isinstance(table, list) else []
     except (TypeError, ValueError):
@@ -198,13 +199,8 @@ _ODD = "metadata in its own spelling"
 _RECTILINEAR = "the setting array.rectilinear_chunks of zarr 3.2"
 
 
-class ZarrArray(PartByPart, DescribedArray):
+class ZarrArray(DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
-
-    has_named_type = is_bare_dimension = False
-    partial_filtered = has_slow_library = True
-    contiguous_offset: int | None = None
-    problem = ""  # zarr-python reports what it cannot read
 
     def __init__(
         self,
@@ -224,18 +220,14 @@ class ZarrArray(PartByPart, DescribedArray):
         self._open_stock = open_stock
         # The chunks, or shards, along each axis if they have several shapes: then zarr-python decodes them
         self.varying = varying_chunks(metadata)
-        self.layout = "chunked" if self.varying is None else "rectilinear"
         # Of the inner chunks, if a file holds several; None for an array without axes, or with chunks of several shapes
-        self.chunk_shape: tuple[int, ...] | None = None
+        self._chunk_shape: tuple[int, ...] | None = None
         if self.shape and self.varying is None:
-            self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
+            self._chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
         self.is_sharded = self.varying is None and getattr(array, "shards", None) is not None
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
-        self.varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
-        self.size = math.prod(self.shape)
-        self.nbytes = self.size * self.numpy_type.itemsize
-        self.values_nbytes = 0 if self.varies else self.nbytes
+        self._varies = self.numpy_type.hasobject or self.numpy_type.kind in "TU"
         self.zarr_format = int(metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
         self.is_consolidated = False  # Whether the root of the store also has the array's metadata
@@ -244,20 +236,101 @@ class ZarrArray(PartByPart, DescribedArray):
         self.document: Document | None = None
 
     @lazy_property
-    def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values, if they are numbers."""
-        return self.numpy_type if self.numpy_type.kind in "iuf" else None
+    def marks(self) -> Marks:
+        """What the attributes mark the array as."""
+        return Marks(isinstance(self.stored_attributes.get(MARK), str), TABLE in self.stored_attributes)
 
     @lazy_property
-    def dtype(self) -> np.dtype[Any] | None:
-        """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
-        return None if self.varies else self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
+    def type(self) -> ValueType:
+        """Type of the values; bytes of varying length have none in which they are copied."""
+        own = self.numpy_type
+        numbers = own if own.kind in "iuf" else None
+        byteorder = ""
+        if numbers is not None and own.itemsize > 1:
+            byteorder = "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
+        return ValueType(
+            numbers,
+            None if self._varies else numbers or np.dtype(f"V{own.itemsize}"),
+            None if self._varies else own,
+            "string" if self._varies else str(own),
+            self._type_words(),
+            byteorder,
+            own.itemsize,
+            self._varies,
+            is_counted=not self._varies,
+        )
+
+    def _type_words(self) -> str:
+        if self.numpy_type.kind == "S":
+            return f"string of {self.numpy_type.itemsize} bytes, ASCII, null-terminated"
+        if is_compound(self.numpy_type):
+            return compound_words(self.numpy_type)
+        return "string" if self._varies else self.numpy_type.name
+
+    @lazy_property
+    def storage(self) -> Storage:
+        """Layout, chunks and codecs, with those as filters of HDF5 that have such a filter."""
+        package = package_for(self.chunk_codecs, self.zarr_format)
+        is_odd = self.document is not None and self.document.is_odd
+        others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
+        # zarr-python opens no group whose consolidated metadata it does not know.
+        is_unknown = self.varying is not None or unknown_to_zarr_python(self.chunk_codecs, self.zarr_format)
+        return Storage(
+            "chunked" if self.varying is None else "rectilinear",
+            self._chunk,
+            self._chunk_shape,
+            self._pipeline(),
+            chunk_records="files",
+            has_own_bytes=self.filters is not None and bool(self.filters.header),  # streams of zfp with a header
+            has_slow_library=True,
+            reader_package=" and ".join(filter(None, (package, *others))),
+            bars_store=self.is_consolidated and bool(is_unknown),
+            unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
+            " leave it out",
+        )
+
+    def _pipeline(self) -> Pipeline:
+        """Return filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
+        if self.filters is not None:
+            return self.filters.pipeline
+        codecs = [codec for codec in self.codecs if codec.get("name") != "bytes"] or self.codecs
+        if self.zarr_format == 2 and self.array.order == "F":  # an order of axes, for which Zarr 3 has a codec
+            codecs = [{"id": "transpose", "order": "F"}, *codecs]
+        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in codecs)
+
+    @lazy_property
+    def _chunk(self) -> ChunkType:
+        """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
+        shape = self._chunk_shape or ()
+        if self.type.numbers is None:
+            return ChunkType(self.type.dtype or np.dtype("V1"), shape)
+        fill = self.fill.stored
+        return ChunkType(self.stored_type, shape, fill if any(fill) else b"")
+
+    @lazy_property
+    def fill(self) -> Fill:
+        """The value of chunks that are not stored; Zarr 2 may have none."""
+        value = self._fill_value()
+        if self._varies:
+            return Fill(value, self.array.metadata.fill_value is not None, b"")
+        # In the chunks; of values that are no numbers, as readers give them
+        dtype = self.numpy_type if self.type.numbers is None else self.stored_type
+        return Fill(value, self.array.metadata.fill_value is not None, value.astype(dtype).tobytes())
+
+    def _fill_value(self) -> NDArray[Any]:
+        value = self.array.metadata.fill_value
+        if self._varies:
+            return np.asarray("" if value is None else str(value), object)
+        if value is not None:
+            return np.asarray(value).astype(self.numpy_type)
+        # What zarr-python gives for chunks that are not stored
+        return np.array("NaT", self.numpy_type) if self.numpy_type.kind in "mM" else np.zeros((), self.numpy_type)
 
     @property
     def is_text(self) -> bool:
         """True if values are texts, which other formats store in their own length."""
-        if not self.varies or self.numpy_type.kind == "U":
-            return self.varies
+        if not self._varies or self.numpy_type.kind == "U":
+            return self._varies
         from zarr.dtype import VariableLengthUTF8  # late: zarr is optional, and there is an array of it here
 
         return isinstance(self.array.metadata.dtype, VariableLengthUTF8)
@@ -272,13 +345,8 @@ class ZarrArray(PartByPart, DescribedArray):
         fixed = copy(self)
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), lazy_property)]:
             del vars(fixed)[name]
-        fixed.varies, fixed.values_nbytes = False, self.nbytes
+        fixed._varies = False
         return fixed
-
-    @property
-    def value_type(self) -> np.dtype[Any] | None:
-        """Type of the values, in native byte order; None if lengths vary."""
-        return None if self.varies else self.numpy_type
 
     @lazy_property
     def _stock(self) -> Any:
@@ -301,23 +369,9 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def open_witness(self) -> ArrayReader:
         """Open the values as zarr-python has them."""
-        if self.number_type is not None or self.varies:
+        if self.type.numbers is not None or self._varies:
             return self.open_reader(independent=True)
-        return ZarrReader(self._stock, self.label, self.numpy_type, self.chunk_shape)
-
-    @property
-    def type_text(self) -> str:
-        """Type of the values, for people."""
-        return "string" if self.varies else str(self.numpy_type)
-
-    @lazy_property
-    def type_words(self) -> str:
-        """Type of the values in words."""
-        if self.numpy_type.kind == "S":
-            return f"string of {self.numpy_type.itemsize} bytes, ASCII, null-terminated"
-        if is_compound(self.numpy_type):
-            return compound_words(self.numpy_type)
-        return "string" if self.varies else self.numpy_type.name
+        return ZarrReader(self._stock, self.label, self.numpy_type, self._chunk_shape)
 
     @lazy_property
     def stored_type(self) -> np.dtype[Any]:
@@ -326,13 +380,6 @@ class ZarrArray(PartByPart, DescribedArray):
             return self._type
         orders = [codec.get("configuration") or {} for codec in self.chunk_codecs if codec.get("name") == "bytes"]
         return self.numpy_type.newbyteorder(">" if orders and orders[0].get("endian") == "big" else "<")
-
-    @property
-    def byteorder(self) -> str:
-        """Byte order of the values; empty if they have none."""
-        if self.number_type is None or self.numpy_type.itemsize == 1:
-            return ""
-        return "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
 
     @lazy_property
     def stored_nbytes(self) -> int:
@@ -358,20 +405,6 @@ class ZarrArray(PartByPart, DescribedArray):
         return self.codecs if self._shard_form is None else self._shard_form.codecs
 
     @property
-    def reader_package(self) -> str:
-        """See `StoredArray.reader_package`; also in a shard."""
-        package = package_for(self.chunk_codecs, self.zarr_format)
-        is_odd = self.document is not None and self.document.is_odd
-        others = (_RECTILINEAR if self.varying is not None else "", _ODD if is_odd else "")
-        return " and ".join(filter(None, (package, *others)))
-
-    @property
-    def bars_store(self) -> bool:
-        """See `StoredArray.bars_store`: zarr-python opens no group whose consolidated metadata it does not know."""
-        is_unknown = self.varying is not None or unknown_to_zarr_python(self.chunk_codecs, self.zarr_format)
-        return self.is_consolidated and bool(is_unknown)
-
-    @property
     def codec_text(self) -> str:
         """Names of the codecs."""
         return "|".join(str(codec.get("id", codec.get("name"))) for codec in self.codecs)
@@ -379,15 +412,15 @@ class ZarrArray(PartByPart, DescribedArray):
     @lazy_property
     def filters(self) -> ChunkFilters | None:
         """The equivalent HDF5 filters of the chunks; None if there are none."""
-        if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
+        if not self.shape or self._varies or (self.is_sharded and self._shard_form is None):
             return None
         if self.varying is not None:
             return None
         if self.zarr_format == 2 and self.array.order == "F":
             return None
-        if self.number_type is None and self.stored_type != self.numpy_type:
+        if self.type.numbers is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
-        found = chunk_filters(json.dumps(self.chunk_codecs, default=str), self.chunk)
+        found = chunk_filters(json.dumps(self.chunk_codecs, default=str), self._chunk)
         return None if found is not None and found.header and not self._has_header(found) else found
 
     def _has_header(self, filters: ChunkFilters) -> bool:
@@ -397,29 +430,11 @@ class ZarrArray(PartByPart, DescribedArray):
         """
         if isinstance(self.folder, Address):
             return False  # to know this takes a request for each array
-        if all(extent > 1 for extent in self.chunk.shape) or not len(self._listing[0][0]):
+        if all(extent > 1 for extent in self._chunk.shape) or not len(self._listing[0][0]):
             return True
         path = self._path_of(0)
         assert isinstance(path, Path)
-        return header_in(path.read_bytes(), filters, self.chunk) == filters.header
-
-    @lazy_property
-    def pipeline(self) -> Pipeline:
-        """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
-        if self.filters is not None:
-            return self.filters.pipeline
-        codecs = [codec for codec in self.codecs if codec.get("name") != "bytes"] or self.codecs
-        if self.zarr_format == 2 and self.array.order == "F":  # an order of axes, for which Zarr 3 has a codec
-            codecs = [{"id": "transpose", "order": "F"}, *codecs]
-        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in codecs)
-
-    @lazy_property
-    def chunk(self) -> ChunkType:
-        """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
-        if self.number_type is None:
-            return ChunkType(self.dtype or np.dtype("V1"), self.chunk_shape or ())
-        fill = self.fill_bytes()
-        return ChunkType(self.stored_type, self.chunk_shape or (), fill if any(fill) else b"")
+        return header_in(path.read_bytes(), filters, self._chunk) == filters.header
 
     @lazy_property
     def attributes(self) -> Mapping[str, Any]:
@@ -432,8 +447,8 @@ class ZarrArray(PartByPart, DescribedArray):
             names_axes=getattr(self.array.metadata, "dimension_names", None) is None,
         )
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None:
-            if self.number_type is not None:
-                known.setdefault("_FillValue", self.fill_value[()])
+            if self.type.numbers is not None:
+                known.setdefault("_FillValue", self.fill.value[()])
             elif self.is_text:
                 known.setdefault("_FillValue", str(self.array.metadata.fill_value))
         return known
@@ -458,35 +473,9 @@ class ZarrArray(PartByPart, DescribedArray):
         return known_types(self.stored_attributes.get(TYPES), self.group_types, self.path.rpartition("/")[2])
 
     @lazy_property
-    def fill_value(self) -> NDArray[Any]:
-        """The value of chunks that are not stored."""
-        value = self.array.metadata.fill_value
-        if self.varies:
-            return np.asarray("" if value is None else str(value), object)
-        if value is not None:
-            return np.asarray(value).astype(self.numpy_type)
-        # What zarr-python gives for chunks that are not stored
-        return np.array("NaT", self.numpy_type) if self.numpy_type.kind in "mM" else np.zeros((), self.numpy_type)
-
-    @property
-    def has_fill(self) -> bool:
-        """False if Zarr 2 has no value for chunks that are not stored."""
-        return self.array.metadata.fill_value is not None
-
-    @property
-    def has_companion(self) -> bool:
-        """True if the array has a companion, so that some values only fill the place of missing ones."""
-        return isinstance(self.stored_attributes.get(MARK), str)
-
-    @property
-    def is_companion(self) -> bool:
-        """True if the array is the companion of another one, by its attributes."""
-        return TABLE in self.stored_attributes
-
-    @lazy_property
     def companion(self) -> ZarrArray | None:
         """The array of flags of missing values; raises FileError if it is missing or does not fit."""
-        return find_companion(self, self.stored_attributes[MARK], self.arrays) if self.has_companion else None
+        return find_companion(self, self.stored_attributes[MARK], self.arrays) if self.marks.has_companion else None
 
     @lazy_property
     def companion_flags(self) -> CompanionFlags | None:
@@ -494,30 +483,15 @@ class ZarrArray(PartByPart, DescribedArray):
         companion = self.companion
         return None if companion is None else read_flags(self, companion, companion.stored_attributes.get(TABLE))
 
-    def fill_bytes(self) -> bytes:
-        """Return the bytes of the fill value in the chunks; of values that are no numbers, as readers give them."""
-        dtype = self.numpy_type if self.number_type is None else self.stored_type
-        return self.fill_value.astype(dtype).tobytes()
-
     @property
     def has_zfp_of_version_2(self) -> bool:
         """True if zfp has a codec of Zarr 2, of which there are two: the other one needs other chunks."""
         return any(codec.get("id") in ("zfpy", "h5z_zfp") for codec in self.codecs)
 
     @property
-    def unfiltered_reason(self) -> str:
-        """See `StoredArray.unfiltered_reason`; only other formats store texts elsewhere in a file."""
-        return "tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr: leave it out"
-
-    @property
-    def has_own_bytes(self) -> bool:
-        """See `StoredArray.has_own_bytes`: true of streams of zfp with a header."""
-        return self.filters is not None and bool(self.filters.header)
-
-    @property
     def can_read_chunks(self) -> bool:
         """True if tamis decodes the chunks without zarr-python."""
-        return self.filters is not None and not self.pipeline.missing() and self._can_be_listed
+        return self.filters is not None and not self.storage.pipeline.missing() and self._can_be_listed
 
     @lazy_property
     def _can_be_listed(self) -> bool:
@@ -556,13 +530,13 @@ class ZarrArray(PartByPart, DescribedArray):
         """Raise FileError for a chunk of many more bytes than its values have: it is none, and is not read."""
         if self.filters is None or self.varying is not None or not len(sizes):
             return
-        most = _MOST_GROWTH * self.chunk.nbytes + _MOST_HEADER_NBYTES
+        most = _MOST_GROWTH * self._chunk.nbytes + _MOST_HEADER_NBYTES
         row = int(sizes.argmax())
         if sizes[row] > most:
             origin = self.grid.origin_of(int(numbers[row]))
             raise FileError(
                 f"{self.label}: chunk at {origin}: expected at most {most:,} bytes for values of"
-                f" {self.chunk.nbytes:,}, found {int(sizes[row]):,}"
+                f" {self._chunk.nbytes:,}, found {int(sizes[row]):,}"
             ).at(dataset=self.path, chunk=origin)
 
     def _places(self, starts: NDArray[np.int64]) -> Places:
@@ -578,7 +552,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if not head.startswith(MASK_MARK):
             return None
         mask = int.from_bytes(head[len(MASK_MARK) :], "little")
-        if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
+        if len(head) < _MARK_NBYTES or mask >> len(self.storage.pipeline.stages):
             origin = self.grid.origin_of(number)
             raise FileError(
                 f"{self.label}: chunk at {origin}: expected a filter mask after the mark of the chunk, got {head!r}"
@@ -588,12 +562,12 @@ class ZarrArray(PartByPart, DescribedArray):
     @lazy_property
     def grid(self) -> Grid:
         """The grid of the chunks."""
-        return Grid(self.shape, self.chunk_shape or tuple(max(extent, 1) for extent in self.shape))
+        return Grid(self.shape, self._chunk_shape or tuple(max(extent, 1) for extent in self.shape))
 
     @lazy_property
     def _listing(self) -> tuple[Columns, list[Part]]:
         """Numbers and sizes of the stored chunks, or shards, and last bytes of those that a server was asked for."""
-        if not self.size:
+        if not size_of(self):
             return (np.empty(0, np.int64), np.empty(0, np.int64)), []
         return self._chunk_files.listed(self._index_nbytes if self.is_sharded else 0)
 
@@ -634,13 +608,9 @@ class ZarrArray(PartByPart, DescribedArray):
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
         if not self.shape or self.varying is not None or (self.is_sharded and self.filters is None):
-            return Parts(grid) if self.size else Parts(grid, range(0))
+            return Parts(grid) if size_of(self) else Parts(grid, range(0))
         stored = self.chunk_index().parts.touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.parts(grid))
-
-    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return 0: names of files take no space in the store."""
-        return 0
 
     def check_readable(self) -> None:
         """Do nothing: zarr-python raises an error for anything it cannot read."""
@@ -655,20 +625,20 @@ class ZarrArray(PartByPart, DescribedArray):
     def _open_stored(self, independent: bool) -> ArrayReader:
         if self.can_read_chunks and not independent:
             return ChunkedReader(self.open_chunks())
-        dtype = self.dtype or np.dtype(object)
+        dtype = self.type.dtype or np.dtype(object)
         array = self._stock if independent else self.array
-        return ZarrReader(array, self.label, dtype, self.chunk_shape)
+        return ZarrReader(array, self.label, dtype, self._chunk_shape)
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`."""
         if self.filters is None:
             raise FileError(f"{self.label}: HDF5 has no filters for its codecs, {self.codec_text}")
-        chunk = self.chunk
-        fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
-        arguments = str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill, self._source
+        chunk = self._chunk
+        fill = np.asarray(fill_as(self.fill, chunk.dtype), chunk.dtype)
+        arguments = str(self.folder), self.path, self.chunk_index(), self.storage.pipeline, chunk, fill, self._source
         if self.filters.header:
             return ZfpyChunks(self.filters.header, *arguments)
-        if self.filters.raw_nbytes is not None and len(self.pipeline.stages) > 1:
+        if self.filters.raw_nbytes is not None and len(self.storage.pipeline.stages) > 1:
             return RawOrZfpChunks(self.filters.raw_nbytes, *arguments)
         return ChunkReader(*arguments)
 
@@ -678,7 +648,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
         See `StoredArray.can_look_up`.
         """
-        if not isinstance(self.folder, Address) or self.filters is None or self.pipeline.missing():
+        if not isinstance(self.folder, Address) or self.filters is None or self.storage.pipeline.missing():
             return False
         is_reference = hasattr(self.folder.store, "reference") and not self.is_sharded
         return is_reference or not can_be_listed(self.folder)
@@ -699,7 +669,7 @@ class ZarrArray(PartByPart, DescribedArray):
     def _ends_of(self, numbers: list[int]) -> dict[int, Part | None]:
         """Return the sizes of files, with the index of a shard, or all of a chunk that is asked for the first time."""
         known, asked = self._ends, [number for number in numbers if number not in self._ends]
-        nbytes = self._index_nbytes or self.chunk.nbytes + (self.chunk.nbytes >> 6) + 1024  # a whole file, as a rule
+        nbytes = self._index_nbytes or self._chunk.nbytes + (self._chunk.nbytes >> 6) + 1024  # a whole file, as a rule
         ends = self._chunk_files.ends(asked, nbytes if len(asked) * nbytes <= _MOST_ENDS_NBYTES else self._index_nbytes)
         for number, end in ends.items():
             known[number] = end if self._index_nbytes or end is None else end._replace(data=b"")
@@ -720,10 +690,10 @@ class ZarrArray(PartByPart, DescribedArray):
             dtype=np.dtype("O", metadata={"vlen": str})
             if self.is_text and self.numpy_type.kind != "U"
             else self.numpy_type,
-            fill_value=self.fill_value[()],
-            attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
-            chunk_shape=self.chunk_shape,
-            pipeline=self.pipeline,
+            fill_value=self.fill.value[()],
+            attributes=own_attributes(self.attributes) if self.marks.has_companion else self.attributes,
+            chunk_shape=self._chunk_shape,
+            pipeline=self.storage.pipeline,
             forms=self._forms,
             json=self._json,
         )

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.formats.zarr.stored.attributes import netcdf_attributes
 from tamis.formats.zarr.stored.hierarchy import Document
 from tamis.formatting import shortened
+from tamis.meaning.arrays import Meaning
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray, UnchunkedArray
-from tamis.stores.protocols import PartByPart
+from tamis.stores.arrays import UnchunkedArray
+from tamis.stores.facts import Fill, Storage, ValueType
 
 
-class RefusedArray(PartByPart, UnchunkedArray, DescribedArray):
+class RefusedArray(UnchunkedArray):
     """An array that is listed with the reason why nobody here can read it; see `tamis.stores.protocols.StoredArray`.
 
     Parameters
@@ -32,13 +32,8 @@ class RefusedArray(PartByPart, UnchunkedArray, DescribedArray):
         What is wrong with them, as zarr-python says, or tamis.
     """
 
-    number_type = dtype = value_type = None
     numpy_type = np.dtype("V1")
-    varies = has_fill = can_read_independently = is_text = False
-    nbytes = stored_nbytes = 0
-    layout = "unknown"
-    byteorder = ""
-    pipeline = Pipeline()
+    can_read_independently = is_text = False
 
     def __init__(
         self,
@@ -53,12 +48,11 @@ class RefusedArray(PartByPart, UnchunkedArray, DescribedArray):
         self.zarr_format, self._document = document.zarr_format, document
         self.shape: Any = document.shape
         self.maxshape = self.shape
-        self.problem = problem_of(document, error)
-
-    @property
-    def size(self) -> int:
-        """Number of values; 0 if it is not known."""
-        return 0 if self.shape is None else super().size
+        text = self._type_text()
+        self.type = ValueType(None, None, None, text, text, "", nbytes=0)
+        self.storage = Storage(
+            "unknown", ChunkType(self.numpy_type, ()), pipeline=Pipeline(), problem=problem_of(document, error)
+        )
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -66,31 +60,25 @@ class RefusedArray(PartByPart, UnchunkedArray, DescribedArray):
         known = self._document.attributes
         return netcdf_attributes(known, None, self.zarr_format, {}) if isinstance(known, dict) else {}
 
-    @property
-    def type_text(self) -> str:
-        """Type of the values as the metadata have it."""
+    def _type_text(self) -> str:
+        """Return the type of the values as the metadata have it."""
         content = self._document.content if isinstance(self._document.content, dict) else {}
         known = content.get("data_type" if self.zarr_format == 3 else "dtype", "unknown")
         return known if isinstance(known, str) else shortened(json.dumps(known))
 
     @property
-    def type_words(self) -> str:
-        """Type of the values as the metadata have it."""
-        return self.type_text
+    def meaning(self) -> Meaning:
+        """Nothing is known of the values."""
+        return Meaning()
 
     @property
-    def chunk(self) -> ChunkType:
-        """Nothing is known of the chunks."""
-        return ChunkType(self.numpy_type, ())
-
-    @property
-    def fill_value(self) -> NDArray[Any]:
+    def fill(self) -> Fill:
         """Raise FileError."""
         self.check_readable()
 
     def check_readable(self) -> NoReturn:
         """Raise FileError."""
-        raise FileError(f"{self.label}: {self.problem}").at(dataset=self.path)
+        raise FileError(f"{self.label}: {self.storage.problem}").at(dataset=self.path)
 
     def open_reader(self, *, independent: bool = False) -> NoReturn:
         """Raise FileError."""

@@ -152,7 +152,7 @@ class ZarrStore(ListedStore[Stored]):
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each array by path."""
         variables = (
-            variable_of(path, array.shape or (), array.number_type, array.dimensions, array.attributes)
+            variable_of(path, array.shape or (), array.type.numbers, array.dimensions, array.attributes)
             for path, array in self._arrays.items()
         )
         return meaning.roles_of(variables, {path: self.group_attributes(path) for path in self._groups})
@@ -203,9 +203,9 @@ class ZarrStore(ListedStore[Stored]):
         for array_path, array in own.items():
             name = array_path.rpartition("/")[2]
             if isinstance(array, RefusedArray):
-                left_out[name] = array.problem
+                left_out[name] = array.storage.problem
                 continue
-            if array.varies and not array.is_text:
+            if array.type.varies and not array.is_text:
                 left_out[name] = "expected numbers, characters or text, got objects"
             elif array_path not in self._hidden:
                 variables[name] = array.named()

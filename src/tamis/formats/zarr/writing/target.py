@@ -60,6 +60,7 @@ from tamis.rounding import CONTAINER, Rounding, container_attributes, container_
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 from tamis.stores.data_model import is_latin_1
+from tamis.stores.facts import fill_as, size_of
 from tamis.stores.readers import package_text
 
 if TYPE_CHECKING:
@@ -89,16 +90,16 @@ def kept_plan(array: StoredArray) -> ArrayPlan:
     """
     if (carried := _carried(array)) is not None:
         return carried
-    if array.dtype is None:
-        raise FileError(f"{array.label}: expected numbers, characters or text, got {array.type_text}").at(
+    if array.type.dtype is None:
+        raise FileError(f"{array.label}: expected numbers, characters or text, got {array.type.text}").at(
             dataset=array.path
         )
-    chunk_shape = array.chunk_shape or default_chunks(array.shape, array.dtype.itemsize, zfp=False)
-    dtype = np.dtype(array.dtype)
-    if not compresses(array.pipeline) or not array.shape:  # one value is smaller without filters
+    chunk_shape = array.storage.chunk_shape or default_chunks(array.shape, array.type.dtype.itemsize, zfp=False)
+    dtype = np.dtype(array.type.dtype)
+    if not compresses(array.storage.pipeline) or not array.shape:  # one value is smaller without filters
         return Recode(array.path, Pipeline(), dtype, chunk_shape)
-    if array.pipeline.error_bound == 0 and not array.pipeline.missing():
-        requested = Pipeline(stage.filter for stage in array.pipeline.stages)
+    if array.storage.pipeline.error_bound == 0 and not array.storage.pipeline.missing():
+        requested = Pipeline(stage.filter for stage in array.storage.pipeline.stages)
         if choose_codecs(requested, ChunkType(dtype, chunk_shape), {}).masked is None:
             return Recode(array.path, requested, dtype, chunk_shape)
     return nearest_plan(array, dtype, chunk_shape, _CANDIDATES)
@@ -108,7 +109,7 @@ def _carried(array: StoredArray) -> ArrayPlan | None:
     """Return how the chunks of an array are copied unchanged; None if readers of Zarr need others."""
     if (carried := as_stored(array)) is None:
         return None
-    codecs = choose_codecs(carried.pipeline, array.chunk, dict.fromkeys(masks_of(array), 1))
+    codecs = choose_codecs(carried.pipeline, array.storage.chunk, dict.fromkeys(masks_of(array), 1))
     return carried if codecs.masked is None or carried.pipeline.error_bound != 0 else None
 
 
@@ -166,7 +167,7 @@ def stays(array: StoredArray, form: ZarrLayout) -> bool:
     return (
         array.zarr_format == form.zarr_format
         and bool(array.document.files)
-        and not array.has_companion
+        and not array.marks.has_companion
         and not array.has_wrong_shuffle
         and (form.shards is None or not array.shape)
     )
@@ -184,9 +185,9 @@ def check_array(form: ZarrLayout, variable: NamedArray, array: StoredArray) -> N
     json_attributes(variable.path, variable.attributes)
     if _can_write(variable, array, form) or stays(array, form):
         return
-    if array.dtype is None:
-        raise FileError(f"expected numbers, characters or text, got {array.type_text}")
-    raise FileError(f"tamis does not write the type {array.type_words} to Zarr {form.zarr_format}")
+    if array.type.dtype is None:
+        raise FileError(f"expected numbers, characters or text, got {array.type.text}")
+    raise FileError(f"tamis does not write the type {array.type.words} to Zarr {form.zarr_format}")
 
 
 def kept_as_stored(form: ZarrLayout, source: Store) -> frozenset[str]:
@@ -207,7 +208,7 @@ def kept_as_stored(form: ZarrLayout, source: Store) -> frozenset[str]:
 
 def _can_write(variable: NamedArray, array: StoredArray, form: ZarrLayout) -> bool:
     """Return whether values of an array can be encoded for a store of this form."""
-    dtype = variable.dtype if array.dtype is not None and array.dtype.kind == "V" else array.dtype
+    dtype = variable.dtype if array.type.dtype is not None and array.type.dtype.kind == "V" else array.type.dtype
     return variable.is_text or (dtype is not None and has_type(dtype, form.zarr_format))
 
 
@@ -285,7 +286,7 @@ class NewArray:
             return True
         if before.numpy_type.newbyteorder("=") != self.dtype.newbyteorder("="):
             return True
-        own, known = (np.asarray(value).astype(self.dtype) for value in (self.fill_value, before.fill_value))
+        own, known = (np.asarray(value).astype(self.dtype) for value in (self.fill_value, before.fill.value))
         return own.tobytes() != known.tobytes()
 
 
@@ -354,7 +355,7 @@ def write_texts(root: Path, form: ZarrLayout, variable: NamedArray, array: Store
             _keep_members(root / variable.path.strip("/"), about, attributes)
     steps = several_chunks(array.shape, layout.shard_shape or layout.chunk_shape, _COUNT)
     with closing(array.open_reader()) as reader:
-        for part in Parts(Grid(array.shape, steps)) if array.size else ():
+        for part in Parts(Grid(array.shape, steps)) if size_of(array) else ():
             try:
                 texts = reader.read(part)
             except FileError as error:
@@ -459,7 +460,7 @@ class ZarrTarget:
         array = plan.source_of(array)
         dtype = _value_type(array, plan)
         self._begin(variable)
-        fill = array.fill_as(plan.dtype)
+        fill = fill_as(array.fill, plan.dtype)
         raw = np.asarray(fill, plan.dtype).tobytes()
         chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
         # Zarr 2 has one value for both chunks that are not stored and missing ones.
@@ -523,9 +524,9 @@ class ZarrTarget:
 
     def _note_filters(self, path: str, array: StoredArray, plan: ArrayPlan) -> None:
         """Note filters that became others."""
-        before, after = ([stage.filter for stage in known.stages] for known in (array.pipeline, plan.pipeline))
+        before, after = ([stage.filter for stage in known.stages] for known in (array.storage.pipeline, plan.pipeline))
         new = self._arrays[path]
-        if compresses(array.pipeline) and before != after and isinstance(new, NewArray):
+        if compresses(array.storage.pipeline) and before != after and isinstance(new, NewArray):
             nbytes = new.writer.stored_nbytes
             self.notes.append(printable(nearest_text(path, array, plan.pipeline, nbytes, "Zarr")))
 
@@ -674,9 +675,9 @@ def _value_type(array: StoredArray, plan: ArrayPlan) -> np.dtype[Any]:
     """Return the type of the values of an array, even if they are written as bytes."""
     if plan.dtype.kind != "V":
         return plan.dtype
-    if array.value_type is None or array.value_type.itemsize != plan.dtype.itemsize:
-        raise FileError(f"{array.label}: Zarr has no type for {array.type_text}").at(dataset=array.path)
-    return array.value_type
+    if array.type.values is None or array.type.values.itemsize != plan.dtype.itemsize:
+        raise FileError(f"{array.label}: Zarr has no type for {array.type.text}").at(dataset=array.path)
+    return array.type.values
 
 
 def _write_scalar(plan: ArrayPlan, array: StoredArray, writer: ZarrWriter) -> None:

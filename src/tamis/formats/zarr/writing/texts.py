@@ -43,7 +43,7 @@ class TextLayout(NamedTuple):
     @classmethod
     def of(cls, array: StoredArray, form: ZarrLayout) -> TextLayout:
         """Return the layout of a copy: that of the array, if that is one of Zarr and the version has it."""
-        chunk_shape = array.chunk_shape if isinstance(array, ZarrArray) else None
+        chunk_shape = array.storage.chunk_shape if isinstance(array, ZarrArray) else None
         if chunk_shape is None:
             steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
             chunk_shape = tuple(max(step, 1) for step in steps)
@@ -60,7 +60,7 @@ class TextLayout(NamedTuple):
             notes.append(f"{names} became the filters that zarr-python chooses for texts in Zarr {form.zarr_format}")
         if array.varying is not None:
             notes.append(f"its chunks of several shapes became chunks of {chunk_shape}")
-        fill = str(array.fill_value) if array.has_fill and array.zarr_format <= form.zarr_format else usual
+        fill = str(array.fill.value) if array.fill.is_chosen and array.zarr_format <= form.zarr_format else usual
         return cls(chunk_shape, shards, fill, codecs or {}, tuple(filter(None, notes)))
 
     def arguments(self, *, is_copy: bool) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class TextLayout(NamedTuple):
 
 def lost_fill(array: ZarrArray) -> str:
     """Return the note that texts lose their fill value in Zarr 2; empty if that is the empty text."""
-    if not (fill := str(array.fill_value)):
+    if not (fill := str(array.fill.value)):
         return ""
     return f"its fill value {fill!r} is left out, and all chunks are stored: xarray takes that of Zarr 2 for missing"
 

@@ -1,0 +1,173 @@
+"""What a format knows about an array, as plain data: type, storage, fill value, marks, other files.
+
+A format fills each record in one call; nothing is read from them afterwards. What follows from the data alone is a
+function below, once for all formats.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.grid import Grid
+from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from tamis.filters import ChunkType
+
+
+class ValueType(NamedTuple):
+    """The type of the values of an array."""
+
+    numbers: np.dtype[Any] | None  # Type of numbers in a form that NumPy has; None for all other values
+    dtype: (
+        np.dtype[Any] | None
+    )  # Type in which chunks are copied: numbers or bytes; None if the bytes are not the values
+    values: np.dtype[Any] | None  # Type for readers of the format; None if NumPy has none, or lengths vary
+    text: str  # The type for people
+    words: str  # The type in words: equal texts mean equal types, in any byte order
+    byteorder: str  # ``little`` or ``big``; empty if the values have no byte order, or several
+    nbytes: int  # Bytes of a value in the store
+    varies: bool = False  # Whether values have variable lengths, in any part of them
+    is_counted: bool = True  # Whether `nbytes` are all bytes of a value, and not those of a reference to it
+    is_named: bool = False  # Whether the type is an object in the store
+
+
+ChunkRecords = Literal["array", "tree", "files", "any"]
+"""How a store knows where chunks are.
+
+A list of places (a single chunk has its own in the header), a B-tree of HDF5, the names of files, or unknown because
+the store has no chunks.
+"""
+
+
+class Storage(NamedTuple):
+    """How the values of an array are stored."""
+
+    layout: str  # In a word; one of `ELSEWHERE` if the values are in other files
+    chunk: ChunkType  # Type and shape of the chunks
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if there are no chunks
+    pipeline: Pipeline = Pipeline(())  # Filters with stored parameters
+    partial_filtered: bool = True  # Whether chunks that extend beyond the array are filtered
+    chunk_records: ChunkRecords = "any"
+    problem: str = ""  # Why the values cannot be read correctly, judging by filters and layout
+    # Whether chunks have other bytes than those of HDF5 with the same filters, as `open_chunks` gives them
+    has_own_bytes: bool = False
+    has_slow_library: bool = False  # Whether the library of the format is many times slower than tamis for small arrays
+    reader_package: str = ""  # The package that the library of the format needs for the codecs; empty if it needs none
+    bars_store: bool = False  # Whether that library cannot open the store as a whole without `reader_package`
+    # Why values of varying length get no filters
+    unfiltered_reason: str = "HDF5 stores such values elsewhere in the file, where filters do not compress them"
+
+
+ELSEWHERE = ("virtual", "external")
+"""Layouts whose values are in other files."""
+
+
+class Fill(NamedTuple):
+    """The value of elements that were never written."""
+
+    value: NDArray[Any]  # In the type of the values
+    is_chosen: bool  # Whether a user chose it
+    stored: bytes  # Its bytes in the store; empty if those are zeros
+    marker: NDArray[Any] | None = None  # The value, if it marks missing ones by itself, without an attribute
+
+
+class Marks(NamedTuple):
+    """What attributes of an array mark it as, without their values being used."""
+
+    has_companion: bool = False  # Whether it names a companion, so that some values only fill the place of missing ones
+    is_companion: bool = False  # Whether it is the companion of another array
+    is_bare_dimension: bool = False  # Whether it only represents a dimension, and has no values
+
+
+NO_MARKS = Marks()
+
+
+class Elsewhere:
+    """The other files that an array refers to: none. A format whose arrays may refer to some looks when it is asked."""
+
+    __slots__ = ()
+
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Missing files that have some of the values: readers may get fill values instead."""
+        return ()
+
+    @property
+    def value_files(self) -> tuple[str, ...]:
+        """Files that decide on the values: those that have some, and those on the way to them."""
+        return ()
+
+    @property
+    def virtual_sources(self) -> tuple[tuple[str, str], ...]:
+        """Files, empty for its own, and paths of the arrays that have the values of a virtual one."""
+        return ()
+
+
+NOTHING_ELSEWHERE = Elsewhere()
+
+
+class Typed(Protocol):
+    """An array, as far as its number of values and their type are concerned."""
+
+    @property
+    def shape(self) -> Any:
+        """See `tamis.stores.protocols.StoredArray.shape`."""
+
+    @property
+    def type(self) -> ValueType:
+        """See `tamis.stores.protocols.StoredArray.type`."""
+        ...
+
+
+def size_of(array: Typed) -> int:
+    """Return the number of values of an array; 0 if there are none at all."""
+    return 0 if array.shape is None else prod(array.shape)
+
+
+def array_nbytes(array: Typed) -> int:
+    """Return the bytes of all values."""
+    return size_of(array) * array.type.nbytes
+
+
+def values_nbytes_of(array: Typed) -> int:
+    """Return the bytes of all values; 0 if their lengths vary, because values elsewhere are not counted."""
+    return array_nbytes(array) if array.type.is_counted else 0
+
+
+def fill_as(fill: Fill, dtype: np.dtype[Any]) -> Any:
+    """Return a fill value in the type of chunks, numbers or bytes."""
+    if dtype.kind != "V":
+        return fill.value.astype(dtype)[()]
+    return np.frombuffer(fill.stored, dtype)[0] if fill.stored else np.zeros((), dtype)[()]
+
+
+_FILTER_NBYTES = 32
+"""Approximate size of a filter in the header of an array."""
+
+_RECORD_NBYTES = 16
+"""Approximate size of the place of a chunk in a list."""
+
+_NODE_CHUNKS = 64
+"""Most chunks in a node of a B-tree of HDF5."""
+
+
+def described_nbytes(
+    shape: tuple[int, ...], storage: Storage, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline
+) -> int:
+    """Return roughly how many bytes a chunk index and a list of filters take in a store that is like an array's."""
+    if chunk_shape is None or storage.chunk_records == "files":  # whose names take no space in the store
+        return 0
+    count = Grid(shape, chunk_shape).chunk_count
+    filters = _FILTER_NBYTES * len(pipeline.stages)
+    if storage.chunk_records == "tree":
+        # A node of a B-tree has room for this many chunks; several nodes are half full.
+        nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
+        return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(shape) + 2))
+    if storage.chunk_records == "array" and count <= 1:
+        return filters
+    return filters + _RECORD_NBYTES * count
