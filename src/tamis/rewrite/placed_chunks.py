@@ -53,22 +53,23 @@ class Recorder:
 
     def __init__(self, journal: Journal, plan: ArrayPlan, numbers: tuple[int, int]) -> None:
         self._journal = journal
-        self._nbytes, self._flags_nbytes = plan.chunk.nbytes, plan.chunk.size
+        self._chunk = plan.chunk
         self._number, self._companion_number = numbers  # Those of the array and its companion in the journal
 
     def add(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
         """Record written chunks, with their offsets."""
-        self._add(self._number, chunks, offsets, self._nbytes)
+        self._add(self._number, chunks, offsets, self._chunk.nbytes)
 
     def add_flags(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
         """Record written chunks of the companion, with their offsets."""
-        self._add(self._companion_number, chunks, offsets, self._flags_nbytes)
+        self._add(self._companion_number, chunks, offsets, self._chunk.size)
 
     def add_stored(self, array: WrittenAtOnce) -> None:
         """Record all chunks of an array that was written at once."""
+        decoded_nbytes = self._chunk.nbytes
         for chunk, (offset, nbytes, checksum, missing, _) in enumerate(array.chunks):
             record = ChunkRecord(self._number, chunk, offset, nbytes, array.mask, missing, 0, 0, checksum)
-            self._journal.add(record, self._nbytes)
+            self._journal.add(record, decoded_nbytes)
 
     def add_placed(self, placed: PlacedChunk) -> None:
         """Record a chunk of a segment."""
