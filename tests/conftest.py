@@ -89,11 +89,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("check") or item.get_closest_marker("starts"):
             cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    # The processes of a run have one seed, and must agree; the order may be another in each.
+    # The processes of a run have one seed, and must agree; the order may be another in each. A test of few cases, of
+    # which one would run each time, runs every second time.
     kept = {
         item
         for name, cases in cases_of.items()
-        for item in share_of(sorted(cases, key=lambda case: case.nodeid), config, name)
+        for item in share_of(sorted(cases, key=lambda case: case.nodeid), config, name, most=2 * len(cases))
     }
     left_out = {item for cases in cases_of.values() for item in cases} - kept
     if left_out:
@@ -101,9 +102,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
-def share_of(cases: Sequence[Case], config: pytest.Config, name: str) -> list[Case]:
-    """Choose every N-th of the cases where ``SHARE=1/N`` is in the environment, at least one; the seed says which."""
-    part = min(int(os.environ.get("SHARE", "1/1").removeprefix("1/")), len(cases))
+def share_of(cases: Sequence[Case], config: pytest.Config, name: str, most: int) -> list[Case]:
+    """Choose every N-th of the cases where ``SHARE=1/N`` is in the environment, at most `most`; the seed says which."""
+    part = min(int(os.environ.get("SHARE", "1/1").removeprefix("1/")), most)
     return [*cases[crc32(f"{seed_of(config)} {name}".encode()) % part :: part]]
 
 
@@ -114,8 +115,8 @@ def seed_of(config: pytest.Config) -> int:
 
 @pytest.fixture
 def share(request: pytest.FixtureRequest) -> Callable[[Sequence[Case]], list[Case]]:
-    """Give the cases of a long test that this run takes: all, or a part of them where ``SHARE=1/N`` says so."""
-    return lambda cases: share_of(cases, request.config, request.node.nodeid)
+    """Give the cases of a long test that this run takes: all, or where ``SHARE=1/N`` says so a part, at least one."""
+    return lambda cases: share_of(cases, request.config, request.node.nodeid, most=len(cases))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -101,3 +101,20 @@ finally:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "1 True"
+
+
+USED = """
+import sys
+sys.modules["zfpy"] = sys.modules["numcodecs"] = None  # importing either raises
+import numpy, tamis
+values = numpy.arange(64.0).reshape(4, 4, 4)
+mode = tamis.zfp.Reversible()
+assert (tamis.zfp.decode(tamis.zfp.encode(values, mode), values.shape, values.dtype, mode) == values).all()
+assert "32013" in str(tamis.spec("zfp(accuracy=0.1)"))
+print("done")
+"""
+
+
+def test_d28_neither_zfpy_nor_numcodecs_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", USED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("done\n", "")

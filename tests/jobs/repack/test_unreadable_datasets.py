@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,26 @@ def test_u18_small_unreadable_dataset_that_would_grow_is_listed(tmp_path: Path) 
     assert "would become larger" in dict(result.kept)["/sound"]
     assert "its values cannot be read" in dict(result.kept)["/damaged"]
     assert chunks(tmp_path / "a.h5", "damaged") == chunks(tmp_path / "b.h5", "damaged")
+
+
+_RUN = """if True:
+    import tamis
+    try:
+        tamis.repack("source.h5", "target.h5", {"x": "deflate(1)"}, chunks={"x": (4, 32, 32)}, threads=2)
+    except tamis.FileError as error:
+        print(error)
+"""
+
+
+def test_damaged_chunk_does_not_stop_threads_for_ever(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((16, 128, 128)).astype("f4")
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        dataset = file.create_dataset("x", data=values, chunks=(1, 128, 128), compression="gzip")
+        offset = dataset.id.get_chunk_info(9).byte_offset
+    with (tmp_path / "source.h5").open("r+b") as stream:
+        stream.seek(offset)
+        stream.write(b"damaged!")
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "/x" in done.stdout

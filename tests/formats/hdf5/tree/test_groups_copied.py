@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from h5py import h5a, h5f, h5g, h5p, h5s, h5t
 
+import tamis
 from tamis.errors import FileError
 from tamis.filters import UnknownFilter
 from tamis.formats.hdf5.lib import calls
@@ -160,3 +161,30 @@ def test_copy_tree_keeps_mark_of_attribute_names_as_utf8(tmp_path: Path) -> None
             assert dict(owner.attrs) == {"größe": 7, "plain": 8}
             marks = {name: h5a.get_info(owner.id, name.encode()).cset for name in owner.attrs}
             assert marks == {"größe": h5t.CSET_UTF8, "plain": h5t.CSET_ASCII}
+
+
+STEPS = [f"temperature at 2 m above ground, time step {i:05d}" for i in range(200)]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_d30_repack_keeps_filters_of_groups(tmp_path: Path, libver: str) -> None:
+    """D30: h5repack drops filters of groups; tamis keeps them, with all links."""
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    values = np.linspace(0, 1, 4096, dtype="f4").reshape(64, 64)
+    with h5py.File(source, "w", libver=libver) as file:
+        file.create_dataset("TS", data=values, chunks=(16, 64))
+        group = create_group(file, "steps", FILTERS, max_compact=4, min_dense=2)
+        for name in STEPS:
+            group[name] = file["TS"]
+        create_group(group, "inner", "deflate(1)!", max_compact=0)["again"] = h5py.SoftLink("/TS")
+    tamis.repack(source, target, {"TS": "zfp(accuracy=0.001)"})
+    with h5py.File(target) as file:
+        assert str(group_filters(file["steps"])) == FILTERS
+        assert group_phase_change(file["steps"]) == (4, 2)
+        assert str(group_filters(file["steps/inner"])) == "deflate(1)!"
+        assert group_phase_change(file["steps/inner"]) == (0, 0)
+        assert list(file["steps"]) == sorted(["inner", *STEPS])
+        assert all(file["steps"][name] == file["TS"] for name in STEPS)
+        assert np.abs(file["steps/inner/again"][...] - values).max() <= 0.001
+    # Filtered in the file, not in the properties alone.
+    assert STEPS[100].encode() not in target.read_bytes()

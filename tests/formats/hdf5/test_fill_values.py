@@ -1,7 +1,10 @@
-"""Known defect U7: datasets without a fill value (H5D_FILL_VALUE_UNDEFINED), as old C programs make them."""
+"""Fill values that are not defined, as in files of old C programs, and of varying length, which h5py frees twice."""
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 
 import tamis
 from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.stored_array import Hdf5Array
 
 VALUES: NDArray[Any] = (280 + np.sin(np.arange(40 * 40) / 50)).reshape(40, 40)
 
@@ -111,3 +115,41 @@ def test_u07_undefined_fill_value_stays_undefined_where_raw_files_are_embedded(t
     with h5py.File(tmp_path / "b.h5") as file:
         assert is_undefined(file["x"])
         np.testing.assert_array_equal(file["x"][()], VALUES.astype("f4"))
+
+
+MEMBER = 16
+"""Bytes of a length and an address."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    numbers = np.array([1, 2, 3], "i1")
+    raw = np.array([3, numbers.ctypes.data], np.uintp).tobytes()
+    sequence, pair = h5t.vlen_create(h5t.STD_I8LE), h5t.create(h5t.COMPOUND, MEMBER)
+    pair.insert(b"inner", 0, sequence)
+    named, name = h5t.create(h5t.COMPOUND, MEMBER), ctypes.create_string_buffer(b"nobody")
+    named.insert(b"number", 0, h5t.STD_I64LE)
+    named.insert(b"name", 8, h5t.py_create(h5py.string_dtype(), logical=True))
+    text = np.array([-1, ctypes.addressof(name)], np.intp).tobytes()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for path, datatype, fill in ((b"v", sequence, raw), (b"pairs", pair, raw), (b"texts", named, text)):
+            plist = h5p.create(h5p.DATASET_CREATE)
+            plist.set_chunk((10,))
+            calls.set_fill_bytes(plist, datatype, fill)
+            h5d.create(file.id, path, datatype, h5s.create_simple((4,), (h5s.UNLIMITED,)), plist)
+    return tmp_path / "a.h5"
+
+
+def test_fill_value_is_a_copy(path: Path) -> None:
+    with h5py.File(path) as file:
+        assert Hdf5Array(file, "/v").fill.value[()].tolist() == [1, 2, 3]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("command", [("inspect", "--cdl"), ("inspect", "--json"), ("repack",), ("verify",)])
+def test_no_command_frees_it_twice(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+    others = {"repack": [str(tmp_path / "b.h5")], "verify": [str(path)]}.get(command[0], [])
+    done = subprocess.run(
+        [sys.executable, "-m", "tamis", *command, str(path), *others], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
