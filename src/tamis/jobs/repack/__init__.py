@@ -4,7 +4,8 @@ A repack goes through these steps:
 
 1. `tamis.cli.commands.repack` turns options into a call of `job`.
 2. `tamis.formats.registry` finds the format of the source; its store lists arrays, and reads no values.
-3. `tamis.jobs.recipes` says which filters each array gets; `planning` makes a plan (`tamis.rewrite.plan`) for each.
+3. `tamis.jobs.recipes` and `planning` say what is asked of each array; `decide` makes a plan (`tamis.rewrite.plan`) of
+   it, or says why the array is kept.
 4. `tamis.safety.transaction` begins the target, and `tamis.safety.journal` records progress.
 5. The target's format creates arrays and returns writers. `tamis.rewrite.write` reads the source
    (`tamis.arrays.gather`), encodes chunks in threads (`tamis.rewrite.encode`) and gives them to the writer in order.
@@ -13,6 +14,7 @@ A repack goes through these steps:
 `tamis.jobs.many` does steps 2 to 6 for each of many files, in several processes.
 
 - `option_table`, `options`: the options, declared once, and what a call makes of them.
+- `refusals`, `required`, `stored_units`, `survey`: what `decide` stands on.
 - `resuming`: what earlier runs left.
 - `spread`: one file in several processes.
 - `upload`: targets on object stores.
