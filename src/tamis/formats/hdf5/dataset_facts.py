@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from tamis.stores.facts import ELSEWHERE, Fill, Storage, ValueType
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
 
+_NESTED = "a type nested too deeply"
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
 
 
@@ -42,13 +44,16 @@ def facts_of(dataset: h5py.Dataset, file: h5py.File) -> DatasetFacts:
     """Return the facts of an open dataset of a file."""
     # Neither is kept: HDF5 cannot close all types and properties at exit.
     datatype, plist = dataset.id.get_type(), dataset.id.get_create_plist()
-    numpy_type = datatypes.numpy_type(dataset)
-    numbers = datatypes.number_type(datatype, numpy_type)
-    kind = _value_type(datatype, numpy_type, numbers)
+    try:
+        numpy_type = datatypes.numpy_type(dataset)
+        kind = _value_type(datatype, numpy_type, datatypes.number_type(datatype, numpy_type))
+        stored = _stored_type(datatype, numpy_type, file)
+    except RecursionError:  # the other datasets of the file can be described
+        numpy_type, kind, stored = None, _nested_type(datatype), np.dtype(f"V{datatype.get_size()}")
     state = int(plist.fill_value_defined())
     return DatasetFacts(
         kind,
-        _storage(plist, kind, _stored_type(datatype, numpy_type, file), file),
+        _storage(plist, kind, stored, file),
         _fill(dataset, plist, datatype, kind, numpy_type, state),
         numpy_type,
         state,
@@ -73,6 +78,21 @@ def _value_type(datatype: h5t.TypeID, numpy_type: np.dtype[Any] | None, numbers:
     )
 
 
+def _nested_type(datatype: h5t.TypeID) -> ValueType:
+    """Return a type whose members are nested too deeply for Python: nothing can be done with its values."""
+    bytes_of_type = hashlib.sha256(datatype.encode()).hexdigest()
+    return ValueType(
+        numbers=None,
+        dtype=None,
+        values=None,
+        text=_NESTED,
+        words=f"{_NESTED} ({bytes_of_type[:16]})",
+        byteorder="",
+        nbytes=int(datatype.get_size()),
+        is_named=bool(datatype.committed()),
+    )
+
+
 def _stored_type(datatype: h5t.TypeID, numpy_type: np.dtype[Any] | None, file: h5py.File) -> np.dtype[Any]:
     """Return the type of the values in chunks; types that NumPy does not have, and references, are bytes."""
     nbytes = datatypes.chunk_value_nbytes(datatype, address_nbytes(file))
@@ -86,6 +106,8 @@ def _storage(plist: h5p.PropDCID, kind: ValueType, stored: np.dtype[Any], file: 
     chunk_shape = tuple(plist.get_chunk()) if layout == "chunked" else None
     pipeline = listed_pipeline(plist)
     problem = _zfp_problem(pipeline, math.prod(chunk_shape or ()) * kind.nbytes)
+    if kind.text == _NESTED:
+        problem = "its types are nested too deeply: leave it out (drop)"
     if layout in ELSEWHERE and remote_of(file) is not None and _is_in_other_files(plist, layout):
         # HDF5 would open them as the same bytes, because h5py's driver has no names.
         problem = "its values are in other files, which tamis does not read over a network: download them all"
