@@ -43,7 +43,7 @@ class SmallArrays:
 
     def takes(self, source: StoredArray, target: StoredArray) -> bool:
         """Count an array, and return whether the libraries of the formats read it; they read all large ones."""
-        if not target.storage.has_slow_library or array_nbytes(target) > SMALL_NBYTES or not target.can_read_chunks:
+        if not target.has_slow_library or array_nbytes(target) > SMALL_NBYTES or not target.can_read_chunks:
             return True
         if source.marks.has_companion or target.marks.has_companion:
             return True

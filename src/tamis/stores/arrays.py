@@ -58,6 +58,7 @@ class _Data(Protocol):
 class DescribedArray:
     """Members of a `tamis.stores.protocols.StoredArray` that is read part by part, and whose bytes are the values."""
 
+    has_slow_library = False
     at_once: AtOnce | None = None
     contiguous_offset: int | None = None
 

@@ -56,7 +56,6 @@ class Storage(NamedTuple):
     problem: str = ""  # Why the values cannot be read correctly, judging by filters and layout
     # Whether chunks have other bytes than those of HDF5 with the same filters, as `open_chunks` gives them
     has_own_bytes: bool = False
-    has_slow_library: bool = False  # Whether the library of the format is many times slower than tamis for small arrays
     reader_package: str = ""  # The package that the library of the format needs for the codecs; empty if it needs none
     bars_store: bool = False  # Whether that library cannot open the store as a whole without `reader_package`
     # Why values of varying length get no filters

@@ -347,6 +347,10 @@ class StoredArray(Protocol):
         """Open the chunks of a selection if they are few and can be looked up; None otherwise."""
 
     @property
+    def has_slow_library(self) -> bool:
+        """True if the library of the format is many times slower than tamis for small arrays."""
+
+    @property
     def at_once(self) -> AtOnce | None:
         """The same array, if its format reads all of a small one in one call; None otherwise."""
         ...

@@ -133,7 +133,10 @@ class Hdf5Dataset:
     @lazy_property
     def facts(self) -> DatasetFacts:
         """What follows from type and creation properties."""
-        return facts_of(self.dataset, self.file)
+        if self._dataset is None:
+            self.survey()  # which knows most datasets without opening them
+        known: DatasetFacts | None = vars(self).get("facts")
+        return facts_of(self.dataset, self.file) if known is None else known
 
     @lazy_property
     def type(self) -> ValueType:

@@ -156,6 +156,8 @@ _FEW_NBYTES = 16 << 10
 class Hdf5Array(Hdf5Dataset):
     """A dataset with chunks, values and companion; see `tamis.stores.protocols.StoredArray`."""
 
+    has_slow_library = False
+
     _columns: Columns | None = None
     """The chunk index, if it was read with all facts."""
 

@@ -202,6 +202,8 @@ _RECTILINEAR = "the setting array.rectilinear_chunks of zarr 3.2"
 class ZarrArray(DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
 
+    has_slow_library = True
+
     def __init__(
         self,
         store_path: str,
@@ -282,7 +284,6 @@ class ZarrArray(DescribedArray):
             self._pipeline(),
             chunk_records="files",
             has_own_bytes=self.filters is not None and bool(self.filters.header),  # streams of zfp with a header
-            has_slow_library=True,
             reader_package=" and ".join(filter(None, (package, *others))),
             bars_store=self.is_consolidated and bool(is_unknown),
             unfiltered_reason="tamis chooses no filters for texts of Zarr, which keep their codecs from Zarr to Zarr:"
