@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import pytest
 from range_server import Server
 
@@ -41,3 +42,10 @@ def test_the_largest_variable_is_chosen_and_runs_are_counted(make_file: Callable
 def test_a_folder_has_no_such_costs(tmp_path: Path) -> None:
     with pytest.raises(tamis.FileError, match="in Zarr, each chunk is a request"):
         reading_cost(tmp_path)
+
+
+def test_values_in_other_files_have_no_such_costs(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("outside", (8,), "f4", external=[("values.raw", 0, h5py.h5f.UNLIMITED)])
+    with pytest.raises(tamis.FileError, match="its values are in other files"):
+        reading_cost(tmp_path / "a.h5")

@@ -124,8 +124,9 @@ def _storage(plist: h5p.PropDCID, kind: ValueType, stored: np.dtype[Any], file: 
 
 
 def _is_in_other_files(plist: h5p.PropDCID, layout: str) -> bool:
-    names = (plist.get_virtual_filename(index) for index in range(plist.get_virtual_count()))
-    return layout != "virtual" or any(name != "." for name in names)
+    if layout != "virtual":
+        return True
+    return any(plist.get_virtual_filename(index) != "." for index in range(plist.get_virtual_count()))
 
 
 def _zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
