@@ -21,7 +21,7 @@ from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.fields import Spectra, dssim
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
-from tamis.jobs.repack import new_target, planning
+from tamis.jobs.repack import new_target, required
 from tamis.rewrite.surveys import measured_fields
 
 Make = Callable[..., Path]
@@ -275,7 +275,7 @@ def test_fields_in_one_chunk_are_measured_as_all_fields_are(
     require = "dssim=0.1,spectrum=9,corr=0.5"
     found = repacked(source, tmp_path / "b.h5", require, **options).measures
     assert words == ([read.split()] if read else [])
-    monkeypatch.setattr(planning, "_FIELDS_NBYTES", 0)
+    monkeypatch.setattr(required, "_FIELDS_NBYTES", 0)
     again = repacked(source, tmp_path / "b.h5", require, **options).measures
     assert words[-1] == ["dssim", "spectrum"]
     assert found["dssim"] == again["dssim"] < 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -303,14 +301,3 @@ def test_taken_in_files_are_those_on_the_way_to_the_values(folder: Path, tmp_pat
     assert files("other.h5", "/T") == ["master.h5"]
     result = tamis.preview_repack(folder / "links.h5", tmp_path / "out.h5", {"raw": "deflate(1)"})
     assert [os.path.basename(item.file) for item in result.taken_in] == ["raw.bin"]
-
-
-def test_repack_without_views_does_not_load_what_looks_at_them(tmp_path: Path) -> None:
-    part(tmp_path / "a.h5")
-    code = (
-        "import sys, tamis\n"
-        "tamis.repack('a.h5', 'b.h5', {'T': 'pack(bound=0.1)|deflate(1)'}, drop=['X*'], missing='mask')\n"
-        "print('tamis.jobs.repack.views' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
