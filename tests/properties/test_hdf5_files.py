@@ -19,7 +19,7 @@ from tamis.rewrite.transfer import UnstorableError
 
 pytest.importorskip("zarr")
 pytestmark = [pytest.mark.properties, pytest.mark.slow]
-EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "20")))
+EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "25")))
 """Each is a whole file, written and read several times."""
 
 

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning", "ignore::FutureWarning"),
 ]
 
-EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "20")))
+EXAMPLES = settings(max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "25")))
 """Each is a whole file or store, written and read several times."""
 
 DTYPES = st.one_of(

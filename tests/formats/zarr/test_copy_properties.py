@@ -23,7 +23,7 @@ import tamis
 pytestmark = pytest.mark.properties
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "15")), suppress_health_check=[*HealthCheck]
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "25")), suppress_health_check=[*HealthCheck]
 )  # each takes a tenth of a second or more
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

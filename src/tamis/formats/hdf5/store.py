@@ -13,20 +13,23 @@ from h5py import h5r
 from tamis import meaning
 from tamis.errors import FileError
 from tamis.formats.hdf5.lib.attributes import known_attributes
+from tamis.formats.hdf5.lib.elsewhere import NamedFile, end_at
 from tamis.formats.hdf5.lib.files import is_being_written, open_source, remote_of
 from tamis.formats.hdf5.lib.netcdf_names import stored_paths
 from tamis.formats.hdf5.library_reader import readers_of
+from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
+from tamis.formats.hdf5.model.header import read_header
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.links import group_filters
+from tamis.formats.hdf5.tree.relocation import Relocation
 from tamis.formats.hdf5.tree.scope import Scope, group_at, scope_of
+from tamis.formats.hdf5.tree.taken_in import take_in
 from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
 from tamis.lazy_property import lazy_property
 from tamis.safety.library_errors import reading
 
 if TYPE_CHECKING:
     from tamis.filters import Filter
-    from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
-    from tamis.formats.hdf5.tree.relocation import Relocation
     from tamis.formats.hdf5.tree.taken_in import LinkedScope
     from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
@@ -100,8 +103,6 @@ class Hdf5Store:
 
     def take_in(self) -> None:
         """Treat what external links lead to as objects of the file; see `Store.take_in`."""
-        from tamis.formats.hdf5.tree.taken_in import take_in  # late: few runs take in other files
-
         self._taken_in = take_in(self.file)
         for name in ("contents", "model", "roles"):
             vars(self).pop(name, None)
@@ -132,8 +133,6 @@ class Hdf5Store:
         """Return the other file to which an external link on a path leads, and the path in it."""
         if not self.links_elsewhere() or remote_of(self.file) is not None:
             return None
-        from tamis.formats.hdf5.lib.elsewhere import NamedFile, end_at  # late: few files have such links
-
         with reading(self.path):
             end = end_at(self.file, self.stored_path(path))
         return (end[0].path, end[1]) if end is not None and isinstance(end[0], NamedFile) else None
@@ -195,15 +194,11 @@ class Hdf5Store:
     @lazy_property
     def model(self) -> Hdf5Model:
         """The file in netCDF's data model, with companions of missing values as variables."""
-        from tamis.formats.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it
-
         with reading(self.path):
             return Hdf5Model(self.file, restore=False, datasets=self.arrays)
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and types as CDL describes them."""
-        from tamis.formats.hdf5.model.header import read_header  # late: few commands need it
-
         with reading(self.path):
             return read_header(self.file, self.model)
 
@@ -234,6 +229,4 @@ class Hdf5Store:
 
     def relocation(self, target: str, places: Places) -> Relocation:
         """Return the conversion of references to other files for a copy at `target`, in a run with these places."""
-        from tamis.formats.hdf5.tree.relocation import Relocation  # late: only copies need it
-
         return Relocation(self.path, places.target_of(self.path) or target, places)

@@ -13,6 +13,7 @@ import numpy as np
 from h5py import h5a, h5d, h5t
 from numpy.typing import NDArray
 
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
 from tamis.arrays.grid import Grid, grid_of
 from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, SourcesReader, ValuesReader
@@ -46,7 +47,6 @@ from tamis.stores.facts import ELSEWHERE, Elsewhere, Fill, Storage, ValueType, a
 from tamis.stores.protocols import Alike, StoredArray
 
 if TYPE_CHECKING:
-    from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.selection import Selection
 
 
@@ -409,8 +409,6 @@ class Hdf5Array(Hdf5Dataset):
             chunk = ChunkType(self.type.dtype or self.storage.chunk.dtype, self.storage.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
         place, source = (self.filename, self.path), source_of(self.file)
-        from tamis.arrays.chunk_reader import ChunkReader  # late: commands that only list a file read no chunk
-
         return ChunkReader(
             *place, index, self.storage.pipeline, chunk, fill, source, partial_filtered=self.storage.partial_filtered
         )
@@ -469,8 +467,6 @@ class Hdf5Array(Hdf5Dataset):
             if (values := self._few_values()) is not None:
                 return ValuesReader(values, self.storage.chunk_shape)
             if self.can_read_chunks:
-                from tamis.arrays.chunk_reader import ChunkedReader  # late
-
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.type.numbers is not None:
                 source, read_scattered = source_of(self.file), LibraryReader(self).read
