@@ -18,6 +18,7 @@ from tamis.meaning import text
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.packed_array import as_floats, in_units
 from tamis.rewrite.plan import ArrayPlan, Recode
+from tamis.rewrite.steps import PackStep
 from tamis.rewrite.values import Padding
 from tamis.stores.facts import ELSEWHERE, size_of
 
@@ -119,8 +120,8 @@ def spread_for(plan: ArrayPlan, source: StoredArray) -> Spread | None:
         return None
 
     def change(block: Region, values: NDArray[Any]) -> NDArray[Any]:
-        if plan.codes is not None:
-            return plan.codes.unpack(plan.codes.pack(as_floats(source, values))[0]).astype(np.float64)
+        if plan.step(PackStep) is not None:
+            return plan.as_read(plan.as_stored(as_floats(source, values))).astype(np.float64)
         alone = replace(plan, chunk_shape=values.shape, padding=Padding())
         chunk = make_chunk(alone, block, values.astype(plan.dtype, copy=False))
         return in_units(source, alone.pipeline.decode(chunk.data, chunk.mask, alone.chunk)).astype(np.float64)

@@ -185,6 +185,12 @@ class ArrayPlan:
             array = step.source_of(array)
         return array
 
+    def as_stored(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what the filters get for values as the plan has them: in units of the variable, if it packs them."""
+        for step in self.steps:
+            values = step.stored(values)
+        return values
+
     def as_read(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return decoded values as readers have them."""
         for step in reversed(self.steps):

@@ -35,6 +35,10 @@ class ValueStep:
         """Return the array whose values the filters get, in place of another one."""
         return array
 
+    def stored(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what the filters get for values in units of the variable."""
+        return values
+
     def undone(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return decoded values as readers have them."""
         return values
@@ -129,6 +133,10 @@ class PackStep(ValueStep):
     def source_of(self, array: StoredArray) -> StoredArray:
         """Return the array of codes."""
         return cast("StoredArray", PackedArray(array, self.codes))
+
+    def stored(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes of values."""
+        return self.codes.pack(values)[0]
 
     def undone(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values that codes stand for."""

@@ -24,7 +24,7 @@ from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import ArrayPlan
-from tamis.rewrite.steps import RoundStep
+from tamis.rewrite.steps import PackStep, RoundStep
 from tamis.rewrite.tolerance import LadderPart
 
 if TYPE_CHECKING:
@@ -217,9 +217,9 @@ def cost_of(plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int],
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
             values = _given(plan, piece.values, sample)
-            own, codes = _for_piece(plan, piece), plan.codes
+            own = _for_piece(plan, piece)
             begin = time.perf_counter()
-            chunk = make_chunk(own, piece.region, values if codes is None else codes.pack(values)[0])
+            chunk = make_chunk(own, piece.region, plan.as_stored(values))
             middle = time.perf_counter()
             write_seconds += middle - begin
             if read_nbytes < _READ_NBYTES:
@@ -261,8 +261,8 @@ def _for_piece(plan: ArrayPlan, piece: Piece) -> ArrayPlan:
 
 def _after(plan: ArrayPlan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
-    if plan.codes is not None:
-        return plan.codes.unpack(plan.codes.pack(values)[0])
+    if plan.step(PackStep) is not None:
+        return plan.as_read(plan.as_stored(values))
     if (step := plan.step(RoundStep)) is not None:
         return step.apply(values, piece.origin, plan.checks.missing).values
     own = _for_piece(plan, piece)
