@@ -234,6 +234,7 @@ def test_command_prints_json_without_a_page(small: Path, tmp_path: Path) -> None
     [
         (["--time", "soon"], "expected --time worst, or indices such as 0,5"),
         (["--bound", "TS"], "expected"),
+        (["--time", "30,99"], "expected steps that a variable has (time), got 30, 99: the longest variable has 30"),
         (["--budget", "many"], "expected"),
         (["--also", "zfpp"], "expected"),
         (["--each", "2"], "--each needs two folders"),

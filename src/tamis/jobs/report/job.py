@@ -145,6 +145,8 @@ def report(
             return profiler
 
         comparison = FileComparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
+        if not isinstance(time, str):
+            _check_times(time, [before.array(path).shape for path in comparison.paths])
         reported: list[Reported] = []
         for compared in comparison.run():
             if compared.path in comparison.repeated:
@@ -205,6 +207,19 @@ def _required(recipe: Recipe | None, store: Store) -> dict[str, Requirement]:
         for item in assigned(recipe.require, Names(store, optional=True).match_any):
             found.setdefault(item.path, item.value)
     return found
+
+
+def _check_times(time: Sequence[int], shapes: Iterable[tuple[int, ...] | None]) -> None:
+    """Raise ParameterError if no variable has any of the steps: the page would have none of the maps asked for."""
+    lengths = [shape[0] for shape in shapes if shape is not None and len(shape) > 2]
+    if any(-length <= at < length for at in time for length in lengths):
+        return
+    names = ", ".join(map(str, time))
+    if not lengths:
+        raise ParameterError(f"expected variables with three or more axes for maps of {names} (time), got none")
+    raise ParameterError(
+        f"expected steps that a variable has (time), got {names}: the longest variable has {max(lengths)} steps, from 0"
+    )
 
 
 def _own_violations(
