@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from toy_format import FORMAT
 
 import tamis
+from tamis.arrays.grid import Region
 from tamis.formats import registry
+from tamis.rewrite.plain_target import PlainForm, PlainTarget
+from tamis.rewrite.transfer import Changes
+from tamis.stores.data_model import NamedArray, NamedGroup
+from tamis.stores.protocols import StoredArray
 
 VALUES = np.linspace(250, 300, 3 * 20 * 30, dtype="f4").reshape(3, 20, 30)
 
@@ -71,3 +80,46 @@ def test_filters_and_other_types_are_refused_in_words(source: Path, tmp_path: Pa
     with pytest.raises(tamis.FileError, match="/name: expected numbers"):
         tamis.repack(source, tmp_path / "b.toy", {})
     assert not (tmp_path / "b.toy").exists()
+
+
+class NamesTarget(PlainTarget):
+    """One file with the names of variables."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._names = path, list[str]()
+
+    def create_group(self, group: NamedGroup) -> None:
+        pass
+
+    def put_variable(self, variable: NamedArray, values: Iterable[tuple[Region, NDArray[Any]]]) -> None:
+        self._names.append(variable.path)
+
+    def set_history(self, text: str) -> None:
+        pass
+
+    def complete(self) -> None:
+        self._path.write_text("\n".join(self._names))
+
+
+class NamesForm(PlainForm):
+    def target(self, path: Path) -> NamesTarget:
+        return NamesTarget(path)
+
+    def check(self, variable: NamedArray, array: StoredArray) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("private", "mode"), [(True, 0o600), (False, 0o640)])
+def test_file_of_a_plain_format_has_the_mode_of_a_new_one(
+    source: Path, tmp_path: Path, private: bool, mode: int
+) -> None:
+    before = os.umask(0o027)
+    try:
+        form = NamesForm()
+        with registry.open_store(source) as store, form.begin(tmp_path / "names", private=private) as transaction:
+            form.copy(store, transaction, Changes({}, dict))
+            transaction.commit()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "names").read_text().split() == ["/t", "/y", "/v", "/inner/n"]
+    assert (tmp_path / "names").stat().st_mode & 0o777 == mode

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from tamis.access import create_empty
 from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import Parts
 from tamis.errors import ParameterError
 from tamis.rewrite.transfer import Changes, Companions, check_storable, transfer
-from tamis.safety.transaction import Transaction
+from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.facts import size_of
 from tamis.stores.other_files import OtherFiles
 
@@ -36,7 +37,10 @@ class PlainTarget(ABC):
 
     @abstractmethod
     def put_variable(self, variable: NamedArray, values: Iterable[tuple[Region, NDArray[Any]]]) -> None:
-        """Store a variable, whose values come part by part, in order."""
+        """Store a variable, whose values come in parts: boxes of the array, which need not be contiguous in it.
+
+        Types of attributes are in `NamedArray.forms`: without them, texts and small numbers come back as others.
+        """
 
     @abstractmethod
     def set_history(self, text: str) -> None:
@@ -82,11 +86,14 @@ class PlainForm(ABC):
 
     @abstractmethod
     def target(self, path: Path) -> PlainTarget:
-        """Begin a file at a path, which `begin` of the transaction has chosen."""
+        """Begin a file at a path, where there is an empty one with the mode that it must have; or make a folder."""
 
     @abstractmethod
     def check(self, variable: NamedArray, array: StoredArray) -> None:
-        """Raise FileError if the format does not have the type of a variable, or an attribute."""
+        """Raise FileError if the format does not have the type of a variable, or of one of its attributes.
+
+        What it does not have of a group, `PlainTarget.create_group` refuses.
+        """
 
     def begin(self, target: Path, *, overwrite: bool = True, private: bool = False) -> Transaction:
         """Return the transaction of a file."""
@@ -110,6 +117,8 @@ class PlainForm(ABC):
 
     def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
         """Copy a store to a new file."""
+        if not isinstance(target, FolderTransaction):
+            create_empty(target.path, target.mode)
         transfer(source, self.target(target.path), changes)
         return OtherFiles([], [])
 

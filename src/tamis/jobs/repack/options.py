@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from tamis.accuracy.requirement import Requirements
@@ -145,19 +145,19 @@ class RepackOptions:
                 kind.check(name, given[name])
         _check_choices(given)
         named = {name: given[name] for name in ("chunks", "require", "missing", "drop")}
-        as_given = ("checksum", "self_contained", "larger", "keep_classic", "resume", "storage", "witness")
+        fields_here = {entry.name for entry in fields(cls)}
+        as_given = {name: value for name, value in given.items() if name in fields_here}
         form = {option.name: given[option.name] for option in TABLE if option.is_of_format}
         form["cloud"] = True if given["cloud"] else "if HDF5" if given["storage"] == "s3" else None
-        return cls(
-            asked_recipe(recipes, **named),
-            **{name: given[name] for name in as_given},
-            follow=given["follow"] or given["self_contained"],
-            min_size=least_nbytes(given["min_size"]),
-            history=command if given["history"] else "",
-            overwrite=overwrite,
-            threads=checked_threads(given["threads"]),
-            form=form,
-        )
+        changed = {
+            "follow": given["follow"] or given["self_contained"],
+            "min_size": least_nbytes(given["min_size"]),
+            "history": command if given["history"] else "",
+            "overwrite": overwrite,
+            "threads": checked_threads(given["threads"]),
+            "form": form,
+        }
+        return cls(asked_recipe(recipes, **named), **{**as_given, **changed})
 
     def open(self, source: str | os.PathLike[str]) -> Store:
         """Open a source, with what links into other files lead to if the target gets it."""
