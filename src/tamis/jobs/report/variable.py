@@ -22,7 +22,6 @@ from tamis.jobs.report.axes import Axes, axes_of, names_of
 from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair
 from tamis.jobs.report.profiler import Found, Profiler
-from tamis.jobs.report.rates import Point, rates
 from tamis.jobs.report.reported import Chart, Facts, Reported, Series
 from tamis.jobs.verify.result import Finding
 from tamis.rounding import recorded_rounding
@@ -288,6 +287,8 @@ def with_rates(before: Store, after: Store, reported: Reported, also: Sequence[s
     tally, source, target = reported.compared.tally, before.array(reported.path), after.array(reported.path)
     if not reported.charts or tally is None or not target.stored_nbytes:
         return reported
+    from tamis.jobs.report.rates import Point, rates  # late: it needs most of the job plan, some 4 MB
+
     bits = 8 * target.stored_nbytes / size_of(source)
     file = Point("this file", str(target.storage.pipeline), bits, tally.rmse or 0.0, float(tally.error))
     parts = [*rates(before, source, target, file, also)]
