@@ -236,12 +236,12 @@ def _is_at_work() -> bool:
 
     False if the system does not tell.
     """
-    own, processes = threading.get_native_id(), [os.getpid()]
+    own, processes = str(threading.get_native_id()), [os.getpid()]
     for process in processes:  # which grows
         for task in _tasks_of(process):
             with suppress(OSError, IndexError):  # it has just ended
                 state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-                if state in "RD" and task.name != str(own):
+                if state in "RD" and task.name != own:
                     return True
                 processes += map(int, (task / "children").read_text().split())
     return False

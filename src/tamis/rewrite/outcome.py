@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,18 +80,8 @@ class Outcome(NamedTuple):
         )
 
 
-def sum_of(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return what several outcomes add up to."""
-    total = Outcome()
-    for outcome in outcomes:
-        total = total.plus(outcome)
-    return total
-
-
 def _failed_filters(pipeline: Pipeline, mask: int) -> Iterator[str]:
     """Yield the filters that failed for a chunk, without zfp or the like, after which others are skipped on purpose."""
-    if not mask:
-        return
     first = pipeline.bounded
     for at, stage in enumerate(pipeline.stages):
         if mask >> at & 1 and stage.filter != first and (first is None or mask & 1):

@@ -199,22 +199,7 @@ class ArrayPlan:
 
     def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
         """Return the attributes of the target that differ from those of the source; None for one to remove."""
-        attributes = {**self._bound_attribute(source), **self._plugin_attribute(source)}
-        for step in self.steps:
-            attributes.update(step.attributes_of(source))
-        return attributes
-
-    def _bound_attribute(self, source: StoredArray) -> Mapping[str, Any]:
-        """Return the attribute with the requested bound, if the filters record another one in its place."""
-        if isinstance(self, Recode) and self.pipeline.bound and self.pipeline.bounded is not None:
-            return {ERROR_BOUND: np.float64(self.unpacked_bound)}
-        return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}
-
-    def _plugin_attribute(self, source: StoredArray) -> Mapping[str, Any]:
-        """Return the attribute with the version of a plugin whose chunks other versions may not read."""
-        if isinstance(self.pipeline.bounded, Sz3):
-            return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"} if isinstance(self, Recode) else {}
-        return {_SZ3_ATTRIBUTE: None} if isinstance(source.storage.pipeline.bounded, Sz3) else {}
+        return {}
 
     @property
     def relative_bound(self) -> float | None:
@@ -301,6 +286,25 @@ class Recode(ArrayPlan):
         """See `ArrayPlan.tolerance`."""
         first = self.pipeline.bounded if self.pipeline.bound is not None else None
         return None if first is None or first.error_bound is None else self.in_units(first.error_bound)
+
+    def new_attributes(self, source: StoredArray) -> Mapping[str, Any]:
+        """See `ArrayPlan.new_attributes`."""
+        attributes = {**self._bound_attribute(source), **self._plugin_attribute(source)}
+        for step in self.steps:
+            attributes.update(step.attributes_of(source))
+        return attributes
+
+    def _bound_attribute(self, source: StoredArray) -> Mapping[str, Any]:
+        """Return the attribute with the requested bound, if the filters record another one in its place."""
+        if self.pipeline.bound and self.pipeline.bounded is not None:
+            return {ERROR_BOUND: np.float64(self.unpacked_bound)}
+        return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}
+
+    def _plugin_attribute(self, source: StoredArray) -> Mapping[str, Any]:
+        """Return the attribute with the version of a plugin whose chunks other versions may not read."""
+        if isinstance(self.pipeline.bounded, Sz3):
+            return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"}
+        return {_SZ3_ATTRIBUTE: None} if isinstance(source.storage.pipeline.bounded, Sz3) else {}
 
     @property
     def in_variable_units(self) -> Recode:

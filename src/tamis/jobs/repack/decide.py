@@ -271,12 +271,12 @@ def _unpacked_plan(
             "its missing-value mask is left out, and missing values go back into the dataset (--missing mask keeps it)"
         )
     keeps_values = rounding is None and keeps_companion
-    if keeps_values and (copied := _copied(form, path, pipeline, packing, notes)) is not None:
+    same, unguarded = (as_stored_already(filters, array.storage.pipeline) for filters in (form.pipeline, pipeline))
+    if keeps_values and (copied := _copied(form, path, same, unguarded, packing, notes)) is not None:
         return copied
     form.pipeline.check(form.chunk)
     form.pipeline.check_encodable()
     notes += _version_note(form.pipeline)
-    same = as_stored_already(form.pipeline, array.storage.pipeline)
     if keeps_values and has_streams(array, same, dtype, form.chunks):
         notes.append("zfp streams are kept: only filters after zfp change, and no error is added")
         return Recompress(path, same, dtype, form.chunks, tuple(notes), packing)
@@ -310,21 +310,24 @@ def _chunk_dtype(array: StoredArray, filters: Pipeline) -> tuple[np.dtype[Any], 
 
 
 def _copied(
-    form: _Form, path: str, pipeline: Pipeline, packing: meaning.Packing | None, notes: list[str]
+    form: _Form,
+    path: str,
+    same: Pipeline,
+    unguarded: Pipeline,
+    packing: meaning.Packing | None,
+    notes: list[str],
 ) -> Copy | None:
     """Return the plan for copying the chunks of an array, if they have the filters already; None if they do not.
 
-    `pipeline` has no checksum, which chunks may lack.
+    `same` are the filters as the array may have stored them, and `unguarded` these without the added checksum.
     """
-    array, dtype, chunks, guarded = form.array, form.dtype, form.chunks, form.pipeline
+    array, dtype, chunks = form.array, form.dtype, form.chunks
     text = "chunks are copied as stored: they have these filters already"
-    same = as_stored_already(guarded, array.storage.pipeline)
     shorter = shorter_pipeline(same)
     if shorter is not None and is_stored_so(array, shorter, dtype, chunks) and not skips_first(array):
         return Copy(path, shorter, dtype, chunks, (*notes, text), packing)
     if is_stored_so(array, same, dtype, chunks):
         return Copy(path, same, dtype, chunks, (*notes, text), packing)
-    unguarded = as_stored_already(pipeline, array.storage.pipeline)
     if unguarded != same and is_stored_so(array, unguarded, dtype, chunks):
         return Copy(path, unguarded, dtype, chunks, (*notes, f"{text}, without a checksum"), packing)
     return None
@@ -409,17 +412,20 @@ def _needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep
     """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
         before = recorded_rounding(source.attributes, source.type.numbers)
-        lossy = before is not None and pipeline.error_bound != 0
-        return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
+        if before is None or pipeline.error_bound == 0:
+            return None, []
+        return None, [f"its values were already rounded by {before}: the new error adds to the old one"]
     rounding = still_needed(pipeline.rounding, source.attributes)
     if rounding is None:
         # Another program may have added values since, which it need not have rounded.
         names = [name for name in ROUNDING_ATTRIBUTES if name in source.attributes and name != CONTAINER]
         says = f"its attribute {names[0]} says that its values are rounded by {pipeline.rounding}"
         return None, [f"{says}: they are not rounded again"]
-    offset = source.meaning.packing is not None and source.meaning.packing.offset != 0
-    notes = [f"packed by {source.meaning.packing}: errors of the rounding are relative to the stored values"] * offset
-    return RoundStep(rounding, source.shape), notes
+    packing = source.meaning.packing
+    if packing is None or packing.offset == 0:
+        return RoundStep(rounding, source.shape), []
+    note = f"packed by {packing}: errors of the rounding are relative to the stored values"
+    return RoundStep(rounding, source.shape), [note]
 
 
 def _check(form: _Form) -> None:

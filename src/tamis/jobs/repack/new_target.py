@@ -194,7 +194,7 @@ def write_target(
     def recreate(plan: ArrayPlan, array: StoredArray, create: Create) -> None:
         source = plan.source_of(array)
         is_extended = isinstance(array, ExtendedArray)
-        if is_extended and (isinstance(plan, (Copy, Recompress))):
+        if is_extended and not isinstance(plan, Recode):
             planning.kept[plan.path] = _EXTENDED
             raise CopyInsteadError
         if isinstance(plan, Copy):

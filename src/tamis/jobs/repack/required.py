@@ -10,6 +10,7 @@ from tamis.accuracy.fields import SHORTEST, WINDOW, has_windows, words_within
 from tamis.accuracy.value_bounds import ValueBounds
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import shape_text
+from tamis.jobs.repack.refusals import Refusal, refuse
 from tamis.jobs.repack.stored_units import stored_bound
 from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.rewrite.tolerance import within_bound
@@ -22,6 +23,25 @@ if TYPE_CHECKING:
 
 _FIELDS_NBYTES = 8 << 20
 """Largest chunk whose fields are measured while it is in work: that takes up to 20 times the memory of a field."""
+
+
+_FIELDS: tuple[Refusal[tuple[Requirement, tuple[int, ...]]], ...] = (
+    Refusal(
+        lambda case: "dssim" in case[0].measures and not has_windows(case[1]),
+        lambda case: (
+            f"expected at least {WINDOW} x {WINDOW} values along the last two axes for dssim, got the shape"
+            f" {shape_text(case[1])}: require corr or rmse, or filters without loss"
+        ),
+    ),
+    Refusal(
+        lambda case: "spectrum" in case[0].measures and case[1][-1] < SHORTEST,
+        lambda case: (
+            f"expected at least {SHORTEST} values along the last axis for spectrum, got the shape"
+            f" {shape_text(case[1])}: require corr or rmse, or filters without loss"
+        ),
+    ),
+)
+"""Measures of fields or rows, with the shape of an array, that has none that are large enough."""
 
 
 def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[str]) -> dict[str, Requirement]:
@@ -47,17 +67,7 @@ def with_requirement(plan: ArrayPlan, source: StoredArray, required: Requirement
     plan = replace(plan, required=required)
     if not plan.lossy or not isinstance(plan, Recode):
         return plan
-    if "dssim" in required.measures and not has_windows(source.shape):
-        raise ParameterError(
-            f"expected at least {WINDOW} x {WINDOW} values along the last two axes for dssim, got the shape"
-            f" {shape_text(source.shape)}: require corr or rmse, or filters without loss"
-        )
-    if "spectrum" in required.measures and source.shape[-1] < SHORTEST:
-        raise ParameterError(
-            f"expected at least {SHORTEST} values along the last axis for spectrum, got the shape "
-            f"{shape_text(source.shape)}:"
-            " require corr or rmse, or filters without loss"
-        )
+    refuse(_FIELDS, (required, source.shape))
     packing = plan.packing
     absolute = absolute_bound(plan, source, required, read)
     bounds = ValueBounds(

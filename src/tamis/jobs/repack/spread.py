@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.planning import Planning
     from tamis.rewrite.new_chunk import NewChunk
-    from tamis.rewrite.plan import ArrayPlan
     from tamis.rewrite.resumed_chunks import ResumedChunks
     from tamis.rewrite.transfer import ChunkFiles
     from tamis.safety.transaction import Transaction
