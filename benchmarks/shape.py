@@ -30,14 +30,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from source_tree import FUNCTIONS, Package, When, is_for_types, own_fields, own_members, with_time
+from source_tree import FUNCTIONS, Package, When, is_for_types, own_members, with_time
 from turns import times_in_turns
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 RECIPE = {"*": "zfp(accuracy=0.001)"}
 CHUNKS = 10
-PLANS = ("Rewrite", "Copy", "Recompress", "Recode")
-"""Records that say what shall be done with an array: `Rewrite`, and the three of the redesign in its place."""
+PLANS = ("Copy", "Recompress", "Recode")
+"""Records that say how an array is stored."""
 OPTIONS = ("self_contained", "min_size")
 """Options of repack that reach from the command line to where they act."""
 ARRAY_FACTS = (
@@ -316,7 +316,7 @@ def classes(package: Package) -> Iterator[Measure]:
 
     Members of a class are its fields, methods, properties, and attributes that its methods set; with those of its bases
     in the package to find what it describes, and without them to say how large it is. Public are those that begin with
-    no underscore. Fields of a plan are the names that its class annotates.
+    no underscore. Fields of a plan are the names that its class and its bases annotate.
     """
     members = {name: package.members(name) for name in package.classes}
     arrays = [name for name, found in members.items() if describes_array(found)]
@@ -332,7 +332,7 @@ def classes(package: Package) -> Iterator[Measure]:
         yield Measure(f"members of the {place} class of an array", len(own[name]), words)
     if protocols := [name for name in by_size if is_protocol(package.classes[name])]:
         yield Measure("members of the largest protocol of an array", len(own[protocols[0]]), protocols[0])
-    fields = {name: own_fields(node) for name, node in package.classes.items() if name.rpartition(".")[2] in PLANS}
+    fields = {name: package.fields(name) for name in package.classes if name.rpartition(".")[2] in PLANS}
     if fields:
         largest = max(fields, key=lambda name: len(fields[name]))
         yield Measure("fields of the largest plan", len(fields[largest]), largest)

@@ -124,6 +124,10 @@ class Package:
         """Return the members of a class and of its bases in the package."""
         return own_members(self.classes[name]).union(*map(self.members, self.bases(name)))
 
+    def fields(self, name: str) -> set[str]:
+        """Return the fields of a record, also those of its bases in the package."""
+        return set(own_fields(self.classes[name])).union(*map(self.fields, self.bases(name)))
+
 
 def own_members(node: ast.ClassDef) -> set[str]:
     """Return names of fields, methods, properties, and attributes that methods set; but for `__names__`."""
