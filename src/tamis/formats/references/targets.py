@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
@@ -157,6 +156,8 @@ def write_icechunk(references: References, place: Path | Address, message: str, 
     version: Any = {"spec_version": 1} if hasattr(icechunk, "supported_spec_versions") else {}
     repository = icechunk.Repository.create(_repository_storage(place), config, **version)
     session = repository.writable_session("main")
+    import asyncio  # late: Icechunk alone needs it, and it takes 15 ms
+
     asyncio.run(_fill(session.store, references, documents))
     for path, array in references.arrays.items():
         places = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from tamis import _native, meaning
 from tamis.accuracy.requirement import Requirement
-from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, Kind
+from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, WHOLES, Kind
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError, TamisError
 from tamis.formats.registry import open_store
@@ -50,8 +50,17 @@ _VALUES = ("bound", "bits", "missing-values", "valid-range", "values", "shape", 
 """Codes of verify's violations that mean that values are not as they should be; others are shown, and do not count."""
 
 _RECIPE = Kind("a tamis.Recipe or the path of one", lambda value: PATH.fits(value) or isinstance(value, Recipe))
+
+
+def _is_time(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "worst"
+    return isinstance(value, Sequence) and len(value) > 0 and WHOLES.fits(value)
+
+
 _TIMES = Kind(
-    "'worst' or indices such as (0, 5)", lambda value: value == "worst" or (not isinstance(value, str) and bool(value))
+    "'worst' or indices such as (0, 5)",
+    _is_time,
 )
 
 
@@ -216,7 +225,9 @@ def _check_times(time: Sequence[int], shapes: Iterable[tuple[int, ...] | None]) 
         return
     names = ", ".join(map(str, time))
     if not lengths:
-        raise ParameterError(f"expected variables with three or more axes for maps of {names} (time), got none")
+        raise ParameterError(
+            f"expected a variable with three or more axes for maps of the steps {names} (time), found none"
+        )
     raise ParameterError(
         f"expected steps that a variable has (time), got {names}: the longest variable has {max(lengths)} steps, from 0"
     )
