@@ -267,11 +267,12 @@ class Hdf5Dataset:
         if (remote := remote_of(self.file)) is not None:
             remote.prefetch_index(self.address)
 
-    @lazy_property
+    @property
     def is_unreadable_empty(self) -> bool:
         """True if there are neither values nor a fill value: HDF5 then refuses to read, and tamis reads zeros."""
-        undefined = self.facts.fill_state == h5d.FILL_VALUE_UNDEFINED
-        return undefined and self.storage.layout not in ELSEWHERE and self.stored_nbytes == 0
+        if self.facts.fill_state != h5d.FILL_VALUE_UNDEFINED or self.storage.layout in ELSEWHERE:
+            return False
+        return int(self.dataset.id.get_storage_size()) == 0  # not kept: another object of the file may write
 
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value that the file records, whether HDF5 uses it or not."""

@@ -240,9 +240,8 @@ class DatasetArray(Array):
         with reading(self._file.path, dataset=self.name):
             if self._array.storage.problem:
                 raise FileError(f"{self._place}: {self._array.storage.problem}")
-            # Not cached, because another object of the file may write.
-            empty = Hdf5Array.of(self._dataset).is_unreadable_empty
             self._array.fetch_index()
+            empty = self._array.is_unreadable_empty
         if empty or 0 in (self.shape or ()):  # HDF5 cannot find the bounds of an empty virtual dataset
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
         fields, _ = _split_fields(key)
