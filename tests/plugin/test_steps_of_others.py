@@ -374,7 +374,7 @@ def test_u01_xarray_writes_within_the_bound(tmp_path: Path) -> None:
 @pytest.mark.peer
 def test_u01_mixtures_of_values_by_every_writer_are_kept(python: Run) -> None:
     """A small part of what `tests/plugin/mixtures.py` does."""
-    printed = python(str(MIXTURES), 200_000, 7)
+    printed = python(MIXTURES, "200000", "7")
     assert "no value over the bound, no valid value missing, no missing one valid" in printed
     done = dict(re.findall(r"^(\w.*?) +([0-9,]+)$", printed, re.MULTILINE))
     assert min(int(done[name].replace(",", "")) for name in ("chunks by zfp", "chunks without zfp")) > 20
