@@ -21,7 +21,7 @@ import pytest
 
 from tamis.filters.unknown import REGISTERED
 from tamis.formats.hdf5.store import Hdf5Store
-from tamis.formats.hdf5.writer import copy_file
+from tamis.formats.hdf5.writer import copied_file
 from tamis.rewrite.transfer import Changes
 
 pytestmark = pytest.mark.xdist_group("foreign plugins")  # they are compiled once
@@ -477,7 +477,9 @@ def test_u56_chunks_that_hdf5_has_read_are_copied_as_stored(tmp_path: Path) -> N
         array = store.arrays["/x"]
         assert np.array_equal(array.dataset[...], values)
         transaction = SimpleNamespace(path=target, target=target, mode=0o644)
-        copy_file(store, transaction, Changes({}, dict))  # type: ignore[arg-type]
+        with copied_file(store, transaction, Changes()) as copy:  # type: ignore[arg-type]
+            assert not [*copy.slots()]
+            copy.finish({}, "")
     assert stored(target, (0, 0)) == stored(source, (0, 0))
 
 

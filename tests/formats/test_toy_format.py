@@ -117,7 +117,9 @@ def test_file_of_a_plain_format_has_the_mode_of_a_new_one(
     try:
         form = NamesForm()
         with registry.open_store(source) as store, form.begin(tmp_path / "names", private=private) as transaction:
-            form.copy(store, transaction, Changes({}, dict))
+            with form.copying(store, transaction, Changes()) as new:
+                assert not [*new.slots()]
+                new.finish({}, "")
             transaction.commit()
     finally:
         os.umask(before)

@@ -1,4 +1,4 @@
-"""The array of a plan in a target: what creates it, in the format of the target."""
+"""The array of a plan in a target: its place, and what creates it in the format of the target."""
 
 from __future__ import annotations
 
@@ -48,5 +48,15 @@ class CreateAtOnce(ABC):
         """
 
 
-Recreate = Callable[[StoredArray, Create], object]
-"""Fills the copy of an array, which the second argument creates; may raise `CopyInsteadError`."""
+class Slot:
+    """The place of an array in a new file or folder, when it is the turn of that array to be written."""
+
+    def __init__(self, path: str, array: StoredArray, create: Create) -> None:
+        self.path = path  # As `Changes.anew` names it
+        self.array = array  # The array of the source, up to the ends of its dimensions
+        self.create = create
+        self.is_kept = False
+
+    def keep(self) -> None:
+        """Let the array be copied as stored, in place of what `create` may have begun."""
+        self.is_kept = True

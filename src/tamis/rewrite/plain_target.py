@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,9 @@ from tamis.arrays.gather import several_chunks
 from tamis.arrays.grid import Grid, Region
 from tamis.arrays.index import Parts
 from tamis.errors import ParameterError
-from tamis.rewrite.transfer import Changes, Companions, check_storable, transfer
+from tamis.rewrite.transfer import Changes, Companions, NewStore, Transfer, check_storable
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.facts import size_of
-from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
     from tamis.rewrite.plan import ArrayPlan
@@ -115,12 +114,12 @@ class PlainForm(ABC):
         """Return False: values are written again."""
         return False
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store to a new file."""
+    @contextmanager
+    def copying(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> Iterator[NewStore]:
+        """See `TargetForm.copying`."""
         if not isinstance(target, FolderTransaction):
             create_empty(target.path, target.mode)
-        transfer(source, self.target(target.path), changes)
-        return OtherFiles([], [])
+        yield Transfer(source, self.target(target.path), changes)
 
     def __str__(self) -> str:
         return ""

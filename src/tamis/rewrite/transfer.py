@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tamis.errors import DataError, FileError, TamisError
 from tamis.formatting import plural, printable, printable_lines
 from tamis.meaning.variables import with_line
-from tamis.rewrite.create import Recreate
+from tamis.rewrite.create import Slot
 from tamis.rewrite.plan import ArrayPlan
 from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.extended import extended
 from tamis.stores.other_files import OtherFiles, Places
-from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
+from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tamis.stores.data_model import Translation
 
 Companions = Mapping[str, ArrayWriter | None]
+"""New companions by the path of their variables, None for variables that lose theirs."""
+
 Check = Callable[[NamedArray, StoredArray], None]
 """Raise an error if a target of another format does not support an array."""
 
@@ -55,13 +59,8 @@ def unstorable_text(path: str, error: UnicodeEncodeError) -> DataError:
 class Changes:
     """The parts of a copy that differ from its source."""
 
-    # Functions that write an array, by its path. If one raises `CopyInsteadError`, the array is copied as stored.
-    recreate: Mapping[str, Recreate]
-    # Called when all arrays exist: returns new companions by the path of their variables, None for variables that lose
-    # theirs
-    companions: Callable[[], Companions]
+    anew: Collection[str] = ()  # Paths of arrays that are written anew
     outdated: Collection[str] = ()  # Paths of outdated companions
-    line: Callable[[], str] = str  # Called when all arrays exist: returns a line for the history, empty for none
     dropped: Collection[str] = ()  # First paths of arrays that are left out
     places: Places = field(default_factory=Places)  # Where the files of the run go
 
@@ -123,17 +122,38 @@ class TargetForm(Protocol):
     def copies_objects_of(self, source: Store) -> bool:
         """Return whether `copy` copies objects as stored; objects of other formats are written again."""
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store that `check_copy` accepts to a target, and return which other files it leads to.
-
-        Its notes are also about what a copy cannot have.
-
+    def copying(
+        self, source: Store, target: Transaction, changes: Changes, threads: int = 1
+    ) -> AbstractContextManager[NewStore]:
+        """Create the file or folder that gets a store, which `check_copy` accepts.
 
         Raises
         ------
         FileError
-            If something cannot be copied. Errors of functions are passed on.
+            If something cannot be copied.
         """
+        ...
+
+
+class NewStore(Protocol):
+    """A new file or folder, which gets what a store has.
+
+    Whoever writes one says what happens at each place::
+
+        with form.copying(source, transaction, changes) as new:
+            for slot in new.slots():
+                ...  # write the array with `slot.create`, or let it be copied as stored, with `slot.keep`
+            new.finish(companions, line)
+        new.others
+    """
+
+    others: OtherFiles  # Which other files it leads to, once it is closed; the notes also say what a copy cannot have
+
+    def slots(self) -> Iterator[Slot]:
+        """Copy everything in its order, and yield the place of each array that is written anew, when it is its turn."""
+
+    def finish(self, companions: Companions, line: str) -> None:
+        """Complete what needs all arrays: companions, attributes, and the history with a further line, if any."""
 
 
 class Target(Protocol):
@@ -158,25 +178,39 @@ class Target(Protocol):
         """Complete the target: companions by the path of their variables, None for variables that lose theirs."""
 
 
-def transfer(source: Store, target: Target, changes: Changes) -> None:
-    """Write groups, dimensions, attributes and arrays of a store into a target, and complete it."""
-    functions = {source.first_path(path): function for path, function in changes.recreate.items()}
-    groups = [_without(source, path, changes.dropped) for path in source.model.group_paths()]
-    own = {variable.path for group in groups for variable in group.variables.values()}
-    for group in groups:
-        target.create_group(group)
-        for variable in group.variables.values():
-            array = extended(source.array(variable.path).as_values(), variable.shape)
-            first = source.first_path(variable.path)
-            if first != variable.path and first in own:
-                target.repeat(variable, array, first)
-                continue
-            if (function := functions.get(variable.path)) is not None and _recreate(target, variable, array, function):
-                continue
-            target.copy(variable, array)
-    if history := with_line(source.model.group("/").attributes, changes.line()):
-        target.set_history(history)
-    target.finish(changes.companions())
+class Transfer:
+    """A new file or folder of another format than its source; see `NewStore`."""
+
+    def __init__(self, source: Store, target: Target, changes: Changes) -> None:
+        self._source, self._target, self._changes = source, target, changes
+        self.others = OtherFiles([], [])
+
+    def slots(self) -> Iterator[Slot]:
+        """See `NewStore.slots`; groups, dimensions and attributes are created on the way."""
+        source, target = self._source, self._target
+        anew = {source.first_path(path): path for path in self._changes.anew}
+        groups = [_without(source, path, self._changes.dropped) for path in source.model.group_paths()]
+        own = {variable.path for group in groups for variable in group.variables.values()}
+        for group in groups:
+            target.create_group(group)
+            for variable in group.variables.values():
+                array = extended(source.array(variable.path).as_values(), variable.shape)
+                first = source.first_path(variable.path)
+                if first != variable.path and first in own:
+                    target.repeat(variable, array, first)
+                    continue
+                if variable.path in anew:
+                    slot = Slot(anew[variable.path], array, partial(target.create_like, variable, array))
+                    yield slot
+                    if not slot.is_kept:
+                        continue
+                target.copy(variable, array)
+
+    def finish(self, companions: Companions, line: str) -> None:
+        """See `NewStore.finish`."""
+        if history := with_line(self._source.model.group("/").attributes, line):
+            self._target.set_history(history)
+        self._target.finish(companions)
 
 
 _MOST_REASONS = 10
@@ -222,12 +256,3 @@ def _without(source: Store, path: str, dropped: Collection[str]) -> NamedGroup:
         if source.first_path(f"{path.rstrip('/')}/{name}") not in dropped
     }
     return replace(group, variables=variables, left_out=left_out)
-
-
-def _recreate(target: Target, variable: NamedArray, array: StoredArray, function: Recreate) -> bool:
-    """Call a function to write an array; return whether it did."""
-    try:
-        function(array, lambda plan: target.create_like(variable, array, plan))
-    except CopyInsteadError:
-        return False
-    return True

@@ -52,10 +52,6 @@ class NotFoundError(FileError, KeyError):
     """A name that does not exist in a file; also a KeyError, as in any mapping."""
 
 
-class CopyInsteadError(Exception):
-    """Raised by a function that writes an array to give up: its array is removed, and the source's is copied."""
-
-
 class Linked(NamedTuple):
     """Where a link of two stores leads, by the same name, to different files."""
 

@@ -64,6 +64,9 @@ def test_u40_fill_values_lead_to_the_copies(source: Path, tool: Run) -> None:
         record.insert(b"number", 0, h5t.STD_I32LE)
         record.insert(b"object", 8, kind)
         h5d.create(file.id, b"0record", record, space, object_fill(file, empty, record, 8))
+        h5d.create(
+            file.id, b"/0first", kind, space, object_fill(file, file["a"], kind, 0)
+        )  # whose own fill value leads on
     target, said = repacked(source)
     assert "became null" not in said
     assert "fill value" not in said
@@ -74,7 +77,8 @@ def test_u40_fill_values_lead_to_the_copies(source: Path, tool: Run) -> None:
         assert file[file["0record"][1, 1]["object"]].name == "/refs/empty"
         assert file["refs/empty"].compression == "gzip"
         assert file["refs/empty"][2999] == 2999
-        assert sorted(file) == ["0record", "a", "b", "c", "later", "padding", "refs"]
+        assert file[file["0first"][0, 0]].name == "/a"
+        assert sorted(file) == ["0first", "0record", "a", "b", "c", "later", "padding", "refs"]
     tool("h5diff", source, target)
 
 

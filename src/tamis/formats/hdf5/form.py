@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING
 from tamis.formats.hdf5.netcdf_target import NetcdfTarget, check_array
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.tree.copy import check_scales
-from tamis.formats.hdf5.writer import copy_file
+from tamis.formats.hdf5.writer import copied_file
 from tamis.formatting import printable
-from tamis.rewrite.transfer import Changes, check_storable, transfer
+from tamis.rewrite.transfer import Changes, NewStore, Transfer, check_storable
 from tamis.safety.transaction import Transaction
 from tamis.stores.data_model import Translation, is_fixed_text
 from tamis.stores.facts import values_nbytes_of
@@ -76,19 +77,22 @@ class Hdf5Form:
         """Return whether the source is also HDF5."""
         return isinstance(source, Hdf5Store)
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store to a new file."""
+    @contextmanager
+    def copying(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> Iterator[NewStore]:
+        """Create a file; see `tamis.rewrite.transfer.TargetForm.copying`."""
         if isinstance(source, Hdf5Store):
-            others = copy_file(source, target, changes, self._block_nbytes)
+            with copied_file(source, target, changes, self._block_nbytes) as copy:
+                yield copy
             if self._is_netcdf and Path(source.path).suffix.lower() not in _NETCDF_ENDINGS:
-                others.notes.extend(_foreign_types(source, changes.dropped))
-            return others
+                copy.others.notes.extend(_foreign_types(source, changes.dropped))
+            return
         values_nbytes = sum(values_nbytes_of(array) for array in source.arrays.values())
         with NetcdfTarget(
             target.path, values_nbytes, self._block_nbytes, target.mode, threads, is_netcdf=self._is_netcdf
         ) as out:
-            transfer(source, out, changes)
-        return OtherFiles(out.notes, [])
+            new = Transfer(source, out, changes)
+            yield new
+        new.others = OtherFiles(out.notes, [])
 
     def __str__(self) -> str:
         return "cloud" if self._block_nbytes else ""

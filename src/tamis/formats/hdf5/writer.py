@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -27,23 +27,22 @@ from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.formats.hdf5.lib.references import copy_attribute
 from tamis.formats.hdf5.store import Hdf5Store
 from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, other_ancillary
-from tamis.formats.hdf5.tree.copy import Copied, copy_tree
+from tamis.formats.hdf5.tree.copy import Copied, DatasetSlot, TreeCopier
 from tamis.formats.hdf5.tree.create import create_like, create_named, create_target, plist_like, type_like
 from tamis.formats.hdf5.tree.links import Link, link_plist
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.writing.creation import as_recorded, filters_of, new_dataset
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, with_line
-from tamis.rewrite.create import CreateAtOnce, Recreate, WrittenAtOnce
+from tamis.rewrite.create import CreateAtOnce, Slot, WrittenAtOnce
 from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.plan import ArrayPlan, Recode
 from tamis.rewrite.steps import RoundStep
-from tamis.rewrite.transfer import Changes
+from tamis.rewrite.transfer import Changes, Companions
 from tamis.safety.transaction import Transaction
 from tamis.stores.other_files import OtherFiles
 
 if TYPE_CHECKING:
-    from tamis.formats.hdf5.tree import copy as tree
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.rewrite.steps import RoundedPart
@@ -78,9 +77,9 @@ def create_companion(
     return companion, recorded
 
 
-def create_empty(source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset:
+def create_empty(source: h5py.Dataset, parent: h5g.GroupID, link: Link) -> h5py.Dataset:
     """Create a dataset without values instead of a companion that `replace_companions` will remove."""
-    return create_like(source(), h5py.Group(parent), link.text, chunk_shape=source().chunks, filters=())
+    return create_like(source, h5py.Group(parent), link.text, chunk_shape=source.chunks, filters=())
 
 
 def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:
@@ -321,80 +320,97 @@ def _opened(
 class _Create(CreateAtOnce):
     """Creates the copy of a dataset in a group."""
 
-    copy: h5py.Dataset | Copied  # The copy, or what was done at once
     rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
     replaced: Mapping[str, Any] = {}
 
-    def __init__(
-        self,
-        source: Hdf5Array,
-        open_source: Callable[[], h5py.Dataset],
-        parent: h5g.GroupID,
-        link: Link,
-        growing: GrowingFile,
-    ) -> None:
-        self._source, self._open_source, self._parent = source, open_source, parent
-        self._link, self._growing = link, growing
+    def __init__(self, source: Hdf5Array, slot: DatasetSlot, growing: GrowingFile) -> None:
+        self._source, self._slot, self._growing = source, slot, growing
         self._writer: Hdf5Writer | None = None
 
     def __call__(self, plan: ArrayPlan) -> Hdf5Writer:
         if self._writer is not None:
             self._writer.discard()
-        self._source.keep(self._open_source())
-        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
-        self._writer, self.copy = writer, writer.dataset
+        self._source.keep(self._slot.source())
+        parent, name = h5py.Group(self._slot.parent), self._slot.link.text
+        self._writer = writer = create_writer(plan, self._source, parent, name, self._growing)
+        self._slot.copy = writer.dataset
         self.replaced = {} if plan.rounding is not None else plan.new_attributes(self._source)
         self.rounding = plan.rounding
         return writer
 
     def at_once(self, plan: Recode, most_nbytes: int | None) -> WrittenAtOnce | None:
-        small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
+        small = write_small(plan, self._source, self._slot.parent, self._slot.link, self._growing, most_nbytes)
         if small is None:
             return None
         written, complete = small
-        self.copy = Copied(complete)
+        self._slot.copy = Copied(complete)
         if plan.rounding is None and (self._source.storage.pipeline.error_bound != 0 or plan.lossy):
             self.replaced = plan.new_attributes(self._source)
         self.rounding = plan.rounding
         return written
 
 
-def copy_file(source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None) -> OtherFiles:
-    """Copy everything to a new file, except the arrays that functions create."""
-    growing = GrowingFile(str(target.path))
-    stored = source.stored_path
-    roundings: dict[str, Rounding] = {}
-    replaced: dict[str, Mapping[str, Any]] = {}
+class FileCopy:
+    """A new file that gets everything of another one, object by object; see `tamis.rewrite.transfer.NewStore`."""
 
-    def history() -> str:
-        return with_line(known_attributes(source.file, HISTORY, "Conventions"), changes.line())
+    def __init__(self, source: Hdf5Store, target: Transaction, changes: Changes, out: h5py.File) -> None:
+        self._source, self._out, self._growing = source, out, GrowingFile(str(target.path))
+        self._outdated = [*map(source.stored_path, changes.outdated)]
+        paths = {source.stored_path(path): path for path in changes.anew}
+        self._paths = {stored: path for stored, path in paths.items() if stored not in self._outdated}
+        self._roundings: dict[str, Rounding] = {}
+        self._replaced: dict[str, Mapping[str, Any]] = {}
+        self._copier = TreeCopier(
+            source.file,
+            out,
+            {**self._paths, **dict.fromkeys(self._outdated)},
+            map(source.stored_path, changes.dropped),
+            source.relocation(os.fspath(target.target), changes.places),
+        )
+        self.headers: list[tuple[h5py.File, int, int]] = []
+        self.others = OtherFiles([], [])
 
-    def adapted(path: str, function: Recreate) -> tree.Recreate:
-        def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
-            array = source.contents.datasets.looked_at(path) or source.array(path)
-            create = _Create(array, open_source, parent, link, growing)
-            function(array, create)
+    def slots(self) -> Iterator[Slot]:
+        """See `NewStore.slots`."""
+        for place in self._copier.slots():
+            path = self._paths.get(place.path)
+            if path is None:  # a companion that `replace_companions` will remove
+                place.copy = create_empty(place.source(), place.parent, place.link)
+                continue
+            array = self._source.contents.datasets.looked_at(path) or self._source.array(path)
+            create = _Create(array, place, self._growing)
+            slot = Slot(path, array, create)
+            yield slot
+            if slot.is_kept:
+                place.copy = None
+                continue
             if create.rounding is not None:
-                roundings[stored(path)] = create.rounding
+                self._roundings[place.path] = create.rounding
             if create.replaced:
-                replaced[stored(path)] = create.replaced
-            return create.copy
+                self._replaced[place.path] = create.replaced
 
-        return make
-
-    with create_target(source.file, target.path, block_nbytes, target.mode) as out:
-        functions = {stored(path): adapted(path, function) for path, function in changes.recreate.items()}
-        old = [*map(stored, changes.outdated)]
-        recreated = {**functions, **dict.fromkeys(old, create_empty)}
-        others = source.relocation(os.fspath(target.target), changes.places)
-        copied = copy_tree(source.file, out, recreated, history, [*map(stored, changes.dropped)], others)
+    def finish(self, companions: Companions, line: str) -> None:
+        """See `NewStore.finish`."""
+        history = with_line(known_attributes(self._source.file, HISTORY, "Conventions"), line)
+        copied = self._copier.finish(history)
         datasets = {
-            stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
-            for path, writer in changes.companions().items()
+            self._source.stored_path(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in companions.items()
         }
-        replace_companions(out, old, datasets)
-        name_containers(out, roundings)
-        for path, attributes in replaced.items():
-            replace_attributes(h5py.Dataset(h5d.open(out.id, path.encode("utf-8", "surrogateescape"))), attributes)
-    keep_times(source.file, target.path, copied.headers)
-    return copied.others._replace(notes=copied.notes)
+        replace_companions(self._out, self._outdated, datasets)
+        name_containers(self._out, self._roundings)
+        for path, attributes in self._replaced.items():
+            dataset = h5d.open(self._out.id, path.encode("utf-8", "surrogateescape"))
+            replace_attributes(h5py.Dataset(dataset), attributes)
+        self.headers, self.others = copied.headers, copied.others._replace(notes=copied.notes)
+
+
+@contextmanager
+def copied_file(
+    source: Hdf5Store, target: Transaction, changes: Changes, block_nbytes: int | None = None
+) -> Iterator[FileCopy]:
+    """Create a file that gets everything of another one; see `tamis.rewrite.transfer.TargetForm.copying`."""
+    with create_target(source.file, target.path, block_nbytes, target.mode) as out:
+        copy = FileCopy(source, target, changes, out)
+        yield copy
+    keep_times(source.file, target.path, copy.headers)

@@ -35,7 +35,7 @@ from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
 from tamis.remote.file import RemoteFile
-from tamis.rewrite.create import Create
+from tamis.rewrite.create import Create, Slot
 from tamis.rewrite.damage import Damage, damage_of
 from tamis.rewrite.growth import LargerError, likely_nbytes, most_nbytes, unreadable
 from tamis.rewrite.outcome import Written
@@ -53,7 +53,7 @@ from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, re
 from tamis.stores.extended import ExtendedArray
 from tamis.stores.facts import ELSEWHERE, array_nbytes, size_of
 from tamis.stores.first_bytes import is_classic
-from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
+from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.options import RepackOptions
@@ -185,75 +185,17 @@ def write_target(
     """
     plans, form = planning.plans, planning.form
     assert form is not None
-    by_objects, threads = form.copies_objects_of(store), options.threads
-    count = sum(not isinstance(plan, Copy) for plan in plans.values())
-    written: dict[str, Written] = {}
-    carried: dict[str, ArrayWriter | None] = {}
-    unread: dict[str, str] = {}
-
-    def recreate(plan: ArrayPlan, array: StoredArray, create: Create) -> None:
-        source = plan.source_of(array)
-        is_extended = isinstance(array, ExtendedArray)
-        if is_extended and not isinstance(plan, Recode):
-            planning.kept[plan.path] = _EXTENDED
-            raise CopyInsteadError
-        if isinstance(plan, Copy):
-            carried[plan.path] = carry(plan, source, create)
-            return
-        created: list[ArrayWriter] = []
-
-        def create_noted(plan: ArrayPlan) -> ArrayWriter:
-            created.append(create(plan))
-            return created[-1]
-
-        carries_flags = isinstance(plan, Recompress) and not by_objects
-        make = create_noted if carries_flags else create
-        resumed = resuming.chunks(plan)
-        step = Step(f"writing {plan.path}", len(written) + 1, count)
-        try:
-            with reading(store.path, dataset=plan.path, only_damage=True):
-                other = _nowhere if is_extended else elsewhere  # other processes have the array as it is stored
-                result = write(plan, source, make, partial(report, step), threads, resumed, other)
-            if plan.codes is not None:
-                result = replace(result, packing_error=cast("PackedArray", source).largest_error)
-            written[plan.path] = result
-        except LargerError:
-            planning.kept[plan.path] = GROWN
-            raise CopyInsteadError from None
-        except (TamisError, OSError, RuntimeError) as error:
-            # A dataset with a companion cannot be kept: the companion may already be gone from the target.
-            is_needed = plan.path in planning.needed or (options.self_contained and array.storage.layout in ELSEWHERE)
-            if plan.path in planning.exact or is_disk_full(error) or array.marks.has_companion or is_needed:
-                raise
-            if plan.codes is not None and isinstance(error, DataError):
-                planning.kept[plan.path] = str(error)
-                raise CopyInsteadError from None
-            if not (reason := unreadable(plan, source)):
-                raise
-            unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
-            raise CopyInsteadError from None
-        refuse_missed_early(plan, array, written[plan.path])
-        if carries_flags:
-            carried[plan.path] = carry_flags(source, created[-1])
-        resuming.flush()
-
-    def companions() -> dict[str, ArrayWriter | None]:
-        new = carried | {path: result.companion for path, result in written.items() if isinstance(plans[path], Recode)}
-        marked = set(planning.datasets.marked())
-        return {path: companion for path, companion in new.items() if companion or path in marked}
-
-    def line() -> str:
-        command = options.history
-        return history_line(command, plans, written, planning.datasets) if command else ""
-
+    by_objects = form.copies_objects_of(store)
+    anew = [path for path, plan in plans.items() if not (isinstance(plan, Copy) and by_objects)]
+    outdated = replaced_companions(planning.datasets, plans)
+    changes = Changes(anew, outdated, planning.dropped, planning.places)
+    writing = _Writing(store, planning, resuming, report, options, elsewhere)
     resuming.begin()
     try:
-        anew = {
-            path: partial(recreate, plan) for path, plan in plans.items() if not (isinstance(plan, Copy) and by_objects)
-        }
-        old = replaced_companions(planning.datasets, plans)
-        changes = Changes(anew, companions, old, line, planning.dropped, planning.places)
-        others = form.copy(store, transaction, changes, threads)
+        with form.copying(store, transaction, changes, options.threads) as new:
+            for slot in new.slots():
+                writing.write(slot)
+            new.finish(writing.companions(), writing.history_line())
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
@@ -262,7 +204,108 @@ def write_target(
             free = shutil.disk_usage(transaction.path.parent).free
             text += f": it takes up to {size_text(transaction.needed_nbytes)}, and {size_text(free)} are left"
         raise FileError(text).at(path=transaction.target) from error
-    return written, unread, others
+    return writing.written, writing.unread, new.others
+
+
+class _Writing:
+    """The arrays of a target that are written anew, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        planning: Planning,
+        resuming: Resuming | Unresumed,
+        report: Progress,
+        options: RepackOptions,
+        elsewhere: EncodeElsewhere,
+    ) -> None:
+        assert planning.form is not None
+        self._store, self._planning, self._options = store, planning, options
+        self._resuming, self._report, self._elsewhere = resuming, report, elsewhere
+        self._by_objects = planning.form.copies_objects_of(store)
+        self._count = sum(not isinstance(plan, Copy) for plan in planning.plans.values())
+        self._carried: dict[str, ArrayWriter | None] = {}  # Companions of arrays whose chunks are copied
+        self.written: dict[str, Written] = {}
+        self.unread: dict[str, str] = {}  # Reasons of arrays that cannot be read, and are kept
+
+    def write(self, slot: Slot) -> None:
+        """Write an array as planned; or let it be copied as stored, and note why."""
+        plan = self._planning.plans[slot.path]
+        source = plan.source_of(slot.array)
+        if isinstance(slot.array, ExtendedArray) and not isinstance(plan, Recode):
+            self._planning.kept[slot.path] = _EXTENDED
+            slot.keep()
+        elif isinstance(plan, Copy):
+            self._carried[slot.path] = carry(plan, source, slot.create)
+        elif isinstance(plan, Recompress) and not self._by_objects:
+            self._recompress(slot, plan, source)
+        else:
+            self._encode(slot, plan, source, slot.create)
+
+    def _recompress(self, slot: Slot, plan: Recompress, source: StoredArray) -> None:
+        """Write an array through other filters, and copy the flags of its missing values."""
+        created: list[ArrayWriter] = []
+
+        def create(plan: ArrayPlan) -> ArrayWriter:
+            created.append(slot.create(plan))
+            return created[-1]
+
+        if self._encode(slot, plan, source, create):
+            self._carried[slot.path] = carry_flags(source, created[-1])
+
+    def _encode(self, slot: Slot, plan: ArrayPlan, source: StoredArray, create: Create) -> bool:
+        """Write an array through its filters; return False if it is copied as stored, because that cannot be."""
+        # Other processes have the array as it is stored.
+        elsewhere = _nowhere if isinstance(slot.array, ExtendedArray) else self._elsewhere
+        report = partial(self._report, Step(f"writing {plan.path}", len(self.written) + 1, self._count))
+        try:
+            with reading(self._store.path, dataset=plan.path, only_damage=True):
+                resumed = self._resuming.chunks(plan)
+                result = write(plan, source, create, report, self._options.threads, resumed, elsewhere)
+        except LargerError:
+            self._planning.kept[plan.path] = GROWN
+            slot.keep()
+            return False
+        except (TamisError, OSError, RuntimeError) as error:
+            if not self._may_keep(error, slot.array, plan, source):
+                raise
+            slot.keep()
+            return False
+        if plan.codes is not None:
+            result = replace(result, packing_error=cast("PackedArray", source).largest_error)
+        self.written[plan.path] = result
+        refuse_missed_early(plan, slot.array, result)
+        self._resuming.flush()
+        return True
+
+    def _may_keep(self, error: Exception, array: StoredArray, plan: ArrayPlan, source: StoredArray) -> bool:
+        """Return whether an array that could not be written may be copied as stored, and note why."""
+        is_needed = plan.path in self._planning.needed or (
+            self._options.self_contained and array.storage.layout in ELSEWHERE
+        )
+        # A dataset with a companion cannot be kept: the companion may already be gone from the target.
+        if plan.path in self._planning.exact or is_disk_full(error) or array.marks.has_companion or is_needed:
+            return False
+        if plan.codes is not None and isinstance(error, DataError):
+            self._planning.kept[plan.path] = str(error)
+            return True
+        if reason := unreadable(plan, source):
+            self.unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
+        return bool(reason)
+
+    def companions(self) -> dict[str, ArrayWriter | None]:
+        """Return the new companions by the path of their variables; None for variables that lose theirs."""
+        new = dict(self._carried)
+        for path, result in self.written.items():
+            if isinstance(self._planning.plans[path], Recode):
+                new[path] = result.companion
+        marked = set(self._planning.datasets.marked())
+        return {path: companion for path, companion in new.items() if companion or path in marked}
+
+    def history_line(self) -> str:
+        """Return the line for the history of the target; empty for none."""
+        command = self._options.history
+        return history_line(command, self._planning.plans, self.written, self._planning.datasets) if command else ""
 
 
 def describe(planning: Planning) -> tuple[DatasetPreview, ...]:

@@ -15,7 +15,7 @@ import tamis
 from tamis.errors import FileError
 from tamis.filters import UnknownFilter
 from tamis.formats.hdf5.lib import calls
-from tamis.formats.hdf5.tree.copy import copy_tree
+from tamis.formats.hdf5.tree.copy import TreeCopier
 from tamis.formats.hdf5.tree.create import create_target
 from tamis.hdf5 import create_group, group_filters, group_phase_change
 
@@ -49,7 +49,9 @@ def filtered_root(path: Path) -> h5py.File:
 
 def copied(source: Path, target: Path) -> Path:
     with h5py.File(source) as old, create_target(old, target) as new:
-        copy_tree(old, new, {})
+        copier = TreeCopier(old, new)
+        assert not [*copier.slots()]
+        copier.finish()
     return target
 
 

@@ -54,11 +54,13 @@ with h5py.File(sys.argv[1]) as file:
     print(len([*file["g"]]), group_filters(file["g"]).filters[0].id)
 """
 COPY = """
-from tamis.formats.hdf5.tree.copy import copy_tree
+from tamis.formats.hdf5.tree.copy import TreeCopier
 from tamis.formats.hdf5.tree.create import create_target
 with h5py.File(sys.argv[1]) as old, create_target(old, sys.argv[2]) as new:
     try:
-        copy_tree(old, new, {})
+        copier = TreeCopier(old, new)
+        assert not [*copier.slots()]
+        copier.finish()
     except tamis.FileError as error:
         print(error)
 """

@@ -1,4 +1,4 @@
-"""Copy a whole HDF5 file, object by object, while callers create some of its datasets.
+"""Copy a whole HDF5 file, object by object, and stop at each dataset that the caller creates.
 
 There are two passes: the first creates all objects and links, in their order; the second copies attributes and
 translates references, when all objects exist. Each object keeps its path, so a path means the same object in both
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -58,7 +58,6 @@ from tamis.formatting import plural
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import pass_interrupt
 from tamis.stores.other_files import OtherFiles, Places
-from tamis.stores.protocols import CopyInsteadError
 
 
 def subject_of(path: bytes, attribute: bytes | None = None) -> str:
@@ -152,11 +151,25 @@ class Copied(NamedTuple):
     complete: bool
 
 
-Recreate = Callable[[Callable[[], h5py.Dataset], h5g.GroupID, Link], h5py.Dataset | Copied]
-"""Create and fill the copy of a dataset: what opens the source, the group in the target, and the link in the source.
+class DatasetSlot:
+    """The place of a dataset that the caller creates, when it is the turn of its link.
 
-Returns the new dataset, or, if the function also made a link like that in the source, what it did.
-"""
+    The caller creates the copy under the link's name in the group, and sets `copy`: to the new dataset or, if it also
+    made a link like that in the source, to what it did. Without a copy, the dataset is copied as stored.
+    """
+
+    __slots__ = ("_open", "_source", "copy", "link", "parent", "path")
+
+    def __init__(self, path: str, parent: h5g.GroupID, link: Link, open_source: Callable[[], h5py.Dataset]) -> None:
+        self.path, self.parent, self.link = path, parent, link  # the path by which the caller named it
+        self.copy: h5py.Dataset | Copied | None = None
+        self._open, self._source = open_source, None
+
+    def source(self) -> h5py.Dataset:
+        """Open the dataset of the source, the first time; its type is copied if that has a name."""
+        if self._source is None:
+            self._source = self._open()
+        return self._source
 
 
 # H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, which h5py does not have.
@@ -177,41 +190,6 @@ class TreeCopy(NamedTuple):
     others: OtherFiles
 
 
-def copy_tree(
-    source: h5py.File,
-    target: h5py.File,
-    recreate: Mapping[str, Recreate],
-    history: Callable[[], str] = str,
-    left_out: Iterable[str] = (),
-    other_files: Relocation | None = None,
-) -> TreeCopy:
-    """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
-
-    Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
-    of links and attributes are kept. Datasets are copied as stored, without decoding, so no filter plugin is needed.
-    The library only decodes variable-length data and references, which are stored outside the chunks or change. The
-    filters of groups must be installed, except optional ones that were skipped.
-
-    Notes
-    -----
-    A reference to an object that no longer exists becomes a null reference, because its address may be that of another
-    object in the copy. In an attribute with references and variable-length strings in one compound type, null strings
-    become empty strings.
-
-    Groups and recreated datasets do not record times.
-    """
-    if len(target) or len(target.attrs):
-        raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
-    if STAGING.decode() in source:
-        raise ParameterError(f"the source's root has {STAGING.decode()!r}, a name that tamis reserves: rename it")
-    if other_files is None:
-        other_files = Relocation(source.filename, target.filename, Places())
-    copy = _Copy(source, target, recreate, addresses_of(source, left_out), other_files)
-    copy.run(history)
-    losses = (f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in copy.losses.items())
-    return TreeCopy([*other_files.notes, *losses], copy.headers(), other_files.found)
-
-
 class _Place(NamedTuple):
     """The place of an object: its path, the address of its group in the source, and its name in that group."""
 
@@ -220,8 +198,32 @@ class _Place(NamedTuple):
     name: bytes
 
 
-class _Copy:
-    """The state of one `copy_tree`.
+class TreeCopier:
+    """Copies everything in a file to an empty one, except the datasets that the caller creates.
+
+    Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
+    of links and attributes are kept. Datasets are copied as stored, without decoding, so no filter plugin is needed.
+    The library only decodes variable-length data and references, which are stored outside the chunks or change. The
+    filters of groups must be installed, except optional ones that were skipped.
+
+    Parameters
+    ----------
+    source, target
+        The files.
+    anew
+        Paths of the datasets that the caller creates; each once, by any of its links.
+    left_out
+        Paths of datasets that the target does not get.
+    other_files
+        Where the files are to which the copy leads.
+
+    Notes
+    -----
+    A reference to an object that no longer exists becomes a null reference, because its address may be that of another
+    object in the copy. In an attribute with references and variable-length strings in one compound type, null strings
+    become empty strings.
+
+    Groups and datasets that the caller creates do not record times.
 
     Objects are opened from their group, and groups by references, because opening by path would take time for each
     group on the way.
@@ -231,18 +233,24 @@ class _Copy:
         self,
         source: h5py.File,
         target: h5py.File,
-        recreate: Mapping[str, Recreate],
-        left_out: frozenset[int],
-        other_files: Relocation,
+        anew: Iterable[str] = (),
+        left_out: Iterable[str] = (),
+        other_files: Relocation | None = None,
     ) -> None:
-        self.file, self.left_out = source, left_out
+        if len(target) or len(target.attrs):
+            raise ParameterError(
+                f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes"
+            )
+        if STAGING.decode() in source:
+            raise ParameterError(f"the source's root has {STAGING.decode()!r}, a name that tamis reserves: rename it")
+        self.file, self.left_out = source, addresses_of(source, left_out)
         self.scope = scope_of(source)
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
         self.target_number = h5o.get_info(self.target).fileno
-        self.recreate = self._by_address(source, recreate)
+        self.anew = self._by_address(source, anew)
         self.shares_messages = shares_messages(source)
-        self.other_files = other_files
+        self.other_files = other_files or Relocation(source.filename, target.filename, Places())
         self.labels = Labels()
         self.is_written = source.id.get_access_plist().get_cache()[2] > 0 and bool(writers_of(source.id))
         self.root = self.scope.address(self.source)
@@ -265,12 +273,16 @@ class _Copy:
         self.known: dict[tuple[int, bytes], bytes] = {}
         self.history = ""
 
-    def run(self, history: Callable[[], str]) -> None:
-        """Run both passes."""
+    def slots(self) -> Iterator[DatasetSlot]:
+        """Create all objects and links, and yield the place of each dataset that the caller creates, at its turn."""
         pending = deque([self.root])
         while pending:
-            pending.extend(self._copy_group(pending.popleft()))
-        self.history = history()
+            groups = yield from self._copy_group(pending.popleft())
+            pending.extend(groups)
+
+    def finish(self, history: str = "") -> TreeCopy:
+        """Copy attributes and references, when all objects exist; a history replaces that of the root."""
+        self.history = history
         unfinished = (self.places[address] for address in self.unfinished)
         for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
             source, target = self.groups.opened(group), self.copies.opened(group)
@@ -287,8 +299,10 @@ class _Copy:
         if self.staging is not None:
             self.staging = None
             self.target.unlink(STAGING)
+        losses = (f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in self.losses.items())
+        return TreeCopy([*self.other_files.notes, *losses], self._headers(), self.other_files.found)
 
-    def headers(self) -> list[tuple[h5py.File, int, int]]:
+    def _headers(self) -> list[tuple[h5py.File, int, int]]:
         """Return file and address of objects that may record times, and their addresses in the target."""
         headers = []
         for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
@@ -296,11 +310,11 @@ class _Copy:
             headers += [(*self.scope.home(address), copies[self.places[address].name]) for address in addresses]
         return headers
 
-    def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
-        """Return the functions by address, because a caller may use any of several paths of a dataset."""
-        functions: dict[int, Recreate] = {}
+    def _by_address(self, source: h5py.File, paths: Iterable[str]) -> dict[int, str]:
+        """Return paths by address, because a caller may use any of several paths of a dataset."""
+        found: dict[int, str] = {}
         own_number = h5o.get_info(self.source).fileno
-        for path, function in recreate.items():
+        for path in paths:
             try:
                 raw = path.encode("utf-8", "surrogateescape")
                 info = h5o.get_info(self.source, raw)
@@ -310,12 +324,12 @@ class _Copy:
             is_own = self.scope.is_linked or info.fileno == own_number
             if info.type != h5o.TYPE_DATASET or not is_own:
                 raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
-            if address in functions:
+            if address in found:
                 raise ParameterError(f"name each dataset once: {path!r} and another path lead to the same one")
-            functions[address] = function
-        return functions
+            found[address] = path
+        return found
 
-    def _copy_group(self, address: int) -> list[int]:
+    def _copy_group(self, address: int) -> Generator[DatasetSlot, None, list[int]]:
         """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
         source, target = self.groups.opened(address), self.copies.opened(address)
         path = self.places[address].path
@@ -329,9 +343,9 @@ class _Copy:
             if link.address in self.left_out if hard else leads_to(self.scope, source, link.name, self.left_out):
                 continue
             new = link.address not in self.places and link.address not in self.staged
-            if hard and new and link.address in self.recreate:
+            if hard and new and link.address in self.anew:
                 self.places[link.address] = link_place
-                self._recreate(target, link, link_path)
+                yield from self._created(target, link, link_path)
                 continue
             with placed(link_path):
                 if not hard:
@@ -341,18 +355,19 @@ class _Copy:
                     home = self.copies.opened(first_place.group)
                     target.links.create_hard(link.name, home, first_place.name, link_plist(link.charset))
                 else:
-                    if self._copy_object(source, target, link, link_path):
+                    is_group = yield from self._copy_object(source, target, link, link_path)
+                    if is_group:
                         groups.append(link.address)
                     self.places[link.address] = link_place
         return groups
 
-    def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
+    def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> Generator[DatasetSlot, None, bool]:
         """Copy one object without attributes; return whether it is a group whose links must be copied."""
         lcpl = link_plist(link.charset)
         if link.address not in self.staged and copy_empty_group(source, target, link.name, lcpl):
             return False
         item = self.scope.open(source, link)
-        if link.address not in self.recreate and has_more(item):
+        if link.address not in self.anew and has_more(item):
             self.unfinished.append(link.address)
         if isinstance(item, h5t.TypeID):
             self._type(item)
@@ -362,12 +377,13 @@ class _Copy:
         elif isinstance(item, h5g.GroupID):
             copy = create_group_like(item, target, link.name, lcpl)
         else:
+            yield from self._created_before(item, {link.address})
             self._copy_dataset(item, target, link.name, lcpl, path)
         if isinstance(item, h5g.GroupID):
             self.groups.add(link.address, item, path)
             self.copies.add(link.address, copy, path)
             return True
-        if link.address not in self.recreate:
+        if link.address not in self.anew:
             self.timed.append(link.address)
         return False
 
@@ -433,40 +449,72 @@ class _Copy:
         else:
             calls.copy_user_link(source, target, link.name, link.kind, lcpl)
 
-    def _recreate(self, target: Any, link: Link, path: bytes) -> None:
-        """Call the caller's function to create a dataset, and check that it did."""
-        sources: list[h5py.Dataset] = []
-
-        def source() -> h5py.Dataset:
-            if not sources:
-                sources.append(self._opened(path))
-            return sources[0]
-
-        try:
-            copy = self.recreate[link.address](source, target, link)
-        except CopyInsteadError:
+    def _created(self, target: Any, link: Link, path: bytes) -> Iterator[DatasetSlot]:
+        """Let the caller create a dataset, and check that it did."""
+        slot = DatasetSlot(self.anew[link.address], target, link, partial(self._opened, path))
+        yield slot
+        if isinstance(slot.copy, Copied):
+            if not slot.copy.complete:
+                self.unfinished.append(link.address)
+            return
+        source = slot.source().id
+        if slot.copy is None:
             if target.links.exists(link.name):
                 target.unlink(link.name)
-            with placed(path):
-                self._copy_dataset(source().id, target, link.name, link_plist(link.charset), path)
-                self.timed.append(link.address)
-                if has_more(source().id):
-                    self.unfinished.append(link.address)
-            return
-        if isinstance(copy, Copied):
-            if not copy.complete:
-                self.unfinished.append(link.address)
-            return
+            yield from self._created_before(source, {link.address})
         with placed(path):
-            if has_more(source().id):
+            if has_more(source):
                 self.unfinished.append(link.address)
+            if slot.copy is None:
+                self._copy_dataset(source, target, link.name, link_plist(link.charset), path)
+                self.timed.append(link.address)
+                return
             record = target.links.get_info(link.name) if target.links.exists(link.name) else None
-            info = h5o.get_info(copy.id)
+            info = h5o.get_info(slot.copy.id)
             if record is None or (record.u, self.target_number) != (info.addr, info.fileno):
-                raise ValueError(f"expected the new dataset under this path, got {copy!r}")
+                raise ValueError(f"expected the new dataset under this path, got {slot.copy!r}")
             if record.cset != link.charset:
                 target.unlink(link.name)
-                h5o.link(copy.id, target, link.name, link_plist(link.charset))
+                h5o.link(slot.copy.id, target, link.name, link_plist(link.charset))
+
+    def _created_before(self, item: Any, underway: set[int]) -> Iterator[DatasetSlot]:
+        """Let the caller create datasets to which the fill value of a dataset refers, before their turn.
+
+        A fill value must be complete when its dataset is created. `underway` has the addresses of the datasets on the
+        way to this one, because fill values may refer to each other in a circle.
+        """
+        for target in self._targets_of_fill(item):
+            address = self.scope.address(target)
+            if address in underway or address in self.places or address in self.staged or address in self.left_out:
+                continue
+            if not isinstance(target, h5d.DatasetID):
+                continue
+            if address not in self.anew:
+                yield from self._created_before(target, underway | {address})
+                continue
+            name = staging_name(address)
+            link = Link(name, h5l.TYPE_HARD, address, h5t.CSET_ASCII, None)
+            yield from self._created(self._staging_group(), link, h5i.get_name(target))
+            self.staged[address] = target, h5o.open(self.staging, name)
+
+    def _targets_of_fill(self, item: Any) -> list[Any]:
+        """Return the objects to which references in the fill value of a dataset lead."""
+        datatype = item.get_type()
+        if not has_references(datatype):
+            return []
+        plist = item.get_create_plist()
+        if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+            return []
+        found = []
+        root = self._root_of(self.scope.number_of(item))
+
+        def note(place: Place) -> None:
+            target = place.follow(root)
+            if target is not None and target.item is not None:
+                found.append(target.item)
+
+        rewire_fill(plist, datatype, note)
+        return found
 
     def _opened(self, path: bytes) -> h5py.Dataset:
         """Open a dataset of the source, and copy its type if that has a name."""
@@ -512,8 +560,6 @@ class _Copy:
                 copy = create_group_like(item, staging, name, lcpl) if path else None
                 if copy is None:
                     h5o.copy(item, b".", staging, name, copy_plist(0), lcpl)
-            elif address in self.recreate:
-                self._recreate(staging, Link(name, h5l.TYPE_HARD, address, h5t.CSET_ASCII, None), path)
             else:
                 self._copy_dataset(item, staging, name, lcpl, path or b"an object without a link")
         self.staged[address] = item, h5o.open(staging, name)

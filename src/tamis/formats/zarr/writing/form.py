@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.formats.zarr.writing.layout import ZarrLayout
 from tamis.formats.zarr.writing.target import ZarrTarget, check_array, kept_as_stored
-from tamis.rewrite.transfer import Changes, check_storable, transfer
+from tamis.rewrite.transfer import Changes, NewStore, Transfer, check_storable
 from tamis.safety.transaction import FolderTransaction, Transaction
 from tamis.stores.first_bytes import is_zarr
 from tamis.stores.other_files import OtherFiles
@@ -55,16 +56,18 @@ class ZarrForm(ZarrLayout):
         """Return False: all arrays are written again."""
         return False
 
-    def copy(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> OtherFiles:
-        """Copy a store to a new hierarchy."""
+    @contextmanager
+    def copying(self, source: Store, target: Transaction, changes: Changes, threads: int = 1) -> Iterator[NewStore]:
+        """Create a hierarchy; see `tamis.rewrite.transfer.TargetForm.copying`."""
         hierarchy = ZarrTarget(target.path, self, threads, target.mode)
-        transfer(source, hierarchy, changes)
+        new = Transfer(source, hierarchy, changes)
+        yield new
         for item in source.model.extras() if source.model.is_loose else ():
             if _is_carried(source, item):
                 place = target.path / item.path[1:]
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(f"{source.path}{item.path}", place)
-        return OtherFiles(hierarchy.notes, [])
+        new.others = OtherFiles(hierarchy.notes, [])
 
     def is_store(self, path: Path) -> bool:
         """Return whether a folder is a hierarchy."""
