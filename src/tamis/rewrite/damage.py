@@ -12,7 +12,7 @@ from tamis.arrays.threads import ordered_map
 from tamis.errors import MissingFilterError, TamisError
 from tamis.filters.unknown import UnknownFilter
 from tamis.formatting import plural
-from tamis.stores.facts import ELSEWHERE, size_of
+from tamis.stores.facts import ELSEWHERE, ArrayFacts, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -69,7 +69,7 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
     return f"{len(broken)} of {plural(len(parts), 'chunk')} cannot be decoded: {first}"
 
 
-def _lacks_filter(array: StoredArray) -> bool:
+def _lacks_filter(array: ArrayFacts) -> bool:
     return any(isinstance(item, UnknownFilter) and not item.reason for item in array.storage.pipeline.filters)
 
 

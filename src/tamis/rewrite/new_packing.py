@@ -15,7 +15,7 @@ from tamis.rounding import PACKING_ATTRIBUTES, Codes, Pack, PackingRange, still_
 from tamis.rounding.pack import attributes_of, codes_of_more
 
 if TYPE_CHECKING:
-    from tamis.stores.protocols import StoredArray
+    from tamis.stores.facts import ArrayFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _number(value: Any, unpacked: np.dtype[Any]) -> float:
         raise ParameterError(f"expected a fill value that {unpacked} can hold, got {value!r}") from error
 
 
-def codes_of_array(array: StoredArray, bound: float) -> Codes | None:
+def codes_of_array(array: ArrayFacts, bound: float) -> Codes | None:
     """Return the codes of more values for a packed array; None if its steps are not those of a packing by tamis."""
     packing, dtype = array.meaning.packing, array.type.numbers
     unpacked = None if dtype is None else meaning.unpacked_type(array.attributes, dtype)

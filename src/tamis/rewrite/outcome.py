@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.accuracy.measured import Measured
 from tamis.arrays.grid import ChunkNotes
@@ -61,6 +61,11 @@ class Outcome(NamedTuple):
             skipped=Counter(_failed_filters(plan.pipeline, chunk.mask)),
             measured=measured,
         )
+
+    def counts(self) -> dict[str, Any]:
+        """Return its numbers of chunks and values, by name, as results have them."""
+        others = ("largest_error", "worst", "skipped", "measured")
+        return {name: value for name, value in self._asdict().items() if name not in others}
 
     def plus(self, other: Outcome) -> Outcome:
         """Return the outcome of both; of equal errors, the worst chunk is the first one's."""

@@ -23,7 +23,7 @@ from tamis.pipeline import Pipeline
 from tamis.rounding import Pack, recorded_rounding
 from tamis.rounding.pack import PackingRange, attributes_of
 from tamis.stores.arrays import DescribedArray
-from tamis.stores.facts import Fill, Storage, ValueType
+from tamis.stores.facts import ArrayFacts, Fill, Storage, ValueType
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid, Region
@@ -181,7 +181,7 @@ _EXACT = 1 << 53
 """Integers up to this one are exact in float64."""
 
 
-def _check_integers(source: StoredArray, pack: Pack, extent: PackingRange) -> None:
+def _check_integers(source: ArrayFacts, pack: Pack, extent: PackingRange) -> None:
     """Raise ParameterError if integers lose nothing by a bound, or are too large for the floats that prove it."""
     if source.type.numbers is None or source.type.numbers.kind not in "iu":
         return
@@ -201,7 +201,7 @@ def _check_integers(source: StoredArray, pack: Pack, extent: PackingRange) -> No
         )
 
 
-def _limits(source: StoredArray) -> tuple[Any, Any]:
+def _limits(source: ArrayFacts) -> tuple[Any, Any]:
     """Return the smallest and largest valid stored value; None without a limit.
 
     A store knows no limits of integers that are unsigned by ``_Unsigned``, because their order is another one.
@@ -234,7 +234,7 @@ def packing_range_of(
     return total if parts.are_all else total.plus(PackingRange.of(fill_of(source).reshape(1), marks))
 
 
-def keeps_values(source: StoredArray, codes: Codes) -> bool:
+def keeps_values(source: ArrayFacts, codes: Codes) -> bool:
     """Return whether an array is packed in the same steps from 0 on already, so that no value changes."""
     packing = source.meaning.packing
     if packing is None or packing.scale != codes.scale:
@@ -242,7 +242,7 @@ def keeps_values(source: StoredArray, codes: Codes) -> bool:
     return (packing.offset / codes.scale).is_integer() and (codes.offset / codes.scale).is_integer()
 
 
-def _whole_bound(source: StoredArray, codes: Codes) -> dict[str, Any]:
+def _whole_bound(source: ArrayFacts, codes: Codes) -> dict[str, Any]:
     """Return the attributes that record the bound together with that of an earlier rounding or packing, if any."""
     before = recorded_rounding(source.attributes, source.type.numbers)
     if before is None or (bound := before.absolute_bound) is None:
@@ -282,7 +282,7 @@ def unpacked(target: StoredArray, codes: Codes, dtype: np.dtype[Any]) -> StoredA
     return cast("StoredArray", ConvertedArray(target, dtype, partial(codes.unpack, dtype=dtype)))
 
 
-def unpacked_type(array: StoredArray) -> np.dtype[Any]:
+def unpacked_type(array: ArrayFacts) -> np.dtype[Any]:
     """Return the type of an array's values in units of the variable, once they are packed: float32 or float64.
 
     It is in native byte order. Integers that are not packed get the smaller one that holds all of their type.
@@ -305,19 +305,19 @@ def unpacked_type(array: StoredArray) -> np.dtype[Any]:
     return dtype.newbyteorder("=")
 
 
-def float_type(array: StoredArray) -> np.dtype[Any]:
+def float_type(array: ArrayFacts) -> np.dtype[Any]:
     """Return the type of `as_floats`."""
     is_float = array.meaning.packing is None and array.type.numbers is not None and array.type.numbers.kind == "f"
     return unpacked_type(array) if is_float else np.dtype(np.float64)
 
 
-def as_floats(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+def as_floats(array: ArrayFacts, values: NDArray[Any]) -> NDArray[Any]:
     """Return stored values in units of the variable: floats as they are, integers and packed ones as float64."""
     units = in_units(array, values)
     return units if units.dtype.kind == "f" else units.astype(np.float64)
 
 
-def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+def in_units(array: ArrayFacts, values: NDArray[Any]) -> NDArray[Any]:
     """Return stored values in units of the variable: packed ones unpacked to float64, others as they are."""
     native = as_unsigned(array, values.astype(values.dtype.newbyteorder("="), copy=False))
     if array.meaning.packing is None:
@@ -326,7 +326,7 @@ def in_units(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
     return unpacked
 
 
-def as_unsigned(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
+def as_unsigned(array: ArrayFacts, values: NDArray[Any]) -> NDArray[Any]:
     """Return integers that are unsigned by ``_Unsigned`` as such; others as they are."""
     dtype = array.type.numbers
     is_stored = dtype is not None and values.dtype.kind == "i" and values.dtype.itemsize == dtype.itemsize
@@ -335,7 +335,7 @@ def as_unsigned(array: StoredArray, values: NDArray[Any]) -> NDArray[Any]:
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def can_grow(array: StoredArray) -> bool:
+def can_grow(array: ArrayFacts) -> bool:
     """Return whether an array can get more elements."""
     return any(most is None or most > extent for extent, most in zip(array.shape, array.maxshape, strict=True))
 
@@ -345,11 +345,11 @@ def has_unwritten(array: StoredArray) -> bool:
     return can_grow(array) or not array.parts(grid_of(array.shape, array.storage.chunk_shape or array.shape)).are_all
 
 
-def marks_of(array: StoredArray) -> list[Any]:
+def marks_of(array: ArrayFacts) -> list[Any]:
     """Return the values that mark missing ones, in units of the variable."""
     return [as_floats(array, np.asarray(value))[()] for value in array.meaning.missing.values]
 
 
-def fill_of(array: StoredArray) -> NDArray[Any]:
+def fill_of(array: ArrayFacts) -> NDArray[Any]:
     """Return the value of elements that were never written, in units of the variable."""
     return as_floats(array, array.fill.value)

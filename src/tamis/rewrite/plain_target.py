@@ -17,7 +17,7 @@ from tamis.arrays.index import Parts
 from tamis.errors import ParameterError
 from tamis.rewrite.transfer import Changes, Companions, NewStore, Transfer, check_storable
 from tamis.safety.transaction import FolderTransaction, Transaction
-from tamis.stores.facts import size_of
+from tamis.stores.facts import ArrayFacts, size_of
 
 if TYPE_CHECKING:
     from tamis.rewrite.plan import ArrayPlan
@@ -61,7 +61,7 @@ class PlainTarget(ABC):
         with closing(array.open_values()) as reader:
             self.put_variable(variable, self._parts(variable, array, reader))
 
-    def _parts(self, variable: NamedArray, array: StoredArray, reader: Any) -> Iterator[tuple[Region, NDArray[Any]]]:
+    def _parts(self, variable: NamedArray, array: ArrayFacts, reader: Any) -> Iterator[tuple[Region, NDArray[Any]]]:
         if not size_of(array):
             return
         most = max(_PART_NBYTES // max(variable.dtype.itemsize, 1), 1)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tamis.arrays.index import Parts
     from tamis.meaning import Packing
     from tamis.rounding import Codes, Rounding
+    from tamis.stores.facts import ArrayFacts
     from tamis.stores.protocols import StoredArray
 
 S = TypeVar("S", bound=ValueStep)
@@ -294,13 +295,13 @@ class Recode(ArrayPlan):
             attributes.update(step.attributes_of(source))
         return attributes
 
-    def _bound_attribute(self, source: StoredArray) -> Mapping[str, Any]:
+    def _bound_attribute(self, source: ArrayFacts) -> Mapping[str, Any]:
         """Return the attribute with the requested bound, if the filters record another one in its place."""
         if self.pipeline.bound and self.pipeline.bounded is not None:
             return {ERROR_BOUND: np.float64(self.unpacked_bound)}
         return {ERROR_BOUND: None} if self.changes_values and ERROR_BOUND in source.attributes else {}
 
-    def _plugin_attribute(self, source: StoredArray) -> Mapping[str, Any]:
+    def _plugin_attribute(self, source: ArrayFacts) -> Mapping[str, Any]:
         """Return the attribute with the version of a plugin whose chunks other versions may not read."""
         if isinstance(self.pipeline.bounded, Sz3):
             return {_SZ3_ATTRIBUTE: f"hdf5plugin {hdf5plugin_version()}"}
@@ -327,7 +328,7 @@ def recode(plan: ArrayPlan, **changes: Any) -> Recode:
     return Recode(**{**shared, "model": None, **changes})
 
 
-def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
+def flags_for(array: ArrayFacts, dtype: np.dtype[Any]) -> Flags | None:
     """Return the table of flags for the possible missing values of an array, without reading its values."""
     missing = array.meaning.missing
     if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:

@@ -24,7 +24,7 @@ from tamis.errors import BoundError
 from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
 from tamis.rewrite.witness import check_witness
-from tamis.stores.facts import size_of
+from tamis.stores.facts import ArrayFacts, size_of
 from tamis.stores.protocols import read_alike
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def reached_while_writing(plan: ArrayPlan, source: StoredArray, written: Written
     return plan.reached(_unstored(plan, source, parts).plus(written.outcome.measured), all_stored=parts.are_all)
 
 
-def _unstored(plan: ArrayPlan, source: StoredArray, parts: Parts) -> Measured:
+def _unstored(plan: ArrayPlan, source: ArrayFacts, parts: Parts) -> Measured:
     """Return the facts of values that are not stored, which are the fill value in both arrays."""
     if not plan.measures or parts.are_all:
         return Measured()

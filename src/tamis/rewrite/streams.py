@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.grid import Origin
     from tamis.pipeline import Pipeline
+    from tamis.stores.facts import ArrayFacts
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
 
@@ -77,7 +78,7 @@ def _encode(plan: ArrayPlan, chunks: ChunkReader, number: int, origin: Origin) -
     return NewChunk(number, data, mask)
 
 
-def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
+def is_stored_so(array: ArrayFacts, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
     """Return whether an array is already stored with this type, chunk shape, filters and parameters.
 
     Whether a filter is optional matters only if it is not the filter's default.
@@ -94,7 +95,7 @@ def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], c
     return all(_same(asked, stored, chunk) for asked, stored in pairs)
 
 
-def are_stored_alike(array: StoredArray, other: StoredArray) -> bool:
+def are_stored_alike(array: ArrayFacts, other: ArrayFacts) -> bool:
     """Return whether two arrays have the same type, chunks and filters."""
     return (array.type.dtype, array.storage.chunk_shape, array.storage.pipeline) == (
         other.type.dtype,

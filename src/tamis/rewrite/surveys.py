@@ -17,7 +17,7 @@ from tamis.arrays.gather import bounded_threads, cut, each_result, whole
 from tamis.arrays.index import Parts, as_array, joined
 from tamis.arrays.threads import ordered_map
 from tamis.rewrite.write import encode_parts
-from tamis.stores.facts import size_of
+from tamis.stores.facts import ArrayFacts, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
@@ -136,7 +136,7 @@ def measured_pairs(
     return total.plus(Measured.repeated(source.fill.value.astype(plan.dtype), count, plan.checks.missing))
 
 
-def _block_shape(plan: ArrayPlan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
+def _block_shape(plan: ArrayPlan, source: ArrayFacts, target: ArrayFacts) -> tuple[int, ...]:
     """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
     shape = source.shape
     grids = [grid for grid in (source.storage.chunk_shape, target.storage.chunk_shape) if grid]

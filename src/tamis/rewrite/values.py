@@ -17,12 +17,11 @@ from tamis.arrays.grid import LEAST_CHUNK_NBYTES, default_chunks, large_chunks, 
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import NONE_MISSING, Missing
-from tamis.stores.facts import fill_as
+from tamis.stores.facts import ArrayFacts, fill_as
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.stores.protocols import StoredArray
 
 # Pairs of kinds that are converted if all values fit.
 _CHECKED = ("ii", "iu", "ui", "uu", "ff", "if", "uf")
@@ -136,7 +135,7 @@ class Padding:
     exact: bool = True
 
     @classmethod
-    def of(cls, array: StoredArray, dtype: np.dtype[Any]) -> Padding:
+    def of(cls, array: ArrayFacts, dtype: np.dtype[Any]) -> Padding:
         """Return the padding of an array for chunks of a type, numbers or plain bytes."""
         growing = tuple(end is None or end > n for n, end in zip(array.shape, array.maxshape, strict=True))
         return cls(growing, fill_as(array.fill, dtype), array.fill.is_chosen) if any(growing) else cls()
@@ -228,7 +227,7 @@ def _counts(extent: int, most: int) -> range:
     return range(max(fewest, 1), fewest + _MOST_COUNTS)
 
 
-def suitable_chunks(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any]) -> tuple[int, ...]:
+def suitable_chunks(array: ArrayFacts, pipeline: Pipeline, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the chunk shape of an array, or if it has none or the filters cannot encode it, one that suits them."""
     first, own = pipeline.bounded, array.storage.chunk_shape
     if first is None or not first.is_foreign:

@@ -18,7 +18,7 @@ from tamis.accuracy.difference import equal_values
 from tamis.arrays.gather import whole, within
 from tamis.arrays.grid import Region, origin_of
 from tamis.errors import BoundError
-from tamis.stores.facts import array_nbytes, size_of
+from tamis.stores.facts import ArrayFacts, array_nbytes, size_of
 
 if TYPE_CHECKING:
     from tamis.arrays.index import Parts
@@ -41,7 +41,7 @@ class SmallArrays:
     def __init__(self) -> None:
         self._counts: Counter[object] = Counter()
 
-    def takes(self, source: StoredArray, target: StoredArray) -> bool:
+    def takes(self, source: ArrayFacts, target: StoredArray) -> bool:
         """Count an array, and return whether the libraries of the formats read it; they read all large ones."""
         if not target.has_slow_library or array_nbytes(target) > SMALL_NBYTES or not target.can_read_chunks:
             return True
@@ -53,7 +53,7 @@ class SmallArrays:
         return number < _EACH or number % _EACH == 0
 
 
-def _kind(array: StoredArray) -> tuple[object, ...]:
+def _kind(array: ArrayFacts) -> tuple[object, ...]:
     """Return everything that determines how a library reads an array, except the bytes of its chunks."""
     stored = array.type.words, array.type.byteorder, array.storage.layout, array.storage.pipeline
     return *stored, array.shape, array.storage.chunk_shape, array.fill.value.tobytes()

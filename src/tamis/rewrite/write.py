@@ -23,6 +23,7 @@ from tamis.rewrite.outcome import Outcome, Written
 from tamis.rewrite.plan import ArrayPlan, Recode, Recompress
 from tamis.rewrite.steps import FillStep
 from tamis.rewrite.streams import encode_streams
+from tamis.stores.facts import ArrayFacts
 from tamis.stores.protocols import likeness_of, small_values_of
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ def encode_parts(plan: ArrayPlan, source: StoredArray, parts: Parts, threads: in
         yield from chunks
 
 
-def _with_flags_of_rest(plan: ArrayPlan, source: StoredArray, parts: Parts) -> ArrayPlan:
+def _with_flags_of_rest(plan: ArrayPlan, source: ArrayFacts, parts: Parts) -> ArrayPlan:
     """Return a plan whose flags of missing values have the flag of chunks that are not stored."""
     flags = plan.flags
     if not isinstance(plan, Recode) or flags is None or parts.are_all:

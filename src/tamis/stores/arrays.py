@@ -17,10 +17,10 @@ from tamis.pipeline import Pipeline
 from tamis.stores.facts import (
     NO_MARKS,
     NOTHING_ELSEWHERE,
+    ArrayFacts,
     Elsewhere,
     Fill,
     Marks,
-    Typed,
     ValueType,
     array_nbytes,
     size_of,
@@ -209,16 +209,16 @@ class UnchunkedArray(DescribedArray):
     can_read_chunks = False
 
     @property
-    def stored_nbytes(self: Typed) -> int:
+    def stored_nbytes(self: ArrayFacts) -> int:
         """Bytes of the values, which no filter changes."""
         return array_nbytes(self)
 
-    def chunk_index(self: Typed) -> ChunkIndex:
+    def chunk_index(self: ArrayFacts) -> ChunkIndex:
         """Return an empty index."""
         nothing = np.empty(0, np.int64)
         return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
 
-    def parts(self: Typed, grid: Grid) -> Parts:
+    def parts(self: ArrayFacts, grid: Grid) -> Parts:
         """Return all parts of a grid: every value is stored."""
         return Parts(grid) if size_of(self) else Parts(grid, range(0))
 

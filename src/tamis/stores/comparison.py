@@ -32,7 +32,7 @@ from tamis.stores.data_model import (
     text_of_json,
 )
 from tamis.stores.extended import extended
-from tamis.stores.facts import size_of
+from tamis.stores.facts import ArrayFacts, size_of
 from tamis.stores.protocols import Change, Unequal
 from tamis.stores.translation import is_one_array, translations
 
@@ -359,7 +359,7 @@ def _change_text(before: Any, after: Any) -> str:
     return shortened(" became ".join(texts))
 
 
-def _becomes_text(source: StoredArray, target: StoredArray) -> bool:
+def _becomes_text(source: StoredArray, target: ArrayFacts) -> bool:
     """Return whether text of a fixed length became text of varying length."""
     return is_fixed_text(source.as_values().type.values) and target.type.varies and target.type.text == "string"
 

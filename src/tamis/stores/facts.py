@@ -6,6 +6,7 @@ function below, once for all formats.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid
+from tamis.meaning.arrays import Meaning
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -110,30 +112,78 @@ class Elsewhere:
 NOTHING_ELSEWHERE = Elsewhere()
 
 
-class Typed(Protocol):
-    """An array, as far as its number of values and their type are concerned."""
+class ArrayFacts(Protocol):
+    """What a format knows about an array, as plain data.
+
+    The data do not change, and are read once.
+    """
+
+    @property
+    def path(self) -> str:
+        """Path in the store."""
+
+    @property
+    def label(self) -> str:
+        """Store and path, for messages."""
+
+    @property
+    def address(self) -> int:
+        """Number that identifies the array in its store under any path."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
 
     @property
     def shape(self) -> Any:
-        """See `tamis.stores.protocols.StoredArray.shape`."""
+        """Extents, slowest axis first; None if there are no values at all."""
+
+    @property
+    def maxshape(self) -> Any:
+        """Largest extents; None for an unlimited axis."""
 
     @property
     def type(self) -> ValueType:
-        """See `tamis.stores.protocols.StoredArray.type`."""
+        """Type of the values."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """Layout, chunks and filters."""
+        ...
+
+    @property
+    def fill(self) -> Fill:
+        """The value of elements that were never written."""
+        ...
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the attributes say about the values; see `tamis.meaning.arrays.meaning_of`."""
+        ...
+
+    @property
+    def marks(self) -> Marks:
+        """What attributes mark the array as."""
+        ...
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The other files that the array refers to."""
         ...
 
 
-def size_of(array: Typed) -> int:
+def size_of(array: ArrayFacts) -> int:
     """Return the number of values of an array; 0 if there are none at all."""
     return 0 if array.shape is None else prod(array.shape)
 
 
-def array_nbytes(array: Typed) -> int:
+def array_nbytes(array: ArrayFacts) -> int:
     """Return the bytes of all values."""
     return size_of(array) * array.type.nbytes
 
 
-def values_nbytes_of(array: Typed) -> int:
+def values_nbytes_of(array: ArrayFacts) -> int:
     """Return the bytes of all values; 0 if their lengths vary, because values elsewhere are not counted."""
     return array_nbytes(array) if array.type.is_counted else 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from tamis.stores.data_model import groups_by_parent
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import DataModel, Dimension, NamedArray
-
-
-StoredArray: TypeAlias = Any
-"""One of `tamis.stores.protocols`, which has headers itself."""
+    from tamis.stores.facts import ArrayFacts
 
 
 class CdlType(NamedTuple):
@@ -84,7 +81,7 @@ _NAMES = {
 _CHAR, _STRING = CdlType("char", "char", nbytes=1), CdlType("string", "string")
 
 
-def header_of(model: DataModel, arrays: Mapping[str, StoredArray], codecs: Mapping[str, str] | None = None) -> Header:
+def header_of(model: DataModel, arrays: Mapping[str, ArrayFacts], codecs: Mapping[str, str] | None = None) -> Header:
     """Return the header of a store without types of its own."""
     inner = groups_by_parent(model.group_paths())
     return Header(_group(model, "/", inner, arrays, codecs or {}, {}), model.kind, {})
@@ -94,7 +91,7 @@ def _group(
     model: DataModel,
     path: str,
     inner: Mapping[str, Sequence[str]],
-    arrays: Mapping[str, StoredArray],
+    arrays: Mapping[str, ArrayFacts],
     codecs: Mapping[str, str],
     around: Mapping[str, str],
 ) -> HeaderGroup:
@@ -116,7 +113,7 @@ def _variable(
     name: str,
     kind: CdlType,
     variable: NamedArray,
-    array: StoredArray,
+    array: ArrayFacts,
     codecs: Mapping[str, str],
     owners: Mapping[str, str],
 ) -> HeaderVariable:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.reader import ArrayReader
 from tamis.errors import FileError
+from tamis.stores.facts import ArrayFacts
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -21,12 +22,10 @@ if TYPE_CHECKING:
     from tamis.arrays.source import Placed
     from tamis.filters import Filter
     from tamis.meaning import Role
-    from tamis.meaning.arrays import Meaning
     from tamis.meaning.companions import CompanionFlags
     from tamis.meaning.missing import Flags
     from tamis.pipeline import Pipeline
     from tamis.stores.data_model import DataModel
-    from tamis.stores.facts import Elsewhere, Fill, Marks, Storage, ValueType
     from tamis.stores.header import Header
     from tamis.stores.other_files import OtherFiles, Places
     from tamis.stores.readers import Readers
@@ -229,66 +228,8 @@ class Store(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-class StoredArray(Protocol):
-    """An array in a store: what its format knows about it, as plain data, and its values.
-
-    The data do not change, and are read once: `tamis.stores.facts` says what is in each record, and has functions for
-    what follows from them.
-    """
-
-    @property
-    def path(self) -> str:
-        """Path in the store."""
-
-    @property
-    def label(self) -> str:
-        """Store and path, for messages."""
-
-    @property
-    def address(self) -> int:
-        """Number that identifies the array in its store under any path."""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
-
-    @property
-    def shape(self) -> Any:
-        """Extents, slowest axis first; None if there are no values at all."""
-
-    @property
-    def maxshape(self) -> Any:
-        """Largest extents; None for an unlimited axis."""
-
-    @property
-    def type(self) -> ValueType:
-        """Type of the values."""
-        ...
-
-    @property
-    def storage(self) -> Storage:
-        """Layout, chunks and filters."""
-        ...
-
-    @property
-    def fill(self) -> Fill:
-        """The value of elements that were never written."""
-        ...
-
-    @property
-    def meaning(self) -> Meaning:
-        """What the attributes say about the values; see `tamis.meaning.arrays.meaning_of`."""
-        ...
-
-    @property
-    def marks(self) -> Marks:
-        """What attributes mark the array as."""
-        ...
-
-    @property
-    def elsewhere(self) -> Elsewhere:
-        """The other files that the array refers to."""
-        ...
+class StoredArray(ArrayFacts, Protocol):
+    """An array in a store: what its format knows about it, and its values."""
 
     @property
     def stored_nbytes(self) -> int:

@@ -53,7 +53,7 @@ from tamis.stores.data_model import (
     is_compound,
     is_fixed_text,
 )
-from tamis.stores.facts import size_of, values_nbytes_of
+from tamis.stores.facts import ArrayFacts, size_of, values_nbytes_of
 from tamis.stores.translation import own_dimensions
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ class NetcdfTarget:
     def _create(
         self,
         variable: NamedArray,
-        array: StoredArray,
+        array: ArrayFacts,
         dtype: np.dtype[Any],
         chunk_shape: tuple[int, ...] | None,
         filters: Sequence[NewFilter],
@@ -456,7 +456,7 @@ class NetcdfTarget:
                 return ""
             group = group.rpartition("/")[0]
 
-    def _chunks(self, variable: NamedArray, array: StoredArray) -> tuple[int, ...] | None:
+    def _chunks(self, variable: NamedArray, array: ArrayFacts) -> tuple[int, ...] | None:
         """Return the chunk shape of a variable without filters; None if no axis can grow, which needs no chunks."""
         unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in self._dimension_paths(variable)]
         if not any(unlimited):
@@ -478,7 +478,7 @@ class _Scale:
     dataset: h5py.Dataset | None
 
 
-def check_array(variable: NamedArray, array: StoredArray, *, is_netcdf: bool = False) -> None:
+def check_array(variable: NamedArray, array: ArrayFacts, *, is_netcdf: bool = False) -> None:
     """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array.
 
     `is_netcdf` tells that the name of the target promises netCDF, whose library is to read every type.
@@ -532,7 +532,7 @@ def _check_attributes(path: str, attributes: Mapping[str, Any], *, is_scale: boo
             ).at(dataset=path)
 
 
-def _is_carried(plan: ArrayPlan, array: StoredArray) -> bool:
+def _is_carried(plan: ArrayPlan, array: ArrayFacts) -> bool:
     """Return whether chunks are copied unchanged; a chunk of HDF5 must fit into an array that cannot grow."""
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
     everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)

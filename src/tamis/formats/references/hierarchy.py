@@ -24,7 +24,7 @@ from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formatting import absent_text, printable, with_article
 from tamis.notation.zarr import version_3
-from tamis.stores.facts import ELSEWHERE, array_nbytes, fill_as, size_of
+from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, fill_as, size_of
 from tamis.stores.protocols import StoredArray
 from tamis.stores.translation import translations
 
@@ -142,7 +142,7 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
     return codecs, tuple(shape), chunks, inlined
 
 
-def filled_chunk(array: StoredArray) -> ChunkType:
+def filled_chunk(array: ArrayFacts) -> ChunkType:
     """Return type and shape of the chunks, with the fill value, which some filters set apart."""
     fill = fill_as(array.fill, array.storage.chunk.dtype).tobytes()
     return ChunkType(array.storage.chunk.dtype, array.storage.chunk.shape, fill if any(fill) else b"")
@@ -204,7 +204,7 @@ def _rows_of_pieces(shape: tuple[int, ...], itemsize: int) -> int:
     return max(rows for rows in range(1, shape[0] + 1) if shape[0] % rows == 0 and rows <= most)
 
 
-def _refusal(array: StoredArray, text: str) -> FileError:
+def _refusal(array: ArrayFacts, text: str) -> FileError:
     return FileError(f"{array.label}: expected {text}: leave it out, or repack the file first").at(dataset=array.path)
 
 
@@ -234,7 +234,7 @@ def _samples(referenced: ReferencedArray) -> list[Index]:
     return list(dict.fromkeys([*places[:1], *places[-1:], *copies[:1]]))
 
 
-def _failure(array: StoredArray, origin: Index, reason: str) -> FileError:
+def _failure(array: ArrayFacts, origin: Index, reason: str) -> FileError:
     return FileError(
         f"{array.label}: Zarr's codecs do not decode the chunk at {origin}: {reason}: leave the dataset "
         "out, or repack it with other filters"

@@ -29,7 +29,7 @@ from tamis.rewrite.surveys import stored_ratio
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.values import Padding, suitable_chunks
 from tamis.rounding import CONTAINER, ROUNDING_ATTRIBUTES, Pack, recorded_rounding, still_needed
-from tamis.stores.facts import ELSEWHERE, array_nbytes, values_nbytes_of
+from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, values_nbytes_of
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def decide(array: StoredArray, asked: Asked, options: RepackOptions, survey: Sur
     return with_loosest_tolerance(plan, array) if has_bound else plan
 
 
-def _left_alone(array: StoredArray, asked: Asked, options: RepackOptions) -> str:
+def _left_alone(array: ArrayFacts, asked: Asked, options: RepackOptions) -> str:
     """Return why a pattern leaves an array alone, whatever the filters; empty if it does not."""
     if asked.exact:
         return ""
@@ -115,13 +115,13 @@ def _left_alone(array: StoredArray, asked: Asked, options: RepackOptions) -> str
     return ""
 
 
-def _is_wanted_at_any_size(array: StoredArray, asked: Asked) -> bool:
+def _is_wanted_at_any_size(array: ArrayFacts, asked: Asked) -> bool:
     """Return whether an array is stored as asked even if it does not become smaller."""
     # With `follow`, values of other files are to be in the target, although it becomes larger.
     return asked.named or asked.filters is None or not compresses(asked.filters) or array.storage.layout in ELSEWHERE
 
 
-def _too_small(array: StoredArray, options: RepackOptions) -> str:
+def _too_small(array: ArrayFacts, options: RepackOptions) -> str:
     """Return why patterns keep an array because of its size; empty if they do not."""
     own_least = 0 if array.storage.chunk_shape else MIN_NBYTES
     least = own_least if options.min_size is None else options.min_size
@@ -230,7 +230,7 @@ _LOSS: tuple[Refusal[_Form], ...] = (
 """Arrays whose values must not change."""
 
 
-def _is_within(chunks: tuple[int, ...], array: StoredArray) -> bool:
+def _is_within(chunks: tuple[int, ...], array: ArrayFacts) -> bool:
     """Return whether chunks are no larger than an array is or may become."""
     axes = zip(array.shape, array.maxshape, chunks, strict=True)
     return all(most is None or step <= max(extent, most) for extent, most, step in axes)
@@ -297,7 +297,7 @@ def _unpacked_plan(
     )
 
 
-def _chunk_dtype(array: StoredArray, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
+def _chunk_dtype(array: ArrayFacts, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
     """Return the type of the chunks, in native byte order if the filters need it, and notes."""
     notes, dtype = [], cast("np.dtype[Any]", array.type.dtype)
     if array.storage.layout in ELSEWHERE:
@@ -391,7 +391,7 @@ def _packed_plan(
     return replace(plan, notes=notes, steps=(PackStep(packed.codes), *plan.steps))
 
 
-def _packing_notes(array: StoredArray, packed: PackedArray) -> list[str]:
+def _packing_notes(array: ArrayFacts, packed: PackedArray) -> list[str]:
     """Return notes about the codes of an array, and about a loss that comes on top of an earlier one."""
     codes = packed.codes
     notes = [f"packed to {codes.dtype}, {codes.used_bits} bits of which are used"]
@@ -408,7 +408,7 @@ def _packing_notes(array: StoredArray, packed: PackedArray) -> list[str]:
     return notes
 
 
-def _needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
+def _needed_rounding(source: ArrayFacts, pipeline: Pipeline) -> tuple[RoundStep | None, list[str]]:
     """Return the rounding that a pipeline needs, None if there is none or the values already have it; and notes."""
     if pipeline.rounding is None:
         before = recorded_rounding(source.attributes, source.type.numbers)

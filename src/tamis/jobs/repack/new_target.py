@@ -51,7 +51,7 @@ from tamis.rewrite.write import EncodeElsewhere, would_grow, write
 from tamis.safety.disk import nbytes_of, size_and_checksum
 from tamis.safety.library_errors import disk_text, is_disk_full, lacks_space, reading
 from tamis.stores.extended import ExtendedArray
-from tamis.stores.facts import ELSEWHERE, array_nbytes, size_of
+from tamis.stores.facts import ELSEWHERE, ArrayFacts, array_nbytes, size_of
 from tamis.stores.first_bytes import is_classic
 from tamis.stores.protocols import ArrayWriter, Store, StoredArray
 
@@ -278,7 +278,7 @@ class _Writing:
         self._resuming.flush()
         return True
 
-    def _may_keep(self, error: Exception, array: StoredArray, plan: ArrayPlan, source: StoredArray) -> bool:
+    def _may_keep(self, error: Exception, array: ArrayFacts, plan: ArrayPlan, source: StoredArray) -> bool:
         """Return whether an array that could not be written may be copied as stored, and note why."""
         is_needed = plan.path in self._planning.needed or (
             self._options.self_contained and array.storage.layout in ELSEWHERE
@@ -322,7 +322,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     )
 
 
-def _preview(path: str, dataset: StoredArray, plan: ArrayPlan | None, reason: str, dropped: bool) -> DatasetPreview:
+def _preview(path: str, dataset: ArrayFacts, plan: ArrayPlan | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(dataset.storage.pipeline)
     return DatasetPreview(
         path=path,
@@ -481,18 +481,12 @@ def _check_written(
     notes = written_notes(plan, source, target, written.outcome, partial_count, filters[1])
     return Repacked(
         **_facts(plan, source, target, filters),
+        **written.outcome.counts(),
         largest_error=error,
-        chunks=written.outcome.chunks,
-        lossless_chunks=written.outcome.lossless_chunks,
         notes=(*plan.notes, *notes, *measures_note(plan, measures)),
-        missing_values=written.outcome.missing_values,
-        lossless_for_missing=written.outcome.lossless_for_missing,
         read_by_hdf5=verified.read_by_library,
         reused_chunks=written.reused_chunks,
-        lossless_for_range=written.outcome.lossless_for_range,
         lossless_for_growth=partial_count,
-        unrounded_values=written.outcome.unrounded_values,
-        missed_chunks=written.outcome.missed_chunks,
         measures=measures,
         worst=worst,
     )

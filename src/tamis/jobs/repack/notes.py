@@ -24,6 +24,7 @@ from tamis.rewrite.encode import fallback_text
 from tamis.rewrite.growth import RECORD_NBYTES, compresses
 from tamis.rewrite.plan import ArrayPlan, Copy, Recode
 from tamis.rounding import Absolute
+from tamis.stores.facts import ArrayFacts
 from tamis.stores.readers import package_text
 from tamis.zfp.header import BLOCK_SIDE
 
@@ -68,13 +69,13 @@ def written_notes(
         yield from _advice(plan, source, outcome)
 
 
-def reader_note(target: StoredArray) -> Iterator[str]:
+def reader_note(target: ArrayFacts) -> Iterator[str]:
     """Yield a note if the library of the format needs a package to read an array."""
     if target.storage.reader_package:
         yield package_text(target.storage.reader_package, bars_store=target.storage.bars_store)
 
 
-def recorded_filters(plan: ArrayPlan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
+def recorded_filters(plan: ArrayPlan, target: ArrayFacts) -> tuple[Pipeline, Pipeline]:
     """Return the requested filters that a target records, after a rounding if there is one, and the others."""
     stages = plan.pipeline.stages
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
@@ -301,7 +302,7 @@ def _other_versions(plans: Iterable[ArrayPlan]) -> str:
     return f" with hdf5plugin {hdf5plugin_version()}"
 
 
-def _option(plan: ArrayPlan, source: StoredArray) -> str:
+def _option(plan: ArrayPlan, source: ArrayFacts) -> str:
     name = plan.path[1:] if plan.path.count("/") == 1 else plan.path
     text = f" -f '{name}:{recorded_text(str(_as_asked(plan)))}'"
     if plan.required is not None:

@@ -20,7 +20,7 @@ from tamis.remote.address import Address
 from tamis.rewrite.plan import ArrayPlan, Copy, Recode, Recompress, recode
 from tamis.rewrite.values import Padding
 from tamis.safety.library_errors import reading
-from tamis.stores.facts import ELSEWHERE
+from tamis.stores.facts import ELSEWHERE, ArrayFacts
 from tamis.stores.other_files import Places, TakenIn
 from tamis.stores.protocols import Arrays, Store, StoredArray, likeness_of
 
@@ -174,7 +174,7 @@ class _SimilarPlans:
         plan = self._plans.get(likeness) if likeness is not None else None
         return plan.at(path) if plan is not None and path.isprintable() else None
 
-    def add(self, likeness: object, plan: ArrayPlan, array: StoredArray) -> None:
+    def add(self, likeness: object, plan: ArrayPlan, array: ArrayFacts) -> None:
         """Keep a plan for similar arrays, unless it depends on the values, chunks or path of this one."""
         names_path = any(plan.path in note for note in plan.notes)
         if likeness is not None and not names_path and _is_general(plan, array):
@@ -242,7 +242,7 @@ _MOST_SOURCES = 16
 """Limit of the sources of a virtual dataset that are looked at for their filters and chunks."""
 
 
-def _of_sources(array: StoredArray) -> tuple[Pipeline | None, tuple[int, ...] | None]:
+def _of_sources(array: ArrayFacts) -> tuple[Pipeline | None, tuple[int, ...] | None]:
     """Return the filters and the chunk shape of the sources of a virtual dataset that its own values can have, too.
 
     None for what they do not have in common, filters that lose something, and chunks of another number of axes.
@@ -283,7 +283,7 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
     return frozenset(dropped)
 
 
-def _is_general(plan: ArrayPlan, dataset: StoredArray) -> bool:
+def _is_general(plan: ArrayPlan, dataset: ArrayFacts) -> bool:
     """Return whether the plan depends only on what similar datasets share, and on no value or chunk of this one."""
     if not (plan.changes_values or plan.rounding):
         return True

@@ -36,8 +36,8 @@ from tamis.safety.disk import Identity, size_and_checksum
 from tamis.safety.journal import Journal, Leftover, RunKey, companion_key, find_leftovers
 from tamis.safety.library_errors import disk_text, is_disk_full
 from tamis.safety.transaction import segments_of
-from tamis.stores.facts import ELSEWHERE
-from tamis.stores.protocols import Store, StoredArray
+from tamis.stores.facts import ELSEWHERE, ArrayFacts
+from tamis.stores.protocols import Store
 from tamis.zfp.configuration import config
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _needs_proof(plan: ArrayPlan) -> bool:
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
-def _is_taken_in(source: StoredArray, target: StoredArray) -> bool:
+def _is_taken_in(source: ArrayFacts, target: ArrayFacts) -> bool:
     """Return whether a target has the values itself that its source has in other files."""
     return source.storage.layout in ELSEWHERE and target.storage.layout not in ELSEWHERE
 

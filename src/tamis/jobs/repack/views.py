@@ -21,6 +21,7 @@ from tamis.jobs.repack.planning import Planning, plan_datasets
 from tamis.remote.address import place_of
 from tamis.rewrite.tolerance import provisional
 from tamis.rounding import PackingRange
+from tamis.stores.facts import ArrayFacts
 from tamis.stores.other_files import NUMBER, Places, numbered, place
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class _NoSurvey(NamedTuple):
         """See `Survey.measured`."""
         return Measured()
 
-    def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
+    def packing_range(self, source: ArrayFacts, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`."""
         return self.ranges.get(source.path, PackingRange())
 
@@ -181,7 +182,7 @@ class Fates:
         return frozenset(path for path, bound in asked.items() if bound != 0)
 
 
-def sources_of(array: StoredArray, file: str) -> tuple[Source, ...]:
+def sources_of(array: ArrayFacts, file: str) -> tuple[Source, ...]:
     """Return what a virtual array of a file shows."""
     return tuple((os.path.realpath(other or file), path) for other, path in array.elsewhere.virtual_sources)
 

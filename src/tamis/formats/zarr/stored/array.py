@@ -63,7 +63,7 @@ from tamis.remote.address import Address
 from tamis.remote.references import source_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
-from tamis.stores.facts import Fill, Marks, Storage, ValueType, fill_as, size_of
+from tamis.stores.facts import ArrayFacts, Fill, Marks, Storage, ValueType, fill_as, size_of
 from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def table_text(flags: Flags) -> list[str]:
     return [value.tobytes().hex() for value in flags.values.astype(flags.values.dtype.newbyteorder("<"))]
 
 
-def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) -> A:
+def find_companion(variable: ArrayFacts, path: str, arrays: Mapping[str, A]) -> A:
     """Return the companion of an array that names one, from its own group first, because groups may have been moved."""
     own_path, other_path = companion_paths(variable.path, path)
     companion = arrays.get(own_path) or arrays.get(other_path)
@@ -126,7 +126,7 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
     return companion
 
 
-def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
+def read_flags(variable: ArrayFacts, companion: ArrayFacts, table: Any) -> CompanionFlags:
     """Return the flags of a companion, with their meaning."""
     dtype = variable.type.numbers
     refusal = f"{companion.label}: damaged, or not the missing-value mask of {variable.path}: expected"

@@ -60,7 +60,7 @@ from tamis.rounding import CONTAINER, Rounding, container_attributes, container_
 from tamis.safety.library_errors import disk_text
 from tamis.safety.transaction import remove
 from tamis.stores.data_model import is_latin_1
-from tamis.stores.facts import fill_as, size_of
+from tamis.stores.facts import ArrayFacts, fill_as, size_of
 from tamis.stores.readers import package_text
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def kept_as_stored(form: ZarrLayout, source: Store) -> frozenset[str]:
     )
 
 
-def _can_write(variable: NamedArray, array: StoredArray, form: ZarrLayout) -> bool:
+def _can_write(variable: NamedArray, array: ArrayFacts, form: ZarrLayout) -> bool:
     """Return whether values of an array can be encoded for a store of this form."""
     dtype = variable.dtype if array.type.dtype is not None and array.type.dtype.kind == "V" else array.type.dtype
     return variable.is_text or (dtype is not None and has_type(dtype, form.zarr_format))
@@ -671,7 +671,7 @@ def _rectilinear(documents: Mapping[str, Json]) -> str:
     return next((path for path, grid in grids.items() if isinstance(grid, dict) and grid["name"] == "rectilinear"), "")
 
 
-def _value_type(array: StoredArray, plan: ArrayPlan) -> np.dtype[Any]:
+def _value_type(array: ArrayFacts, plan: ArrayPlan) -> np.dtype[Any]:
     """Return the type of the values of an array, even if they are written as bytes."""
     if plan.dtype.kind != "V":
         return plan.dtype
