@@ -7,8 +7,9 @@ A repack goes through these steps:
 3. `tamis.jobs.recipes` and `planning` say what is asked of each array; `decide` makes a plan (`tamis.rewrite.plan`) of
    it, or says why the array is kept.
 4. `tamis.safety.transaction` begins the target, and `tamis.safety.journal` records progress.
-5. The target's format creates arrays and returns writers. `tamis.rewrite.write` reads the source
-   (`tamis.arrays.gather`), encodes chunks in threads (`tamis.rewrite.encode`) and gives them to the writer in order.
+5. The target's format copies everything else, and yields the place of each array that is written anew
+   (`tamis.rewrite.transfer.NewStore`). At each, `new_target` lets `tamis.rewrite.write` read the source
+   (`tamis.arrays.gather`), encode chunks in threads (`tamis.rewrite.encode`), and give them to the format in order.
 6. `new_target` reads all of it back (`tamis.rewrite.prove`) and compares both stores; then the target gets its name.
 
 `tamis.jobs.many` does steps 2 to 6 for each of many files, in several processes.

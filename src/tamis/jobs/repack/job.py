@@ -240,7 +240,7 @@ def run_repack(
     began = time.perf_counter()
     source, target = place_of(source), Path(os.fsdecode(target))
     report = progress or (lambda *_: None)
-    done, warnings = _Done(), tuple[Warned, ...]()
+    warnings = tuple[Warned, ...]()
     with (
         options.open(source) as store,
         reading(source, only_damage=True),
@@ -258,10 +258,11 @@ def run_repack(
         planning, dangling = _checked_views(store, planning, options)
         witness = witness_of([source], store, options)
         notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
-        record = TargetRecord.of(source, planning, options)
+        record, done = TargetRecord.of(source, planning, options), _Done(planning.kept)
         if options.resume and target.exists():
             before = _other_files(store, target, planning, options)
-            record, done = replace(record, links=before.key), _Done(others=tuple(before.files), of_run=before.of_run)
+            record = replace(record, links=before.key)
+            done = done._replace(others=tuple(before.files), of_run=before.of_run)
         earlier = check_target(transaction, source, record, planning.plans, options)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
@@ -283,7 +284,7 @@ def run_repack(
         source_nbytes,
         nbytes_of(target),
         done.datasets,
-        (*planning.kept.items(), *done.unread.items()),
+        (*done.kept.items(), *done.unread.items()),
         time.perf_counter() - began,
         (*notes, *done.notes, *transaction.notes),
         tuple(done.unread),
@@ -480,10 +481,11 @@ def _translated(store: Store, planning: Planning) -> list[str]:
 
 
 class _Done(NamedTuple):
-    """Result of a run: datasets, unreadable ones with the reason, notes, and damaged datasets."""
+    """Result of a run: why datasets are kept, those that are not, notes, and damaged datasets."""
 
+    kept: Mapping[str, str]
     datasets: tuple[Repacked, ...] = ()
-    unread: Mapping[str, str] = {}
+    unread: Mapping[str, str] = {}  # Datasets whose values cannot be read, with the reason
     notes: tuple[str, ...] = ()
     others: tuple[OtherFile, ...] = ()  # Files that the target leads to, and that the run does not make
     of_run: Collection[OtherFile] = ()  # Those that the run makes
@@ -515,28 +517,27 @@ def _run(
         arguments = store, planning, transaction, resuming, report, options
         if pool is None:
             check_room(*room, reserved=reserved)
-            written, unread, others = write_target(*arguments)
+            new = write_target(*arguments)
         else:
             with pool.spread(store, planning, transaction, resuming.run, options) as spread:
                 check_room(*room, spread.segments_nbytes, reserved=reserved)
-                written, unread, others = write_target(*arguments, spread)
-        notes = [*others.notes]
+                new = write_target(*arguments, spread)
+        written, notes = new.written, [*new.others.notes]
         if growth := growth_of(store, transaction):
             if options.keep_classic:
                 copy_as_it_is(store, transaction)
-                planning.kept.clear()
                 witnessed = look(witness, transaction.path, store, planning, ())
                 record.write(transaction.path, *transaction.finish_sync(), 0)
                 transaction.commit()
                 resuming.finish()
-                kept = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
-                return _Done(notes=(*resuming.notes, kept), witnessed=witnessed)
+                note = f"kept as a netCDF classic file: netCDF-4 would take {growth}"
+                return _Done({}, notes=(*resuming.notes, note), witnessed=witnessed)
             notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
         transaction.begin_sync()
         stored = {
             path: plan
             for path, plan in planning.plans.items()
-            if path in written or (isinstance(plan, Copy) and path not in planning.kept)
+            if path in written or (isinstance(plan, Copy) and path not in new.kept)
         }
         try:
             damaged = damage_in(planning, written, report, options.threads, by_objects=by_objects)
@@ -550,13 +551,22 @@ def _run(
             refuse_missed(planning.plans, done)
             if changed := [item.file for item in planning.taken_in if _is_changed(item, planning.places)]:
                 raise FileError(f"{changed[0]}: changed while it was read: repack again").at(path=changed[0])
-            witnessed = look(witness, transaction.path, store, planning, done, names, others.of_run)
-            record = replace(record, links=others.key)
-            record.write(transaction.path, *transaction.finish_sync(), len(names | unread.keys()))
+            witnessed = look(witness, transaction.path, store, planning, done, names, new.others.of_run)
+            record = replace(record, links=new.others.key)
+            record.write(transaction.path, *transaction.finish_sync(), len(names | new.unread.keys()))
             transaction.commit()
             resuming.finish()
             notes = [*resuming.notes, *notes]
-            return _Done(done, unread, tuple(notes), tuple(others.files), others.of_run, damaged, witnessed)
+            return _Done(
+                {**planning.kept, **new.kept},
+                done,
+                new.unread,
+                tuple(notes),
+                tuple(new.others.files),
+                new.others.of_run,
+                damaged,
+                witnessed,
+            )
     transaction.discard()
     again = _run(store, planning, record, transaction, report, replace(options, resume=False), pool, witness)
     return again._replace(notes=(stale, *again.notes))
@@ -591,10 +601,10 @@ def save_store(
         form.check_copy(store)
         check_room(transaction, store, planning.datasets, planning.plans, 0)
         encode = elsewhere(transaction.path, form.files)
-        written, unread, others = write_target(store, planning, transaction, Unresumed(), report, options, encode)
+        new = write_target(store, planning, transaction, Unresumed(), report, options, encode)
         transaction.begin_sync()
-        plans = {name: plan for name, plan in planning.plans.items() if name in written}
-        datasets = prove(store, planning, plans, written, transaction, report, threads)
+        plans = {name: plan for name, plan in planning.plans.items() if name in new.written}
+        datasets = prove(store, planning, plans, new.written, transaction, report, threads)
         refuse_missed(planning.plans, datasets)
         witnessed = check(transaction.path, datasets, planning)
         transaction.commit()
@@ -604,9 +614,9 @@ def save_store(
         store.nbytes,
         nbytes_of(path),
         datasets,
-        (*planning.kept.items(), *unread.items()),
+        (*planning.kept.items(), *new.kept.items(), *new.unread.items()),
         time.perf_counter() - began,
-        (*others.notes, *transaction.notes),
+        (*new.others.notes, *transaction.notes),
         warnings=warnings,
         witness=witnessed,
     )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import deflate
 import numpy as np
@@ -178,11 +178,8 @@ def write_target(
     report: Progress,
     options: RepackOptions,
     elsewhere: EncodeElsewhere = lambda *_: None,
-) -> tuple[dict[str, Written], dict[str, str], OtherFiles]:
-    """Write the target, and return the result.
-
-    Returns results by path, reasons of unreadable datasets, and the other files that the target leads to.
-    """
+) -> NewTarget:
+    """Write the target, and return what it has."""
     plans, form = planning.plans, planning.form
     assert form is not None
     by_objects = form.copies_objects_of(store)
@@ -204,7 +201,16 @@ def write_target(
             free = shutil.disk_usage(transaction.path.parent).free
             text += f": it takes up to {size_text(transaction.needed_nbytes)}, and {size_text(free)} are left"
         raise FileError(text).at(path=transaction.target) from error
-    return writing.written, writing.unread, new.others
+    return NewTarget(writing.written, writing.kept, writing.unread, new.others)
+
+
+class NewTarget(NamedTuple):
+    """What a written target has, whose arrays remain to be compared with those of the source."""
+
+    written: Mapping[str, Written]  # The arrays that were written anew, by path
+    kept: Mapping[str, str]  # Why arrays with a plan were copied as stored, by path
+    unread: Mapping[str, str]  # The same for arrays whose values cannot be read
+    others: OtherFiles  # The other files that it leads to
 
 
 class _Writing:
@@ -226,14 +232,15 @@ class _Writing:
         self._count = sum(not isinstance(plan, Copy) for plan in planning.plans.values())
         self._carried: dict[str, ArrayWriter | None] = {}  # Companions of arrays whose chunks are copied
         self.written: dict[str, Written] = {}
-        self.unread: dict[str, str] = {}  # Reasons of arrays that cannot be read, and are kept
+        self.kept: dict[str, str] = {}
+        self.unread: dict[str, str] = {}
 
     def write(self, slot: Slot) -> None:
         """Write an array as planned; or let it be copied as stored, and note why."""
         plan = self._planning.plans[slot.path]
         source = plan.source_of(slot.array)
         if isinstance(slot.array, ExtendedArray) and not isinstance(plan, Recode):
-            self._planning.kept[slot.path] = _EXTENDED
+            self.kept[slot.path] = _EXTENDED
             slot.keep()
         elif isinstance(plan, Copy):
             self._carried[slot.path] = carry(plan, source, slot.create)
@@ -263,7 +270,7 @@ class _Writing:
                 resumed = self._resuming.chunks(plan)
                 result = write(plan, source, create, report, self._options.threads, resumed, elsewhere)
         except LargerError:
-            self._planning.kept[plan.path] = GROWN
+            self.kept[plan.path] = GROWN
             slot.keep()
             return False
         except (TamisError, OSError, RuntimeError) as error:
@@ -287,7 +294,7 @@ class _Writing:
         if plan.path in self._planning.exact or is_disk_full(error) or array.marks.has_companion or is_needed:
             return False
         if plan.codes is not None and isinstance(error, DataError):
-            self._planning.kept[plan.path] = str(error)
+            self.kept[plan.path] = str(error)
             return True
         if reason := unreadable(plan, source):
             self.unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
