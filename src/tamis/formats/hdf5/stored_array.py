@@ -295,8 +295,8 @@ class Hdf5Array(Hdf5Dataset):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
         if self.companion_flags is not None:
             return None
-        late = imported("tamis.formats.hdf5.virtual_reader")  # few files have virtual datasets
-        found: SourcesReader | None = late.virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
+        module = imported("tamis.formats.hdf5.virtual_reader")  # late: few files have virtual datasets
+        found: SourcesReader | None = module.virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
         return found
 
     def check_files(self) -> None:
@@ -381,7 +381,7 @@ class Hdf5Array(Hdf5Dataset):
 
     @property
     def can_look_up(self) -> bool:
-        """True if the file is elsewhere; see `StoredArray.can_look_up`."""
+        """True if the file is elsewhere; see `tamis.reading.listed.TypedArray.can_look_up`."""
         return remote_of(self.file) is not None
 
     def open_few(self, selection: Selection) -> ChunkReader | None:
