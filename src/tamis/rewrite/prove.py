@@ -67,7 +67,7 @@ def verify(
     before writing are not decoded again: it is enough that the store holds their bytes, and that filters, type and
     chunk shape are unchanged. A sample is also compared as other programs read it: see `tamis.rewrite.witness`.
 
-    Small arrays are decoded again and compared at once, if the format can: see `StoredArray.alike`.
+    Small arrays are decoded again and compared at once, if the format can: see `tamis.stores.protocols.read_alike`.
     """
     if written is not None and (error := _error_at_once(plan, source, target)) is not None:
         progress(0, written.outcome.chunks)

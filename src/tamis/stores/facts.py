@@ -1,7 +1,7 @@
 """What a format knows about an array, as plain data: type, storage, fill value, marks, other files.
 
-A format fills each record in one call; nothing is read from them afterwards. What follows from the data alone is a
-function below, once for all formats.
+A format fills a record in one call, the first time that it is asked for; `Elsewhere` alone looks at files each time.
+What follows from the data alone is a function below, once for all formats.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ class ValueType(NamedTuple):
     """The type of the values of an array."""
 
     numbers: np.dtype[Any] | None  # Type of numbers in a form that NumPy has; None for all other values
-    dtype: (
-        np.dtype[Any] | None
-    )  # Type in which chunks are copied: numbers or bytes; None if the bytes are not the values
+    # Type in which chunks are copied: numbers or bytes; None if the bytes are not the values
+    dtype: np.dtype[Any] | None
     values: np.dtype[Any] | None  # Type for readers of the format; None if NumPy has none, or lengths vary
     text: str  # The type for people
     words: str  # The type in words: equal texts mean equal types, in any byte order
@@ -73,12 +72,14 @@ class Fill(NamedTuple):
 
     value: NDArray[Any]  # In the type of the values
     is_chosen: bool  # Whether a user chose it
-    stored: bytes  # Its bytes in the store; empty if those are zeros
-    marker: NDArray[Any] | None = None  # The value, if it marks missing ones by itself, without an attribute
+    stored: bytes  # Its bytes in the store; empty stands for zeros
+    # The value that the store records, which marks missing ones without an attribute, even where it is never used; None
+    # if there is none
+    marker: NDArray[Any] | None = None
 
 
 class Marks(NamedTuple):
-    """What attributes of an array mark it as, without their values being used."""
+    """What the attributes of an array mark it as."""
 
     has_companion: bool = False  # Whether it names a companion, so that some values only fill the place of missing ones
     is_companion: bool = False  # Whether it is the companion of another array

@@ -19,13 +19,11 @@ from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.files import address_nbytes, has_tree_indexes, remote_of
-from tamis.formats.hdf5.lib.quick_facts import listed_pipeline
 from tamis.stores.facts import ELSEWHERE, Fill, Storage, ValueType
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
 
-_NESTED = "a type nested too deeply"
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
 
 
@@ -40,20 +38,22 @@ class DatasetFacts(NamedTuple):
     is_enum: bool  # Whether the values are of an enumerated type
 
 
-def facts_of(dataset: h5py.Dataset, file: h5py.File) -> DatasetFacts:
-    """Return the facts of an open dataset of a file."""
+def facts_of(dataset: h5py.Dataset, file: h5py.File, pipeline: Pipeline) -> DatasetFacts:
+    """Return the facts of an open dataset of a file, whose filters are listed already."""
     # Neither is kept: HDF5 cannot close all types and properties at exit.
     datatype, plist = dataset.id.get_type(), dataset.id.get_create_plist()
+    problem = ""
     try:
         numpy_type = datatypes.numpy_type(dataset)
         kind = _value_type(datatype, numpy_type, datatypes.number_type(datatype, numpy_type))
         stored = _stored_type(datatype, numpy_type, file)
     except RecursionError:  # the other datasets of the file can be described
         numpy_type, kind, stored = None, _nested_type(datatype), np.dtype(f"V{datatype.get_size()}")
+        problem = "its types are nested too deeply: leave it out (drop)"
     state = int(plist.fill_value_defined())
     return DatasetFacts(
         kind,
-        _storage(plist, kind, stored, file),
+        _storage(plist, pipeline, kind.nbytes, stored, file, problem),
         _fill(dataset, plist, datatype, kind, numpy_type, state),
         numpy_type,
         state,
@@ -80,13 +80,14 @@ def _value_type(datatype: h5t.TypeID, numpy_type: np.dtype[Any] | None, numbers:
 
 def _nested_type(datatype: h5t.TypeID) -> ValueType:
     """Return a type whose members are nested too deeply for Python: nothing can be done with its values."""
+    text = "a type nested too deeply"
     bytes_of_type = hashlib.sha256(datatype.encode()).hexdigest()
     return ValueType(
         numbers=None,
         dtype=None,
         values=None,
-        text=_NESTED,
-        words=f"{_NESTED} ({bytes_of_type[:16]})",
+        text=text,
+        words=f"{text} ({bytes_of_type[:16]})",
         byteorder="",
         nbytes=int(datatype.get_size()),
         is_named=bool(datatype.committed()),
@@ -101,13 +102,18 @@ def _stored_type(datatype: h5t.TypeID, numpy_type: np.dtype[Any] | None, file: h
     return numpy_type
 
 
-def _storage(plist: h5p.PropDCID, kind: ValueType, stored: np.dtype[Any], file: h5py.File) -> Storage:
+def _storage(
+    plist: h5p.PropDCID,
+    pipeline: Pipeline,
+    value_nbytes: int,
+    stored: np.dtype[Any],
+    file: h5py.File,
+    problem: str,
+) -> Storage:
+    """Return how the values are stored; `problem` is what is wrong with their type."""
     layout = "external" if plist.get_external_count() else _LAYOUTS[plist.get_layout()]
     chunk_shape = tuple(plist.get_chunk()) if layout == "chunked" else None
-    pipeline = listed_pipeline(plist)
-    problem = _zfp_problem(pipeline, math.prod(chunk_shape or ()) * kind.nbytes)
-    if kind.text == _NESTED:
-        problem = "its types are nested too deeply: leave it out (drop)"
+    problem = problem or _zfp_problem(pipeline, math.prod(chunk_shape or ()) * value_nbytes)
     if layout in ELSEWHERE and remote_of(file) is not None and _is_in_other_files(plist, layout):
         # HDF5 would open them as the same bytes, because h5py's driver has no names.
         problem = "its values are in other files, which tamis does not read over a network: download them all"
@@ -116,7 +122,7 @@ def _storage(plist: h5p.PropDCID, kind: ValueType, stored: np.dtype[Any], file: 
         ChunkType(stored, chunk_shape or ()),
         chunk_shape,
         pipeline,
-        # HDF5's default
+        # Without chunks, as HDF5 does unless it is asked not to
         partial_filtered=chunk_shape is None or calls.filters_partial_chunks(plist),
         chunk_records="tree" if has_tree_indexes(file) else "array",
         problem=problem,

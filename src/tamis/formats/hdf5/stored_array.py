@@ -19,7 +19,7 @@ from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, SourcesReader, ValuesReader
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5.dataset import Hdf5Dataset
+from tamis.formats.hdf5.dataset import Hdf5Dataset, has_companion, is_companion
 from tamis.formats.hdf5.lib import calls, datatypes, elsewhere
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
@@ -48,16 +48,6 @@ from tamis.stores.protocols import Alike, StoredArray
 
 if TYPE_CHECKING:
     from tamis.arrays.selection import Selection
-
-
-def has_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset has a companion, so that some of its values only fill the place of missing ones."""
-    return bool(h5a.exists(dataset.id, MARK.encode()))
-
-
-def is_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset is the companion of another one, by its attributes."""
-    return bool(h5a.exists(dataset.id, TABLE.encode()))
 
 
 def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
@@ -295,8 +285,8 @@ class Hdf5Array(Hdf5Dataset):
             raise FileError(f"{self.label}: No such file or directory: {absent[0]}, a source of this virtual dataset")
         if self.companion_flags is not None:
             return None
-        late = imported("tamis.formats.hdf5.virtual_reader")  # few files have virtual datasets
-        found: SourcesReader | None = late.virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
+        module = imported("tamis.formats.hdf5.virtual_reader")  # late: few files have virtual datasets
+        found: SourcesReader | None = module.virtual_reader(self, filename_of(self.file), _open_shown, self.check_files)
         return found
 
     def check_files(self) -> None:
@@ -381,7 +371,7 @@ class Hdf5Array(Hdf5Dataset):
 
     @property
     def can_look_up(self) -> bool:
-        """True if the file is elsewhere; see `StoredArray.can_look_up`."""
+        """True if the file is elsewhere; see `tamis.reading.listed.TypedArray.can_look_up`."""
         return remote_of(self.file) is not None
 
     def open_few(self, selection: Selection) -> ChunkReader | None:

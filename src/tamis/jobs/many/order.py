@@ -1,4 +1,4 @@
-"""Which files of a run wait for others: those that lead to them, and the other names of a file that is replaced."""
+"""Which files of a run wait: those whose links lead to others of the run, and further names of a replaced file."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
@@ -28,9 +28,6 @@ from tamis.filters.registry import is_known, is_safe, needs_plugin
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.new_filters import is_registered
 from tamis.formats.hdf5.lib.plugin_classes import class_of
-
-if TYPE_CHECKING:
-    pass
 
 _classes: dict[int, FilterClass] = {}
 """What HDF5 knows of each filter that a process runs, by number; it must stay in memory."""

@@ -311,12 +311,12 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def fill(self) -> Fill:
         """The value of chunks that are not stored; Zarr 2 may have none."""
-        value = self._fill_value()
+        value, is_chosen = self._fill_value(), self.array.metadata.fill_value is not None
         if self._varies:
-            return Fill(value, self.array.metadata.fill_value is not None, b"")
-        # In the chunks; of values that are no numbers, as readers give them
+            return Fill(value, is_chosen, b"")
+        # The bytes of numbers are those in the chunks, and others those that readers give
         dtype = self.numpy_type if self.type.numbers is None else self.stored_type
-        return Fill(value, self.array.metadata.fill_value is not None, value.astype(dtype).tobytes())
+        return Fill(value, is_chosen, value.astype(dtype).tobytes())
 
     def _fill_value(self) -> NDArray[Any]:
         value = self.array.metadata.fill_value
@@ -647,7 +647,7 @@ class ZarrArray(DescribedArray):
     def can_look_up(self) -> bool:
         """True for references, which have the place of each chunk, and for a server that is asked for each.
 
-        See `StoredArray.can_look_up`.
+        See `tamis.reading.listed.TypedArray.can_look_up`.
         """
         if not isinstance(self.folder, Address) or self.filters is None or self.storage.pipeline.missing():
             return False

@@ -84,7 +84,8 @@ class SourceDocument:
             new = _SEPARATOR[zarr_format] | new
             changed = [*_OF_CHUNKS[zarr_format], *(_OF_VALUES[zarr_format] if retyped else ())]
             if in_usual_spelling(self.content).get("dtype") == new.get("dtype"):
-                changed = [name for name in changed if name != "dtype"]  # netCDF-C reads characters by its own alone
+                # It stays, because netCDF-C reads characters by its own spelling only.
+                changed = [name for name in changed if name != "dtype"]
             content = {name: new[name] if name in changed else value for name, value in self.content.items()}
             return content | {name: new[name] for name in changed if name not in content and name not in _SEPARATOR[2]}
         if zarr_format == 2:
