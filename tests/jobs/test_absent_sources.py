@@ -8,16 +8,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 VALUES = np.arange(30.0).reshape(3, 10)
-
-
-def tamis(*arguments: object, code: int = 0) -> str:
-    # Files that stay open keep HDF5 from ending as it should (U35): here, what is printed counts.
-    done = run_tamis(*arguments)
-    assert done.returncode in (code, -11), done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def virtual(file: h5py.File, name: str, sources: list[tuple[str, str]]) -> None:
@@ -55,7 +48,7 @@ NAMED = {
 
 
 def test_u51_inspect_names_absent_files(source: Path) -> None:
-    (described,) = json.loads(tamis("inspect", source, "--json"))["files"]
+    (described,) = json.loads(said_by_tamis("inspect", source, "--json"))["files"]
     notes = {each["path"]: [note["text"] for note in each["notes"]] for each in described["datasets"]}
     for path, name in NAMED.items():
         assert any("these files do not exist" in text and text.endswith(name) for text in notes[path]), notes[path]
@@ -65,10 +58,12 @@ def test_u51_inspect_names_absent_files(source: Path) -> None:
 def test_u51_repack_and_verify_name_absent_files_and_do_not_read(source: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for target in (tmp_path / "b.h5", tmp_path / "folder" / "b.h5"):
-        said = tamis("repack", source, target, "-f", "*:deflate(1)")
+        said = said_by_tamis("repack", source, target, "-f", "*:deflate(1)")
         assert "/some: refers to the file 'part1.h5', which does not exist: kept unchanged" in said
         assert "/all: refers to the file 'gone0.h5', which does not exist: kept unchanged (3 files in all)" in said
-        verified = tamis("verify", source, target, *(f"-v{name}" for name in ("/some", "/all", "/raw", "/links")))
+        verified = said_by_tamis(
+            "verify", source, target, *(f"-v{name}" for name in ("/some", "/all", "/raw", "/links"))
+        )
         assert "equal: 4 datasets compared" in verified
         assert "/some: values are missing, because these files do not exist: part1.h5" in verified
         assert "/all, /links, /raw, /some: not read: the same parts of the same other files" in verified
@@ -79,13 +74,13 @@ def test_u51_sources_in_the_same_file_are_read(tmp_path: Path) -> None:
         with h5py.File(tmp_path / name, "w") as file:
             file["d"] = np.full(10, value)
             virtual(file, "v", [(".", "/d")])
-    assert "violation: /v" in tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5", "-v", "/v", code=3)
+    assert "violation: /v" in said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5", "-v", "/v", code=3)
 
 
 def test_u51_other_parts_are_read_and_differ(source: Path, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "b.h5", "w") as file:
         virtual(file, "complete", [("part2.h5", "d"), ("part0.h5", "d"), ("part0.h5", "d")])
-    assert "violation: /complete" in tamis("verify", source, tmp_path / "b.h5", "-v", "/complete", code=3)
+    assert "violation: /complete" in said_by_tamis("verify", source, tmp_path / "b.h5", "-v", "/complete", code=3)
 
 
 @pytest.mark.parametrize("name", ["some", "all", "links", "inner"])
@@ -93,14 +88,14 @@ def test_u51_zarr_gets_no_invented_values(source: Path, tmp_path: Path, name: st
     with h5py.File(source) as file, h5py.File(tmp_path / "one.h5", "w") as one:
         for each in (name, "entry"):
             file.copy(each, one, expand_external=False)
-    said = tamis("repack", tmp_path / "one.h5", tmp_path / "b.zarr", "-f", "*:deflate(1)", code=1)
+    said = said_by_tamis("repack", tmp_path / "one.h5", tmp_path / "b.zarr", "-f", "*:deflate(1)", code=1)
     assert "a source of this virtual dataset" in said
     assert not (tmp_path / "b.zarr").exists()
 
 
 def test_u51_plan_and_export_name_absent_files(source: Path, tmp_path: Path) -> None:
-    assert "these files do not exist: part1.h5" in tamis("plan", source)
-    assert "these files do not exist: gone0.h5" in tamis(
+    assert "these files do not exist: part1.h5" in said_by_tamis("plan", source)
+    assert "these files do not exist: gone0.h5" in said_by_tamis(
         "export", source, "--to", "kerchunk", "-o", tmp_path / "b.json", code=1
     )
 

@@ -9,19 +9,11 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from inprocess import run_tamis, threads_as_workers
+from inprocess import said_by_workers
 
 import tamis
 
 WIPED = "makes 100 % of the values other than 0 to 0"
-
-
-def run(*words: str | Path, code: int = 0) -> str:
-    """Run a command with threads as its workers; return what it said."""
-    with threads_as_workers():
-        done = run_tamis(*words)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def source(tmp_path: Path) -> Path:
 )
 def test_u79_one_file_is_warned_about_before_it_is_written(source: Path, tmp_path: Path, filters: str) -> None:
     words = ("repack", source, tmp_path / "b.nc", "-f", f"*:{filters}")
-    for said in (run(*words, "--dry-run"), run(*words, "-q")):
+    for said in (said_by_workers(*words, "--dry-run"), said_by_workers(*words, "-q")):
         assert "times the standard deviation" in said
         assert WIPED in said
         assert "to unlike variables, with standard deviations such as /PRECT" in said
@@ -76,23 +68,23 @@ def test_u79_a_warning_comes_before_the_target(source: Path, tmp_path: Path) -> 
 def test_u79_folders_say_as_much(source: Path, tmp_path: Path) -> None:
     (source.parent / "b.nc").write_bytes(source.read_bytes())
     words = ("repack", source.parent, tmp_path / "out", "-f", "*:zfp(accuracy=0.1)", "--workers", "1")
-    assert WIPED in run(*words, "--dry-run")
-    assert WIPED in run(*words, "-q")
-    said = run("status", tmp_path / "out")
+    assert WIPED in said_by_workers(*words, "--dry-run")
+    assert WIPED in said_by_workers(*words, "-q")
+    said = said_by_workers("status", tmp_path / "out")
     assert WIPED in said
     assert "(2 files; these are the numbers of the first)" in said
-    found = json.loads(run("status", tmp_path / "out", "--json"))["warnings"]
+    found = json.loads(said_by_workers("status", tmp_path / "out", "--json"))["warnings"]
     assert [(item["dataset"], item["files"]) for item in found] == [("/PRECT", 2), ("*", 2)]
-    said = run("verify", source.parent, tmp_path / "out", "--bound", "*:0.1")
+    said = said_by_workers("verify", source.parent, tmp_path / "out", "--bound", "*:0.1")
     assert WIPED in said
     assert "(in 2 files)" in said
 
 
 def test_u79_verify_and_plan_warn(source: Path, tmp_path: Path) -> None:
-    run("repack", source, tmp_path / "b.nc", "-f", "*:zfp(accuracy=0.1)", "-q")
+    said_by_workers("repack", source, tmp_path / "b.nc", "-f", "*:zfp(accuracy=0.1)", "-q")
     for bound in ("*:0.1", "recorded"):
-        assert "note: /PRECT: the bound 0." in run("verify", source, tmp_path / "b.nc", "--bound", bound)
-    said = run("plan", source, "-r", "*:abs=0.1")
+        assert "note: /PRECT: the bound 0." in said_by_workers("verify", source, tmp_path / "b.nc", "--bound", bound)
+    said = said_by_workers("plan", source, "-r", "*:abs=0.1")
     assert WIPED in said
     assert "*: gives the bound 0.1 to unlike variables" in said
     assert not tamis.plan(source, {"TS": "abs=0.1"}).warnings

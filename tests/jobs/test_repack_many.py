@@ -22,7 +22,7 @@ import kill_many
 import needs
 import numpy as np
 import pytest
-from inprocess import run_tamis, threads_as_workers
+from inprocess import said_by_tamis, threads_as_workers
 
 import tamis
 from tamis.jobs.many.listing import Choice, list_files
@@ -63,13 +63,6 @@ def workers(request: pytest.FixtureRequest) -> Iterator[None]:
     """Other tests save the start of processes."""
     with nullcontext() if "processes" in request.fixturenames else threads_as_workers():
         yield
-
-
-def run(*words: str | Path, code: int = 0, given: str = "") -> str:
-    """Run the command; return its standard output and error."""
-    done = run_tamis(*words, given=given)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def files_of(folder: Path) -> set[str]:
@@ -310,7 +303,7 @@ def test_record_is_read_as_it_was_written() -> None:
 
 
 def test_dry_run_writes_nothing(tree: Path, tmp_path: Path) -> None:
-    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:deflate", "--dry-run")
+    text = said_by_tamis("repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:deflate", "--dry-run")
     assert "2 of 2 files to be made" in text
     assert not (tmp_path / "out").exists()
     preview = tamis.preview_repack_many(tree, tmp_path / "out", RECIPE, include="*.nc")
@@ -445,7 +438,7 @@ def test_file_that_cannot_be_read_fails_alone(tree: Path, tmp_path: Path) -> Non
 
 
 def test_name_that_no_file_has_is_a_failure(tree: Path, tmp_path: Path) -> None:
-    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TT:deflate", code=1)
+    text = said_by_tamis("repack", tree, f"{tmp_path / 'out'}/", "-f", "TT:deflate", code=1)
     assert "expected a dataset named 'TT' in one of the files, found only /TS" in text
 
 
@@ -564,38 +557,42 @@ def test_manifest_lists_and_checks_every_file(tree: Path, tmp_path: Path) -> Non
     (out / "deep" / "b.nc").rename(out / "c.nc")
     found = tamis.check_manifest(out)
     assert (found.unchanged, found.changed, found.missing, found.unknown) == (0, ("a.nc",), ("deep/b.nc",), ("c.nc",))
-    assert "a.nc: changed since it was made" in run("manifest", out, "--check", code=3)
+    assert "a.nc: changed since it was made" in said_by_tamis("manifest", out, "--check", code=3)
 
 
 def test_command_ends_with_its_exit_code(tree: Path, tmp_path: Path) -> None:
     out = f"{tmp_path / 'out'}/"
-    assert "2 of 2 files done" in run("repack", tree, out, "-f", "TS:deflate")
-    assert "2 of 2 files done" in run("status", out)
-    assert json.loads(run("status", out, "--json"))["done"] == 2
-    assert run("manifest", out, "--format", "markdown").startswith("| file | dataset |")
+    assert "2 of 2 files done" in said_by_tamis("repack", tree, out, "-f", "TS:deflate")
+    assert "2 of 2 files done" in said_by_tamis("status", out)
+    assert json.loads(said_by_tamis("status", out, "--json"))["done"] == 2
+    assert said_by_tamis("manifest", out, "--format", "markdown").startswith("| file | dataset |")
     os.truncate(tree / "a.nc", 3000)
-    assert "truncated" in run("repack", tree, out, "-f", "TS:deflate", code=1)
-    assert "1 failed" in run("status", out, code=1)
-    assert "tamis repack has made nothing here" in run("status", tree, code=1)
-    assert "add --yes to replace them" in run("repack", tree, "--replace", "-f", "TS:deflate", code=2)
-    assert "is for several files or a folder" in run(
+    assert "truncated" in said_by_tamis("repack", tree, out, "-f", "TS:deflate", code=1)
+    assert "1 failed" in said_by_tamis("status", out, code=1)
+    assert "tamis repack has made nothing here" in said_by_tamis("status", tree, code=1)
+    assert "add --yes to replace them" in said_by_tamis("repack", tree, "--replace", "-f", "TS:deflate", code=2)
+    assert "is for several files or a folder" in said_by_tamis(
         "repack", tree / "a.nc", tmp_path / "x.nc", "--other", "copy", code=2
     )
-    assert "expected a part" in run("repack", tree, out, "--shard", "3/2", code=2)
-    assert "Missing argument" in run("repack", tree, code=2)
+    assert "expected a part" in said_by_tamis("repack", tree, out, "--shard", "3/2", code=2)
+    assert "Missing argument" in said_by_tamis("repack", tree, code=2)
     pytest.importorskip("distributed")  # its settings would go with those below if they came only then
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        assert "no scheduler" in run("repack", tree, out, "--scheduler", "tcp://127.0.0.1:1", code=1)
+        assert "no scheduler" in said_by_tamis("repack", tree, out, "--scheduler", "tcp://127.0.0.1:1", code=1)
 
 
 def test_missed_bound_is_told_by_the_exit_code(tree: Path, tmp_path: Path) -> None:
-    text = run("repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:zfp(accuracy=0.5)", "--require", "TS:psnr=500", code=3)
+    text = said_by_tamis(
+        "repack", tree, f"{tmp_path / 'out'}/", "-f", "TS:zfp(accuracy=0.5)", "--require", "TS:psnr=500", code=3
+    )
     assert "2 failed" in text
 
 
 def test_names_of_files_come_from_a_list(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
-    run("repack", "--files-from", "-", f"{tmp_path / 'out'}/", "-f", "TS:deflate", given="deep/b.nc\n\na.nc\n")
+    said_by_tamis(
+        "repack", "--files-from", "-", f"{tmp_path / 'out'}/", "-f", "TS:deflate", given="deep/b.nc\n\na.nc\n"
+    )
     assert files_of(tmp_path / "out") == {"a.nc", "deep/b.nc"}
     with pytest.raises(tamis.ParameterError, match="expected a path below the working folder"):
         list_files([], Choice(), (), ["../x.nc"])

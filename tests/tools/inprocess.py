@@ -44,6 +44,15 @@ def run_tamis(*arguments: object, cwd: Path | str = ".", given: str = "") -> sub
     return subprocess.CompletedProcess(["tamis", *words], done.exit_code, done.stdout, done.stderr)
 
 
+def said_by_tamis(*arguments: object, code: int = 0, given: str = "") -> str:
+    """Run `tamis` as `run_tamis` does; give all that it says after this exit code."""
+    done = run_tamis(*arguments, given=given)
+    said = done.stdout + done.stderr
+    assert done.returncode == code, said
+    assert "Traceback" not in said
+    return said
+
+
 class _Thread:
     """A thread that does the tasks of a worker, in the place of its process."""
 
@@ -84,3 +93,9 @@ def threads_as_workers() -> Iterator[None]:
     """Have threads do the tasks of local workers, which reach them as they reach processes: pickled, by a pipe."""
     with mock.patch.object(workers._Worker, "_start", _start):
         yield
+
+
+def said_by_workers(*arguments: object, code: int = 0) -> str:
+    """Run `tamis` with threads as its workers; give all that it says after this exit code."""
+    with threads_as_workers():
+        return said_by_tamis(*arguments, code=code)

@@ -9,15 +9,9 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 Run = Callable[..., str]
-
-
-def tamis(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_u42_small_files_grow_less_than_by_nccopy(source: Path, tmp_path: Path, tool: Run) -> None:
-    said = tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
+    said = said_by_tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
     tool("nccopy", "-k", "nc4", source, tmp_path / "c.nc")
     assert (tmp_path / "b.nc").stat().st_size < (tmp_path / "c.nc").stat().st_size / 2.5
     assert "50 variables such as /v0 in chunks as long as the present data: give longer ones (-c)" in said
@@ -47,11 +41,11 @@ def test_u42_small_files_grow_less_than_by_nccopy(source: Path, tmp_path: Path, 
         assert file["v1"].chunks is None
     first, second = (tool("ncdump", tmp_path / name).partition("\n")[2] for name in ("a.nc", "b.nc"))
     assert first == second
-    tamis("verify", source, tmp_path / "b.nc")
+    said_by_tamis("verify", source, tmp_path / "b.nc")
 
 
 def test_u42_such_files_still_grow(source: Path, tmp_path: Path) -> None:
-    tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
+    said_by_tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
     with netCDF4.Dataset(tmp_path / "b.nc", "a") as data:
         for step in range(10, 500):
             data["v0"][step] = step
@@ -62,19 +56,19 @@ def test_u42_such_files_still_grow(source: Path, tmp_path: Path) -> None:
 
 
 def test_u42_keep_classic_copies_what_would_grow(source: Path, tmp_path: Path) -> None:
-    said = tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)", "--keep-classic")
+    said = said_by_tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)", "--keep-classic")
     assert "kept as a netCDF classic file: netCDF-4 would take" in said
     assert (tmp_path / "b.nc").read_bytes() == source.read_bytes()
     with netCDF4.Dataset(tmp_path / "large.nc", "w", format="NETCDF3_CLASSIC") as data:
         data.createDimension("x", 100_000)
         data.createVariable("v", "f8", ("x",))[:] = 1.0
-    said = tamis("repack", tmp_path / "large.nc", tmp_path / "d.nc", "-f", "*:deflate(4)", "--keep-classic")
+    said = said_by_tamis("repack", tmp_path / "large.nc", tmp_path / "d.nc", "-f", "*:deflate(4)", "--keep-classic")
     assert "kept as a netCDF classic file" not in said
     assert h5py.is_hdf5(tmp_path / "d.nc")
 
 
 def test_u42_dimension_lists_are_those_of_the_netcdf_library(source: Path, tmp_path: Path) -> None:
-    tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
+    said_by_tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
     with h5py.File(tmp_path / "b.nc") as file:
         assert [file["v2"].dims[axis][0].name for axis in range(2)] == ["/time", "/x"]
         assert len(file["time"].attrs["REFERENCE_LIST"]) == 50

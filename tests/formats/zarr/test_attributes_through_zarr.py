@@ -13,7 +13,7 @@ import pytest
 import xarray
 import zarr
 from h5py import h5a, h5s, h5t
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 import tamis
 
@@ -46,12 +46,6 @@ VALUES: dict[str, Any] = {
 }
 FORMS = {"2": ["--zarr-format", "2"], "3": []}
 FILLS = {"i4": [-999, -9999], ">i2": [-1, -2, 3], "u8": [1, 2], "f4": [np.nan, 0.1], "f8": [1e20, -np.inf]}
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def facts(owner: h5py.HLObject, name: str) -> tuple[Any, ...]:
@@ -108,11 +102,11 @@ def test_u54_lists_enumerations_and_complex_numbers_come_back(form: str, tmp_pat
         for owner in (file.create_dataset("x", data=np.arange(4)), file.create_group("g")):
             for name, (value, dtype) in TYPED.items():
                 owner.attrs.create(name, value, dtype=dtype)
-    run("repack", source, store, *FORMS[form])
-    run("verify", source, store)
-    run("repack", store, back)
-    run("verify", store, back)
-    run("verify", source, back)
+    said_by_tamis("repack", source, store, *FORMS[form])
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
+    said_by_tamis("verify", source, back)
     with h5py.File(source) as before, h5py.File(back) as after:
         for path, name in ((path, name) for path in ("x", "g") for name in TYPED):
             kinds = [file[path].attrs.get_id(name).get_type() for file in (before, after)]
@@ -139,11 +133,11 @@ def test_u54_array_elements_and_bit_fields_come_back(tmp_path: Path) -> None:
             create(owner, "triples", triples, np.arange(6, dtype=">i4").reshape(2, 3), (2,))
             create(owner, "triple", triples, np.arange(3, dtype=">i4"), ())
             create(owner, "bits", h5t.STD_B16BE, np.array(5, ">u2"), ())
-    run("repack", source, store)
-    run("verify", source, store)
-    run("repack", store, back)
-    run("verify", store, back)
-    run("verify", source, back)
+    said_by_tamis("repack", source, store)
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
+    said_by_tamis("verify", source, back)
     with h5py.File(back) as file:
         assert file["g"].attrs.get_id("bits").get_type().equal(h5t.STD_B16BE)
         assert file["x"].attrs.get_id("triples").get_type().equal(triples)
@@ -163,11 +157,11 @@ def test_u54_null_terminated_texts_without_zero_come_back(tmp_path: Path) -> Non
             owner.attrs.create("fields", TYPED["fields of MATLAB"][0], dtype=TYPED["fields of MATLAB"][1])
     padded, terminated = (b"\x13%c\0\0\x01\0\0\0" % end for end in (h5t.STR_NULLPAD, h5t.STR_NULLTERM))
     source.write_bytes(source.read_bytes().replace(padded, terminated))
-    run("repack", source, store)
-    run("verify", source, store)
-    run("repack", store, back)
-    run("verify", store, back)
-    run("verify", source, back)
+    said_by_tamis("repack", source, store)
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
+    said_by_tamis("verify", source, back)
     with h5py.File(source) as before, h5py.File(back) as after:
         assert before["x"].attrs.get_id("fields").get_type().get_super().get_strpad() == h5t.STR_NULLTERM
         for name in ("fields", "record"):
@@ -221,8 +215,8 @@ def test_u54_verify_sees_other_lists(tmp_path: Path) -> None:
         with h5py.File(path, "w") as file:
             kind = h5py.vlen_dtype(np.dtype("i4"))
             file.create_dataset("x", data=1.0).attrs.create("m", lists(np.array([1]), np.array([last])), dtype=kind)
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
-    assert "attribute 'm'" in run("verify", tmp_path / "b.h5", tmp_path / "a.zarr", code=3)
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert "attribute 'm'" in said_by_tamis("verify", tmp_path / "b.h5", tmp_path / "a.zarr", code=3)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -240,18 +234,18 @@ def test_u54_attributes_come_back_as_they_were(form: str, tmp_path: Path) -> Non
             for name, value in VALUES.items():
                 owner.attrs[name] = value
             owner.attrs.create("ascii", "K", dtype=ASCII)
-    run("repack", source, store, "--no-history", *FORMS[form])
-    run("verify", source, store)
-    run("repack", store, copy, "--no-history", *FORMS[form])
-    run("repack", copy, back, "--no-history")
-    run("verify", store, back)
+    said_by_tamis("repack", source, store, "--no-history", *FORMS[form])
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, copy, "--no-history", *FORMS[form])
+    said_by_tamis("repack", copy, back, "--no-history")
+    said_by_tamis("verify", store, back)
     with h5py.File(source) as before, h5py.File(back) as after:
         for path in ("/", "x", "words", "g", "g/x"):
             for name in before[path].attrs:
                 assert facts(after[path], name) == facts(before[path], name), (path, name)
                 kinds = [file[path].attrs.get_id(name).get_type() for file in (before, after)]
                 assert kinds[0].equal(kinds[1]), (path, name)
-    run("verify", source, back)
+    said_by_tamis("verify", source, back)
 
 
 @pytest.mark.parametrize("change", [np.arange(1, 5).reshape(2, 2), np.arange(4), np.arange(4.0).reshape(2, 2) + 0.5])
@@ -261,8 +255,8 @@ def test_u54_verify_sees_another_table(change: Any, tmp_path: Path) -> None:
         with h5py.File(path, "w") as file:
             file["x"] = np.arange(4)
             file["x"].attrs["m"] = value
-    run("repack", source, store)
-    assert "attribute 'm'" in run("verify", other, store, code=3)
+    said_by_tamis("repack", source, store)
+    assert "attribute 'm'" in said_by_tamis("verify", other, store, code=3)
 
 
 def test_u54_neighbours_beyond_2_53_differ(tmp_path: Path) -> None:
@@ -270,10 +264,10 @@ def test_u54_neighbours_beyond_2_53_differ(tmp_path: Path) -> None:
     with h5py.File(source, "w") as file:
         file["x"] = np.arange(4)
         file["x"].attrs["n"] = (1 << 53) + 1
-    run("repack", source, store)
+    said_by_tamis("repack", source, store)
     with h5py.File(source, "a") as file:
         file["x"].attrs["n"] = float(1 << 53)
-    assert "attribute 'n'" in run("verify", source, store, code=3)
+    assert "attribute 'n'" in said_by_tamis("verify", source, store, code=3)
 
 
 @pytest.mark.usefixtures("netcdf4_plugins")
@@ -282,7 +276,7 @@ def test_u54_netcdf_c_reads_the_types_of_numbers(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.arange(4)
         file["x"].attrs.update({**values, "table": np.eye(2)})
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
     with netCDF4.Dataset(f"{(tmp_path / 'a.zarr').as_uri()}#mode=zarr,file") as dataset:
         for name, value in values.items():
             known = np.asarray(dataset["x"].getncattr(name))
@@ -297,14 +291,14 @@ def test_u54_several_fill_values_come_back(form: str, tmp_path: Path) -> None:
     with h5py.File(source, "w") as file:
         for kind, fills in FILLS.items():
             file.create_dataset(kind, data=np.arange(3).astype(kind)).attrs["_FillValue"] = np.array(fills, kind)
-    run("repack", source, store, *FORMS[form])
-    run("verify", source, store)
+    said_by_tamis("repack", source, store, *FORMS[form])
+    said_by_tamis("verify", source, store)
     with xarray.open_zarr(store, mask_and_scale=False) as dataset:
         for kind, fills in FILLS.items():
             expected = np.array(fills[: 1 if form == "3" else None], kind).tolist()
             assert repr(np.atleast_1d(dataset[kind].attrs["_FillValue"]).tolist()) == repr(expected)
-    run("repack", store, back)
-    run("verify", store, back)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
     with h5py.File(source) as before, h5py.File(back) as after:
         for kind in FILLS:
             assert facts(after[kind], "_FillValue") == facts(before[kind], "_FillValue")
@@ -313,7 +307,7 @@ def test_u54_several_fill_values_come_back(form: str, tmp_path: Path) -> None:
 def test_u54_changed_fill_value_counts_more_than_the_types(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", data=np.arange(3)).attrs["_FillValue"] = np.array([-1, -2])
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--no-consolidated")
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--no-consolidated")
     zarr.open_group(tmp_path / "a.zarr", mode="r+")["x"].attrs["_FillValue"] = 7
     with tamis.open(tmp_path / "a.zarr") as file:
         assert file["x"].attrs["_FillValue"] == 7
@@ -324,14 +318,14 @@ def test_u54_changed_fill_value_counts_more_than_the_types(tmp_path: Path) -> No
 def test_u54_list_of_one_text_or_none_stays_a_list(zarr_format: Any, labels: list[str], tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format, attributes={"labels": labels})
     group.create_array("x", data=np.arange(3))
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
-    run("verify", tmp_path / "a.zarr", tmp_path / "b.h5")
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
+    said_by_tamis("verify", tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file.attrs["labels"].tolist() == labels
     with netCDF4.Dataset(tmp_path / "b.h5") as dataset:
         assert "labels" in dataset.ncattrs()
-    run("repack", tmp_path / "b.h5", tmp_path / "c.zarr")
-    run("verify", tmp_path / "b.h5", tmp_path / "c.zarr")
+    said_by_tamis("repack", tmp_path / "b.h5", tmp_path / "c.zarr")
+    said_by_tamis("verify", tmp_path / "b.h5", tmp_path / "c.zarr")
 
 
 @pytest.mark.parametrize(("end", "two"), [(h5t.STR_NULLTERM, "one"), (h5t.STR_NULLPAD, "one\0two")])
@@ -345,8 +339,8 @@ def test_u58_text_that_other_bytes_follow_ends_where_it_ends(end: int, two: str,
         for name, text in (("version", b"5.1.10\0\xe8\xff\x01"), ("two", b"one\0two")):
             create(file["x"], name, kind, np.array(text, "S16"), ())
             create(file, name, kind, np.array([text, b"two"], "S16"), (2,))
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
-    run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
+    said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
     known = {"version": "5.1.10", "two": two}
     assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r")["x"].attrs) == known
     with xarray.open_dataset(tmp_path / "a.h5", engine="tamis") as dataset:
@@ -365,8 +359,8 @@ def test_u54_names_that_zarr_keeps_for_itself_come_back(form: str, tmp_path: Pat
         for owner in (file.create_dataset("x", data=np.eye(2)), file.create_group("g"), file):
             owner.attrs.update(values)
     for first, second in ((source, store), (store, copy), (copy, back)):
-        run("repack", first, second, *(FORMS[form] if second != back else ()))
-        run("verify", source, second)
+        said_by_tamis("repack", first, second, *(FORMS[form] if second != back else ()))
+        said_by_tamis("verify", source, second)
     with h5py.File(source) as before, h5py.File(back) as after:
         for path in ("/", "g", "x"):
             assert all(facts(after[path], name) == facts(before[path], name) for name in values)

@@ -14,7 +14,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 import tamis
 from tamis.hdf5 import write
@@ -22,12 +22,6 @@ from tamis.hdf5 import write
 TAMIS = Path(sys.executable).with_name("tamis")
 LEVEL = np.arange(5000, dtype="f4")
 T = np.arange(15000, dtype="f4").reshape(5000, 3)
-
-
-def command(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def inspected(path: Path, *names: str) -> dict[str, Any]:
@@ -75,11 +69,11 @@ def filters(path: Path) -> dict[str, bool]:
 )
 def test_u53_repack_stores_the_variable_of_this_name_anew(source: Path, name: str, stored_anew: set[str]) -> None:
     target = source.with_name("target.nc")
-    command("repack", source, target, "-f", f"{name}:shuffle|deflate(4)")
+    said_by_tamis("repack", source, target, "-f", f"{name}:shuffle|deflate(4)")
     assert filters(target) == {key: key in stored_anew for key in ("level", "T", "inner/level", "inner/T")}
     with h5py.File(target) as file:
         assert file["level"].compression is None
-    assert "equal: 8 datasets compared" in command("verify", source, target)
+    assert "equal: 8 datasets compared" in said_by_tamis("verify", source, target)
 
 
 def test_u53_every_command_names_the_variable_as_netcdf_does(source: Path, tmp_path: Path) -> None:
@@ -89,14 +83,14 @@ def test_u53_every_command_names_the_variable_as_netcdf_does(source: Path, tmp_p
         *("/level", "/level (dimension)", "/time"),
     ]
     assert inspected(source, "level")["/level"]["shape"] == [5000]
-    assert "/level:" in command("plan", source, "-r", "level:abs=0.1", "-o", tmp_path / "recipe.toml")
-    result = command("repack", source, target, "--recipe", tmp_path / "recipe.toml")
+    assert "/level:" in said_by_tamis("plan", source, "-r", "level:abs=0.1", "-o", tmp_path / "recipe.toml")
+    result = said_by_tamis("repack", source, target, "--recipe", tmp_path / "recipe.toml")
     assert "/level" in result
     assert "_nc4_non_coord_" not in result
-    assert "/level" in command("verify", source, target, "--bound", "level:0.1")
-    command("copy", source, tmp_path / "copy.nc", "-F", "level,1,5", "-c", "level:1000")
+    assert "/level" in said_by_tamis("verify", source, target, "--bound", "level:0.1")
+    said_by_tamis("copy", source, tmp_path / "copy.nc", "-F", "level,1,5", "-c", "level:1000")
     assert filters(tmp_path / "copy.nc") == {"level": True, "T": False, "inner/level": False, "inner/T": False}
-    command("export", source, "--to", "kerchunk", "-o", tmp_path / "refs.json")
+    said_by_tamis("export", source, "--to", "kerchunk", "-o", tmp_path / "refs.json")
     keys = json.loads((tmp_path / "refs.json").read_text())["refs"]
     assert "level/0" in keys
     assert not any("_nc4_non_coord_" in key for key in keys)
@@ -107,7 +101,7 @@ def test_u53_a_bound_that_is_broken_is_that_of_the_variable(source: Path, tmp_pa
     target.write_bytes(source.read_bytes())
     with netCDF4.Dataset(target, "a") as file:
         file["level"][7] += 1
-    assert "/level" in command("verify", source, target, "--bound", "level:0.1", code=3)
+    assert "/level" in said_by_tamis("verify", source, target, "--bound", "level:0.1", code=3)
 
 
 def test_u53_open_gives_the_variable(source: Path) -> None:
@@ -122,14 +116,14 @@ def test_u53_open_gives_the_variable(source: Path) -> None:
 
 
 def test_u53_dimension_alone_is_named_so(source: Path, tmp_path: Path) -> None:
-    said = command("repack", source, tmp_path / "target.nc", "-f", "*:deflate(4)")
+    said = said_by_tamis("repack", source, tmp_path / "target.nc", "-f", "*:deflate(4)")
     assert "/level (dimension)" in said
     assert "a netCDF-4 dimension without a variable" in said
 
 
 def test_u53_encoding_takes_the_filters_of_the_variable(source: Path, tmp_path: Path) -> None:
     filtered = tmp_path / "filtered.nc"
-    command("repack", source, filtered, "-f", "level:zfp(accuracy=0.1)", "-c", "level:500")
+    said_by_tamis("repack", source, filtered, "-f", "level:zfp(accuracy=0.1)", "-c", "level:500")
     for engine in ("h5netcdf", "tamis"):
         with xr.open_dataset(filtered, engine=engine) as ds:
             encoding = tamis.encoding(ds, engine="h5netcdf")["level"]
@@ -140,14 +134,14 @@ def test_u53_companion_has_the_name_of_the_variable(source: Path, tmp_path: Path
     with netCDF4.Dataset(source, "a") as file:
         file["level"].missing_value = np.float32(7)
     target = tmp_path / "target.nc"
-    command("repack", source, target, "-f", "level:zfp(accuracy=0.1)", "--missing", "mask")
+    said_by_tamis("repack", source, target, "-f", "level:zfp(accuracy=0.1)", "--missing", "mask")
     new = inspected(target).keys() - inspected(source).keys()
     assert len(new) == 1
     assert new.pop().startswith("/level_")
     with tamis.open(target) as file:
         np.testing.assert_allclose(file["level"][:], LEVEL, atol=0.1)
         assert file["level"][7] == 7
-    command("verify", source, target, "--bound", "level:0.1")
+    said_by_tamis("verify", source, target, "--bound", "level:0.1")
 
 
 def test_u53_two_datasets_of_plain_hdf5_keep_their_names(tmp_path: Path) -> None:
@@ -175,10 +169,10 @@ def test_u53_a_variable_that_is_called_so_keeps_its_name(source: Path) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_u47_zarr_has_the_names_of_netcdf_and_gives_them_back(source: Path, tmp_path: Path, zarr_format: int) -> None:
     there, back = tmp_path / "there.zarr", tmp_path / "back.nc"
-    command("repack", source, there, *(["--zarr-format", "2"] if zarr_format == 2 else []))
-    command("repack", there, back)
-    command("verify", source, there)
-    command("verify", there, back)
+    said_by_tamis("repack", source, there, *(["--zarr-format", "2"] if zarr_format == 2 else []))
+    said_by_tamis("repack", there, back)
+    said_by_tamis("verify", source, there)
+    said_by_tamis("verify", there, back)
     assert not [path for path in there.rglob("*") if "_nc4_non_coord_" in path.name]
     for group in (None, "inner"):
         with (

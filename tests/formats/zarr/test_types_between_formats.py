@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -33,9 +26,9 @@ def test_booleans_are_booleans_for_h5py_and_every_engine(
     values = np.arange(20).reshape(4, 5) % 3 == 0
     group.create_array("bool", data=values, chunks=(2, 5), fill_value=True)
     group.create_array("x", data=np.arange(4.0))
-    said = run("repack", store, file, *recipe)
+    said = said_by_tamis("repack", store, file, *recipe)
     assert "1 variable such as /bool with booleans or opaque values, as h5py stores them" in " ".join(said.split())
-    said = run("verify", store, file)
+    said = said_by_tamis("verify", store, file)
     assert "/bool: bool became enum of int8 {FALSE=0, TRUE=1}" in said
     with h5py.File(file) as opened:
         assert opened["bool"].dtype == bool
@@ -48,8 +41,8 @@ def test_booleans_are_booleans_for_h5py_and_every_engine(
         with xarray.open_dataset(file, engine=engine) as opened:
             assert opened["bool"].dtype == bool, engine
             np.testing.assert_array_equal(opened["bool"], values, err_msg=engine)
-    run("repack", file, again)
-    run("verify", file, again)
+    said_by_tamis("repack", file, again)
+    said_by_tamis("verify", file, again)
     array = zarr.open_group(again, mode="r")["bool"]
     assert array.dtype == bool
     np.testing.assert_array_equal(array[:], values)
@@ -64,12 +57,12 @@ def test_opaque_values_and_records_come_back_through_zarr_2(tmp_path: Path) -> N
         file["record"] = np.array([(1, 2.5), (3, -1)], [("a", "<i2"), ("b", ">f8")])
         dataset = h5py.h5d.create(file.id, b"tagged", tagged, h5py.h5s.create_simple((2,)))
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"abcd", b"efgh"], "V4"), tagged)
-    run("repack", source, store, "--zarr-format", 2)
-    run("verify", source, store)
+    said_by_tamis("repack", source, store, "--zarr-format", 2)
+    said_by_tamis("verify", source, store)
     group = zarr.open_group(store, mode="r")
     assert group["tagged"][:].tolist() == [b"abcd", b"efgh"]
-    run("repack", store, back)
-    run("verify", store, back)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
     with h5py.File(source) as before, h5py.File(back) as after:
         for name in ("opaque", "record"):
             assert after[name][:].tolist() == before[name][:].tolist()
@@ -85,14 +78,14 @@ def test_records_that_zarr_has_not_are_refused_by_name(tmp_path: Path) -> None:
         file["nested"] = np.zeros(2, [("a", "<i4"), ("inner", [("x", "<f4"), ("y", "S1")])])
         file["tables"] = np.zeros(2, [("a", "<i4"), ("t", "<f8", (3,))])
         file["plain"] = np.array([(1, b"ab")], [("a", "<i4"), ("s", "S2")])
-    said = run("repack", source, store, "--zarr-format", 2, code=1)
+    said = said_by_tamis("repack", source, store, "--zarr-format", 2, code=1)
     assert "/nested: tamis does not write the type" in said
     assert "/tables: tamis does not write the type" in said
     assert f"tamis repack --drop /nested --drop /tables {source} {store} --zarr-format 2" in said
     assert not store.exists()
-    run("repack", "--drop", "/nested", "--drop", "/tables", source, store, "--zarr-format", 2)
+    said_by_tamis("repack", "--drop", "/nested", "--drop", "/tables", source, store, "--zarr-format", 2)
     assert zarr.open_group(store, mode="r")["plain"][:].tolist() == [(1, b"ab")]
-    said = run("repack", store, tmp_path / "b.h5", code=1)
+    said = said_by_tamis("repack", store, tmp_path / "b.h5", code=1)
     assert "/plain: netCDF-4 has no type for" in said
     assert "tamis repack --drop /plain" in said
 
@@ -100,7 +93,7 @@ def test_records_that_zarr_has_not_are_refused_by_name(tmp_path: Path) -> None:
 def test_values_that_were_never_written_take_no_room_in_hdf5(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
     group.create_array("x", shape=((1 << 32) + 1,), chunks=(1 << 20,), dtype="u1", fill_value=7)
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
     assert (tmp_path / "b.h5").stat().st_size < 100_000
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["x"].shape == ((1 << 32) + 1,)
@@ -111,8 +104,8 @@ def test_verify_arrays_without_values_of_records_and_bytes(tmp_path: Path) -> No
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("record", shape=(0,), maxshape=(None,), dtype=[("a", "<i4"), ("b", "<f4")])
         file.create_dataset("text", shape=(0, 3), maxshape=(None, 3), dtype="S4")
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
-    assert "equal: 2 datasets compared" in run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
+    assert "equal: 2 datasets compared" in said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "a.zarr")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -126,8 +119,8 @@ def test_texts_of_numpy_characters_are_texts(zarr_format: Any, tmp_path: Path) -
     for source, target in (("a.zarr", "b.nc"), ("a.zarr", "c.zarr"), ("a.zarr", "d.zarr"), ("b.nc", "e.zarr")):
         other = 5 - zarr_format if target == "d.zarr" else zarr_format
         options = [] if target == "b.nc" else ["--zarr-format", other]
-        run("repack", tmp_path / source, tmp_path / target, *options)
-        said = run("verify", tmp_path / source, tmp_path / target)
+        said_by_tamis("repack", tmp_path / source, tmp_path / target, *options)
+        said = said_by_tamis("verify", tmp_path / source, tmp_path / target)
         assert "fill value" not in said
     for name, engine in (
         ("a.zarr", "tamis"),
@@ -154,8 +147,8 @@ def test_text_longer_than_a_message_of_hdf5(tmp_path: Path) -> None:
         file["text"] = np.bytes_(text)
         file["texts"] = np.array([text, b""])
     for source, target in (("a.h5", "b.zarr"), ("b.zarr", "c.h5")):
-        run("repack", tmp_path / source, tmp_path / target)
-        run("verify", tmp_path / source, tmp_path / target)
+        said_by_tamis("repack", tmp_path / source, tmp_path / target)
+        said_by_tamis("verify", tmp_path / source, tmp_path / target)
     with h5py.File(tmp_path / "c.h5") as file:
         assert file["text"][()] == file["texts"][0] == text
         assert file["texts"].fillvalue == b""

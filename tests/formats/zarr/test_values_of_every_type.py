@@ -12,7 +12,7 @@ import pytest
 import xarray
 import zarr
 from h5py import h5d, h5p, h5s, h5t
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 from numpy.typing import NDArray
 
 import tamis
@@ -24,13 +24,6 @@ MEMBERS = {"SOLID": 0, "LIQUID": 1, "GAS": 2}
 STORED: list[dict[str, Any]] = [{}, {"chunks": (3,), "compression": "gzip", "shuffle": True}]
 FORMS = {"2": ["--zarr-format", "2"], "3": [], "sharded": ["--shards", "2"]}
 INTEGERS = [f"{kind}{nbytes}" for kind in "iu" for nbytes in (1, 2, 4, 8)]
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
 
 
 def write_types(path: Path) -> None:
@@ -94,15 +87,15 @@ def assert_equal(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray
 def test_u50_values_of_every_type_are_those_of_h5py(form: str, recipe: list[Any], tmp_path: Path) -> None:
     source, store, back = tmp_path / "a.h5", tmp_path / "a.zarr", tmp_path / "b.h5"
     write_types(source)
-    run("repack", source, store, *FORMS[form], *recipe)
+    said_by_tamis("repack", source, store, *FORMS[form], *recipe)
     with h5py.File(source) as file:
         expected = values_of(file)
     assert_equal(expected, values_of(dict(zarr.open_group(store, mode="r").arrays())))
-    run("verify", source, store)
+    said_by_tamis("verify", source, store)
     with tamis.open(store) as opened:
         assert_equal(expected, values_of({name: opened[name] for name in opened}))
-    run("repack", store, back)
-    run("verify", store, back)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
     with h5py.File(back) as file:
         assert_equal(expected, values_of({name: file[name] for name in expected}))
 
@@ -136,11 +129,11 @@ def test_u50_records_keep_their_fields_in_zarr_2(tmp_path: Path) -> None:
                 record = np.dtype([("a", f"{order}i2"), ("b", f"{order}f8"), ("s", "S3")], align=align)
                 file[f"{name}{order}"] = np.array([(1, 2.5, b"ab"), (3, -4, b"c")], record)
         file["tables"] = np.array([(1, [1, 2, 3])], [("a", "<i2"), ("t", "<i4", 3)])
-    run("repack", source, store, "--zarr-format", 3, code=1)
+    said_by_tamis("repack", source, store, "--zarr-format", 3, code=1)
     with h5py.File(source, "a") as file:
         del file["tables"]
-    run("repack", source, store, "--zarr-format", 2)
-    run("verify", source, store)
+    said_by_tamis("repack", source, store, "--zarr-format", 2)
+    said_by_tamis("verify", source, store)
     with h5py.File(source) as file:
         for name, array in zarr.open_group(store, mode="r").arrays():
             assert array[:].tolist() == file[name][:].tolist(), name
@@ -157,7 +150,7 @@ def test_u50_references_give_the_values_of_h5py(kind: str, tmp_path: Path) -> No
                 write_padded(file, f"{prefix}_{words}", padding, chunked=bool(stored))
         expected = values_of(file)
     target = tmp_path / ("a.json" if kind == "kerchunk" else "repository")
-    run("export", source, "--to", kind, "-o", target)
+    said_by_tamis("export", source, "--to", kind, "-o", target)
     if kind == "kerchunk":
         with xarray.open_dataset(str(target), engine="kerchunk", decode_cf=False) as dataset:
             assert_equal(expected, {str(name): dataset[name].values for name in dataset})
@@ -178,13 +171,13 @@ def test_u44_verify_accepts_what_repack_accepts(form: str, tmp_path: Path) -> No
     with h5py.File(source, "w") as file:
         file.create_dataset("phase", data=np.array([0, 1, 2], "u1"), dtype=h5py.enum_dtype(MEMBERS, basetype="u1"))
         file["switch"] = np.array([True, False])
-    run("repack", source, store, *FORMS[form])
-    said = run("verify", source, store)
+    said_by_tamis("repack", source, store, *FORMS[form])
+    said = said_by_tamis("verify", source, store)
     assert "/phase: enum of uint8 {GAS=2, LIQUID=1, SOLID=0} became uint8" in said
     assert "/switch: enum of int8 {FALSE=0, TRUE=1} became bool" in said
     array = zarr.open_group(store, mode="r+")["phase"]
     array[1] = 2
-    assert "1 of 3 differ" in run("verify", source, store, code=3)
+    assert "1 of 3 differ" in said_by_tamis("verify", source, store, code=3)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -194,9 +187,9 @@ def test_u43_texts_shorter_than_their_type(form: str, tmp_path: Path) -> None:
         file.create_dataset("StructMetadata.0", data=np.array(b"END", "S32000"))
         file.create_dataset("several", data=np.array([b"a", b"bcd"], "S7"))
         file.create_dataset("empty", data=np.array(b"", "S3"))
-    run("repack", source, store, *FORMS[form])
-    run("verify", source, store)
-    run("repack", store, back)
+    said_by_tamis("repack", source, store, *FORMS[form])
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, back)
     for path in (store, back):
         with tamis.open(path) as opened:
             assert opened["StructMetadata.0"][()] == b"END"
@@ -212,10 +205,10 @@ def test_u44_attributes_without_values_have_no_type_in_json(form: str, tmp_path:
         file["x"] = np.arange(4)
         for name, kind in (("records", [("position", "f8")]), ("floats", "f4"), ("bits", "V2"), ("flags", "?")):
             file["x"].attrs.create(name, np.empty(0, kind))
-    run("repack", source, store, *FORMS[form])
-    run("verify", source, store)
-    run("repack", store, back)
-    run("verify", store, back)
+    said_by_tamis("repack", source, store, *FORMS[form])
+    said_by_tamis("verify", source, store)
+    said_by_tamis("repack", store, back)
+    said_by_tamis("verify", store, back)
     with h5py.File(back) as file:
         assert file["x"].attrs["records"].dtype == [("position", "f8")]
         assert file["x"].attrs["floats"].dtype == "f4"
@@ -227,16 +220,16 @@ def test_u43_array_attributes_in_verify(tmp_path: Path) -> None:
         file["x"] = np.arange(4)
         file["x"].attrs["m"] = np.arange(4).reshape(2, 2)
         file["x"].attrs["words"] = np.array([b"a", b"bc"])
-    run("repack", source, store)
-    run("verify", source, store)
+    said_by_tamis("repack", source, store)
+    said_by_tamis("verify", source, store)
     with h5py.File(source, "a") as file:
         file["x"].attrs["m"] = np.arange(4).reshape(4, 1)
-    assert "attribute 'm'" in run("verify", source, store, code=3)
+    assert "attribute 'm'" in said_by_tamis("verify", source, store, code=3)
 
 
 def test_u50_texts_of_zarr_in_the_engine(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("words", data=["a", "é", ""], dtype=h5py.string_dtype())
-    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
     with xarray.open_dataset(tmp_path / "a.zarr", engine="tamis") as dataset:
         assert dataset["words"].values.tolist() == ["a", "é", ""]

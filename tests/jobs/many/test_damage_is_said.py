@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from inprocess import run_tamis, threads_as_workers
+from inprocess import said_by_workers
 
 import tamis
 
@@ -23,15 +23,6 @@ RECIPES = {
     "pattern as stored": "V*:deflate(4)|fletcher32",
     "chunks": "TS:none",
 }
-
-
-def run(*words: str | Path, code: int) -> str:
-    """Run a command with threads as its workers; return what it said."""
-    with threads_as_workers():
-        done = run_tamis(*words)
-    said = done.stdout + done.stderr
-    assert done.returncode == code, said
-    return said
 
 
 @pytest.fixture
@@ -56,11 +47,11 @@ def folder(tmp_path: Path) -> Path:
 def test_u77_damage_of_one_file_ends_with_exit_1(folder: Path, tmp_path: Path, recipe: str) -> None:
     source, target = folder / "a.nc", tmp_path / "out.nc"
     filters = RECIPES[recipe]
-    said = run("repack", source, target, "-f", filters, "-q", code=1)
+    said = said_by_workers("repack", source, target, "-f", filters, "-q", code=1)
     assert "/U: damaged, and copied as it is: 1 of 4 chunks cannot be decoded: chunk at (10, 0, 0)" in said
     assert "/V: damaged, and copied as it is: 1 of 4 chunks" in said
     again = json.loads(
-        run("repack", source, target, "-f", filters, "--overwrite", "--json", "-q", "--keep-damaged", code=0)
+        said_by_workers("repack", source, target, "-f", filters, "--overwrite", "--json", "-q", "--keep-damaged")
     )
     assert [item["path"] for item in again["damaged"]] == ["/U", "/V"]
     with h5py.File(source) as before, h5py.File(target) as after:
@@ -70,32 +61,35 @@ def test_u77_damage_of_one_file_ends_with_exit_1(folder: Path, tmp_path: Path, r
 def test_u77_damage_in_a_folder_is_in_result_status_manifest_and_report(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ("repack", folder, out, "-f", "*:shuffle|deflate(5)", "--workers", "1")
-    said = run(*asked, code=1)
+    said = said_by_workers(*asked, code=1)
     assert "2 of 2 files done" in said
     assert "1 with damage, copied as it is" in said
     assert "a.nc     /U       1 of 4 chunks cannot be decoded" in said
-    assert "a.nc: /V: damaged, and copied as it is" in run(*asked, "-q", code=1)  # it is done, and stays damaged
+    said = said_by_workers(*asked, "-q", code=1)  # it is done, and stays damaged
+    assert "a.nc: /V: damaged, and copied as it is" in said
     for words in (("status", out), (*asked, "-q")):
-        found = json.loads(run(*words, "--json", code=1))
+        found = json.loads(said_by_workers(*words, "--json", code=1))
         assert [(item["path"], item["dataset"]) for item in found["damaged"]] == [("a.nc", "/U"), ("a.nc", "/V")]
     rows = {
         (row["path"], row["dataset"]): row
-        for row in csv.DictReader(io.StringIO(run("manifest", out, "--format", "csv", code=0)))
+        for row in csv.DictReader(io.StringIO(said_by_workers("manifest", out, "--format", "csv")))
     }
     assert rows["a.nc", "/U"]["damaged"].startswith("1 of 4 chunks")
     assert rows["b.nc", "/U"]["damaged"] == ""
-    assert "1 of 4 chunks cannot be decoded" in run("manifest", out, "--format", "markdown", code=0)
+    assert "1 of 4 chunks cannot be decoded" in said_by_workers("manifest", out, "--format", "markdown")
     kept = json.loads((out / ".tamis" / "manifest.json").read_bytes())["files"]
     assert [[item["path"] for item in file["damaged"]] for file in kept] == [["/U", "/V"], []]
-    run("report", folder / "a.nc", out / "a.nc", "-o", tmp_path / "page.html", code=1)
+    said_by_workers("report", folder / "a.nc", out / "a.nc", "-o", tmp_path / "page.html", code=1)
     assert "cannot be decoded" in (tmp_path / "page.html").read_text()
-    run(*asked, "-q", "--keep-damaged", code=0)
-    assert "1 with damage" in run("status", out, code=0)
+    said_by_workers(*asked, "-q", "--keep-damaged")
+    assert "1 with damage" in said_by_workers("status", out)
 
 
 def test_u77_damage_is_said_where_files_are_replaced(folder: Path) -> None:
     before = (folder / "a.nc").read_bytes()
-    said = run("repack", folder, "--replace", "--yes", "-f", "TS:shuffle|deflate(9)", "--workers", "1", "-q", code=1)
+    said = said_by_workers(
+        "repack", folder, "--replace", "--yes", "-f", "TS:shuffle|deflate(9)", "--workers", "1", "-q", code=1
+    )
     assert "/U: damaged, and copied as it is" in said
     assert (folder / "a.nc").read_bytes() != before
     with h5py.File(folder / "a.nc") as file:
@@ -103,12 +97,12 @@ def test_u77_damage_is_said_where_files_are_replaced(folder: Path) -> None:
 
 
 def test_u77_verify_says_damage_that_both_files_have(folder: Path, tmp_path: Path) -> None:
-    run("repack", folder, tmp_path / "out", "-f", "*:shuffle|deflate(5)", "--workers", "1", "-q", code=1)
+    said_by_workers("repack", folder, tmp_path / "out", "-f", "*:shuffle|deflate(5)", "--workers", "1", "-q", code=1)
     pair = folder / "a.nc", tmp_path / "out" / "a.nc"
-    assert "/U: damaged, and the same in both files: 1 of 4 chunks" in run("verify", *pair, "-q", code=1)
-    assert "damaged, and the same" in run("verify", *pair, "--keep-damaged", code=0)
-    assert "damaged, and the same" in run("verify", folder, tmp_path / "out", code=1)
-    run("verify", folder, tmp_path / "out", "--keep-damaged", "-q", code=0)
+    assert "/U: damaged, and the same in both files: 1 of 4 chunks" in said_by_workers("verify", *pair, "-q", code=1)
+    assert "damaged, and the same" in said_by_workers("verify", *pair, "--keep-damaged")
+    assert "damaged, and the same" in said_by_workers("verify", folder, tmp_path / "out", code=1)
+    said_by_workers("verify", folder, tmp_path / "out", "--keep-damaged", "-q")
     found = tamis.verify(*pair)
     assert [(item.path, item.code) for item in found.problems] == [("/U", "damaged"), ("/V", "damaged")]
 
@@ -137,6 +131,8 @@ def test_u77_a_damaged_zarr_array_is_an_error(tmp_path: Path, zarr_format: int) 
         made[:] = np.random.default_rng(0).normal(size=40)
     chunk = tmp_path / "a.zarr" / "b" / ("1" if zarr_format == 2 else "c/1")
     chunk.write_bytes(chunk.read_bytes()[:20])
-    said = run("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "-f", "a:shuffle|deflate(4)", "-q", code=1)
+    said = said_by_workers(
+        "repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "-f", "a:shuffle|deflate(4)", "-q", code=1
+    )
     assert "/b: chunk at (10,) cannot be decoded" in said
     assert not (tmp_path / "b.zarr").exists()

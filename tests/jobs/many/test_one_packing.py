@@ -14,21 +14,13 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
-from inprocess import run_tamis, threads_as_workers
+from inprocess import said_by_workers, threads_as_workers
 
 import tamis
 
 TAMIS = [sys.executable, "-m", "tamis"]
 RECIPE = {"T": "pack(bound=0.1)|deflate(4)"}
 PACK = ("-f", "T:pack(bound=0.1)|deflate(4)")
-
-
-def run(*words: str | Path, code: int = 0) -> str:
-    """Run a command with threads as its workers; return what it said."""
-    with threads_as_workers():
-        done = run_tamis(*words)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def write(path: Path, low: float, number: int, missing: bool = False) -> None:
@@ -61,7 +53,7 @@ def packings(folder: Path) -> set[tuple[Any, ...]]:
 
 
 def test_u113_joined_files_keep_the_bound(folder: Path, tmp_path: Path) -> None:
-    said = run("repack", folder, tmp_path / "out", *PACK)
+    said = said_by_workers("repack", folder, tmp_path / "out", *PACK)
     assert "/T: one packing in all files, for values from 250" in said
     assert len(packings(tmp_path / "out")) == 1
     with xr.open_mfdataset(folder.glob("*.nc")) as ds:
@@ -81,10 +73,12 @@ def test_u113_joined_files_keep_the_bound(folder: Path, tmp_path: Path) -> None:
 
 
 def test_u113_each_file_its_own_if_asked(folder: Path, tmp_path: Path) -> None:
-    said = run("repack", folder, tmp_path / "out", *PACK, "--packing", "each")
+    said = said_by_workers("repack", folder, tmp_path / "out", *PACK, "--packing", "each")
     assert "packed variables have a packing of their own in each file" in said
     assert len(packings(tmp_path / "out")) == 4
-    assert "4 files made again: other filters, chunks or options" in run("repack", folder, tmp_path / "out", *PACK)
+    assert "4 files made again: other filters, chunks or options" in said_by_workers(
+        "repack", folder, tmp_path / "out", *PACK
+    )
     assert len(packings(tmp_path / "out")) == 1
 
 

@@ -8,17 +8,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from inprocess import run_tamis, threads_as_workers
+from inprocess import said_by_workers
 
 import tamis
-
-
-def run(*words: str | Path, code: int) -> str:
-    """Run a command with threads as its workers; return what it said."""
-    with threads_as_workers():
-        done = run_tamis(*words)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -46,7 +38,7 @@ def test_u110_a_misspelt_name_stops_before_the_first_file(
         value = ["--recipe", str(tmp_path / "recipe.toml")]
     words = ["repack", folder, *(["--replace", "--yes"] if replaces else [f"{tmp_path}/out"]), *value]
     for more in ([], ["--dry-run"], ["-q"]):
-        said = run(*words, *more, code=1)
+        said = said_by_workers(*words, *more, code=1)
         assert "expected a dataset named 'TSS' in one of the files" in said
         assert "did you mean TS?" in said
     assert {path: path.stat().st_ino for path in folder.iterdir()} == before
@@ -65,22 +57,24 @@ def test_u110_names_that_some_files_have_are_fine(folder: Path, tmp_path: Path) 
 
 def test_u110_quiet_commands_say_what_failed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    run("repack", folder, out, "-f", "TS:deflate", "-q", "--workers", "1", code=0)
-    assert run("verify", folder, out, "-q", code=0) == ""
+    said_by_workers("repack", folder, out, "-f", "TS:deflate", "-q", "--workers", "1")
+    assert said_by_workers("verify", folder, out, "-q") == ""
     with h5py.File(out / "a.nc", "r+") as file:
         file["TS"][0, 0] = 5
     (out / "b.nc").unlink()
     (out / "c.nc").write_bytes(b"?")
-    said = run("verify", folder, out, "-q", code=1)
+    said = said_by_workers("verify", folder, out, "-q", code=1)
     assert "a.nc: different: /TS" in said
     assert "b.nc: missing: no such file in the second folder" in said
     assert "c.nc: failed: " in said
-    said = run("manifest", out, "--check", "-q", code=3)
+    said = said_by_workers("manifest", out, "--check", "-q", code=3)
     assert "b.nc: missing" in said
     assert "c.nc: changed since it was made" in said
 
 
 def test_u110_an_error_of_zero_reads_well(folder: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
-    said = run("repack", folder, tmp_path / "out", "-f", "TS:absolute(bound=0.5)|deflate(4)", "--workers", "1", code=0)
+    said = said_by_workers(
+        "repack", folder, tmp_path / "out", "-f", "TS:absolute(bound=0.5)|deflate(4)", "--workers", "1"
+    )
     assert "largest error: 0, with a bound of 0.5, in /TS of " in said

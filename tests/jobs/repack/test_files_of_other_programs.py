@@ -13,18 +13,12 @@ import pytest
 import xarray
 import zarr
 from h5py import h5a, h5d, h5p, h5s, h5t
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
 import tamis
 from tamis.formats.hdf5.lib import calls
 
 RUBBISH = 0xDEADBEEF
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -40,29 +34,33 @@ def empty(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("target", ["copy.h5", "copy.zarr"])
 def test_u41_patterns_may_match_nothing(empty: Path, target: str) -> None:
     copy = empty.with_name(target)
-    assert "*: this pattern matches no dataset" in run("repack", empty, copy, "-f", "*:shuffle|deflate(4)")
-    assert "no dataset" in run("repack", empty, empty.with_name("other.h5"), "-f", "*:deflate(1)", "--dry-run")
+    assert "*: this pattern matches no dataset" in said_by_tamis("repack", empty, copy, "-f", "*:shuffle|deflate(4)")
+    assert "no dataset" in said_by_tamis(
+        "repack", empty, empty.with_name("other.h5"), "-f", "*:deflate(1)", "--dry-run"
+    )
     with tamis.open(copy) as file:
         assert file["group"].attrs["count"] == 3
     if target == "copy.h5":
-        assert "equal: 0 datasets compared" in run("verify", empty, copy, "--bound", "*:0.1")
+        assert "equal: 0 datasets compared" in said_by_tamis("verify", empty, copy, "--bound", "*:0.1")
 
 
 def test_u41_plan_of_a_file_without_datasets(empty: Path) -> None:
-    assert "*: not planned: this pattern matches no dataset" in run("plan", empty)
-    assert "nothing to change" in run("plan", empty, "--require", "T*:abs=0.1")
+    assert "*: not planned: this pattern matches no dataset" in said_by_tamis("plan", empty)
+    assert "nothing to change" in said_by_tamis("plan", empty, "--require", "T*:abs=0.1")
 
 
 def test_u41_exact_names_must_exist(empty: Path) -> None:
-    assert "expected a dataset named 'TS'" in run("repack", empty, empty.with_name("b.h5"), "-f", "TS:none", code=1)
-    assert "expected a dataset named 'TS'" in run("plan", empty, "--require", "TS:abs=1", code=1)
+    assert "expected a dataset named 'TS'" in said_by_tamis(
+        "repack", empty, empty.with_name("b.h5"), "-f", "TS:none", code=1
+    )
+    assert "expected a dataset named 'TS'" in said_by_tamis("plan", empty, "--require", "TS:abs=1", code=1)
     assert not empty.with_name("b.h5").exists()
 
 
 def test_u41_some_patterns_match(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["TS"] = np.zeros(10000)
-    said = run("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "T*:deflate(1)", "-f", "U*:deflate(2)")
+    said = said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "T*:deflate(1)", "-f", "U*:deflate(2)")
     assert "U*: this pattern matches no dataset" in said
     assert "1 dataset rewritten" in said
 
@@ -107,8 +105,8 @@ def check_as_hdf5(path: Path) -> None:
     with h5py.File(path) as file, tamis.open(path) as own:
         expected = file["v"][...]
         assert np.array_equal(own["v"][...], expected)
-    run("repack", path, path.with_name("b.h5"), "-f", "*:shuffle|deflate(4)", "--larger")
-    run("verify", path, path.with_name("b.h5"))
+    said_by_tamis("repack", path, path.with_name("b.h5"), "-f", "*:shuffle|deflate(4)", "--larger")
+    said_by_tamis("verify", path, path.with_name("b.h5"))
     with h5py.File(path.with_name("b.h5")) as file:
         assert np.array_equal(file["v"][...], expected)
 
@@ -166,14 +164,14 @@ def test_u48_copies_of_any_type_are_equal(tmp_path: Path, name: str) -> None:
             values = np.frombuffer(content, np.dtype((np.void, kind.get_size()))).copy()
             dataset.write(h5s.ALL, h5s.ALL, values, kind)
             attribute.write(values, kind)
-    run("repack", path, copy, "-f", "*:deflate(1)", "--min-size", "0")
-    assert "equal: 1 dataset compared" in run("verify", path, copy)
+    said_by_tamis("repack", path, copy, "-f", "*:deflate(1)", "--min-size", "0")
+    assert "equal: 1 dataset compared" in said_by_tamis("verify", path, copy)
     if name in ("mixed", "sequences"):
         return
     with h5py.File(copy, "r+") as file:
         values[2] = bytes(kind.get_size())
         h5d.open(file.id, b"v").write(h5s.ALL, h5s.ALL, values, kind)
-    assert "violation: /v: 1 of 4 differ: at [2]" in run("verify", path, copy, code=3)
+    assert "violation: /v: 1 of 4 differ: at [2]" in said_by_tamis("verify", path, copy, code=3)
 
 
 def test_u48_fill_values_of_types_with_gaps_and_arrays(tmp_path: Path) -> None:
@@ -191,7 +189,7 @@ def test_u48_fill_values_of_types_with_gaps_and_arrays(tmp_path: Path) -> None:
         calls.set_fill_bytes(plist, gaps, b"\0" + b"\7" * 7 + bytes(8))
         del file["gaps"]
         h5d.create(file.id, b"gaps", gaps, h5s.create_simple((2,)), plist)
-    assert "fill value" not in run("verify", path, copy)
+    assert "fill value" not in said_by_tamis("verify", path, copy)
 
 
 def classic(path: Path, form: str = "NETCDF3_CLASSIC") -> netCDF4.Dataset:
@@ -213,8 +211,8 @@ def test_u57_names_end_at_the_first_zero_byte(tmp_path: Path) -> None:
         assert list(data.variables) == ["vv"]
         assert own["vv"][:].tolist() == data["vv"][:].tolist() == [1, 2, 3]
         assert own["vv"].attrs["att"] == data["vv"].att == 5
-    run("repack", path, tmp_path / "b.nc", "-f", "*:deflate(1)")
-    run("verify", path, tmp_path / "b.nc")
+    said_by_tamis("repack", path, tmp_path / "b.nc", "-f", "*:deflate(1)")
+    said_by_tamis("verify", path, tmp_path / "b.nc")
     with netCDF4.Dataset(tmp_path / "b.nc") as data:
         assert data["vv"].dimensions == ("d",)
 
@@ -228,12 +226,12 @@ def test_u57_text_that_other_bytes_follow_is_the_same_in_every_format(tmp_path: 
     data = (tmp_path / "a.nc").read_bytes()
     data = data.replace(b"one|two", b"one\0two").replace(b"mesh.nc|?????", b"mesh.nc\0\0\xd0#\xf3\xbf")
     (tmp_path / "a.nc").write_bytes(data)
-    run("repack", tmp_path / "a.nc", tmp_path / "b.nc")
-    run("verify", tmp_path / "a.nc", tmp_path / "b.nc")
+    said_by_tamis("repack", tmp_path / "a.nc", tmp_path / "b.nc")
+    said_by_tamis("verify", tmp_path / "a.nc", tmp_path / "b.nc")
     with netCDF4.Dataset(tmp_path / "a.nc") as before, netCDF4.Dataset(tmp_path / "b.nc") as after:
         assert [after.getncattr(name) for name in ("two", "garbage")] == [before.two, before.garbage]
-    run("repack", tmp_path / "a.nc", tmp_path / "a.zarr")
-    run("verify", tmp_path / "a.nc", tmp_path / "a.zarr")
+    said_by_tamis("repack", tmp_path / "a.nc", tmp_path / "a.zarr")
+    said_by_tamis("verify", tmp_path / "a.nc", tmp_path / "a.zarr")
     assert dict(zarr.open_group(tmp_path / "a.zarr", mode="r").attrs) == {"two": "one\0two", "garbage": "mesh.nc"}
 
 
@@ -243,7 +241,7 @@ def test_u57_dimensions_of_3_billion_places(tmp_path: Path) -> None:
         data.createDimension("large", 3_000_000_000)
         data.createDimension("x", 2)
         data.createVariable("v", "i4", ("x",))[:] = [4, 5]
-    run("repack", path, tmp_path / "b.nc", "-f", "*:deflate(1)")
+    said_by_tamis("repack", path, tmp_path / "b.nc", "-f", "*:deflate(1)")
     with netCDF4.Dataset(tmp_path / "b.nc") as data:
         assert data.dimensions["large"].size == 3_000_000_000
         assert data["v"][:].tolist() == [4, 5]
@@ -271,8 +269,10 @@ def test_gaps_in_arrays_of_records_are_no_values(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         dataset = file.create_dataset("v", (40,), dtype, chunks=(16,))
         dataset.id.write(h5s.ALL, h5s.ALL, values.copy(), dataset.id.get_type())
-    run("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:shuffle|deflate(1)", "--larger", "--min-size", 1)
-    assert "equal: 1 dataset" in run("verify", tmp_path / "a.h5", tmp_path / "b.h5")
+    said_by_tamis(
+        "repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:shuffle|deflate(1)", "--larger", "--min-size", 1
+    )
+    assert "equal: 1 dataset" in said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["v"].compression == "gzip"
         found = file["v"][:]
@@ -290,9 +290,9 @@ def test_complex_numbers_that_hdf5_cannot_convert_are_copied_as_bytes(tmp_path: 
         dataset = h5d.create(file.id, b"z", datatype, h5s.create_simple((4,)), plist)
         dataset.write(h5s.ALL, h5s.ALL, np.frombuffer(bytes(range(128)), "V32").copy(), datatype)
         file["v"] = np.arange(4)
-    run("repack", tmp_path / "a.h5", tmp_path / "b.h5")
-    assert "equal: 2 datasets" in run("verify", tmp_path / "a.h5", tmp_path / "b.h5")
-    assert "left out: z" in run("inspect", "--cdl", tmp_path / "b.h5")
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "equal: 2 datasets" in said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "left out: z" in said_by_tamis("inspect", "--cdl", tmp_path / "b.h5")
     with pytest.warns(UserWarning, match="z is left out: expected numbers, characters or text"):
         opened = xarray.open_dataset(tmp_path / "b.h5", engine="tamis")
     assert opened["v"].to_numpy().tolist() == [0, 1, 2, 3]
@@ -303,7 +303,7 @@ def test_named_complex_types_are_said_in_words(tmp_path: Path) -> None:
         with h5py.File(tmp_path / name, "w") as file:
             datatype.copy().commit(file.id, b"t")
             file["v"] = np.arange(4)
-    said = run("verify", tmp_path / "a.h5", tmp_path / "b.h5", code=3)
+    said = said_by_tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5", code=3)
     assert "named type complex of float32" in said
 
 
@@ -317,7 +317,7 @@ def test_names_that_are_not_utf_8_are_refused_by_zarr(name: bytes, zarr_format: 
             plist = h5p.create(h5p.LINK_CREATE)
             plist.set_create_intermediate_group(True)
             h5d.create(file.id, name, h5t.STD_I8LE, h5s.create_simple((4,)), lcpl=plist)
-    said = run("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", zarr_format, code=1)
+    said = said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", zarr_format, code=1)
     assert f"expected a name in UTF-8, as Zarr's are, got {b'/' + name!r}" in said
     assert not (tmp_path / "b.zarr").exists()
 
@@ -331,6 +331,6 @@ def test_opaque_attributes_go_to_zarr_and_back(tmp_path: Path) -> None:
             attribute.write(np.frombuffer(bytes(range(1, 9))[: np.prod(shape)], "V1").reshape(shape).copy(), datatype)
     paths = [tmp_path / name for name in ("a.h5", "b.zarr", "c.h5")]
     for source, target in pairwise(paths):
-        run("repack", source, target)
+        said_by_tamis("repack", source, target)
     for before, after in permutations(paths, 2):
-        assert "equal" in run("verify", before, after)
+        assert "equal" in said_by_tamis("verify", before, after)

@@ -13,25 +13,19 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5f, h5o, h5p, h5r, h5s, h5t
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 
-import tamis as package
+import tamis
 from tamis.formats.hdf5.lib import calls
 
 Run = Callable[..., str]
 RECORD = np.dtype([("number", "<i4"), ("object", h5py.ref_dtype), ("text", h5py.string_dtype())])
 
 
-def tamis(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def repacked(source: Path) -> tuple[Path, str]:
     target = source.with_name("target.h5")
-    said = tamis("repack", source, target, "-f", "*:shuffle|deflate(4)", "--larger", "--min-size", 0)
-    verified = tamis("verify", source, target)
+    said = said_by_tamis("repack", source, target, "-f", "*:shuffle|deflate(4)", "--larger", "--min-size", 0)
+    verified = said_by_tamis("verify", source, target)
     return target, said + verified
 
 
@@ -90,7 +84,7 @@ def test_u40_fill_values_in_a_circle_become_null_and_are_listed(source: Path) ->
     with h5py.File(source) as file:
         assert file[file["own"][0]].name == "/own"
     target = source.with_name("target.h5")
-    assert "/own (HDF5's fill value): 1 reference in a circle became null" in tamis(
+    assert "/own (HDF5's fill value): 1 reference in a circle became null" in said_by_tamis(
         "repack", source, target, "-f", "*:deflate(4)"
     )
     with h5py.File(target) as file:
@@ -134,7 +128,7 @@ def test_u40_region_references_in_sequences_and_records(source: Path, tool: Run)
     tool("h5diff", source, target)
     with h5py.File(target, "r+") as file:
         file.move("z", "y")
-    assert "attribute 'regions'" in tamis("verify", source, target, code=3)
+    assert "attribute 'regions'" in said_by_tamis("verify", source, target, code=3)
 
 
 def test_u52_references_of_hdf5_1_12_hide_no_other_attributes(source: Path) -> None:
@@ -145,14 +139,14 @@ def test_u52_references_of_hdf5_1_12_hide_no_other_attributes(source: Path) -> N
             new = ctypes.c_int64.in_dll(ctypes.CDLL(h5p.__file__), "H5T_STD_REF_g").value
             space = h5s.create_simple((2,))
             calls.call("H5Acreate2", owner.id.id, b"new", new, space.id, 0, 0)
-    with package.open(source) as file:
+    with tamis.open(source) as file:
         for owner in (file, file["x"], file["g"]):
             with pytest.warns(UserWarning, match="attribute 'new' is left out: Unknown reference type"):
                 assert dict(owner.attrs) == {"before": 1, "unit": "K"}
-    tamis("inspect", source, "--cdl")
+    said_by_tamis("inspect", source, "--cdl")
     repacked(source)
-    assert "attribute 'new' of references" in tamis("repack", source, source.with_name("target.zarr"))
-    tamis("verify", source, source.with_name("target.zarr"))
+    assert "attribute 'new' of references" in said_by_tamis("repack", source, source.with_name("target.zarr"))
+    said_by_tamis("verify", source, source.with_name("target.zarr"))
 
 
 def reference_bytes(dataset: h5py.Dataset, start: tuple[int, ...], count: tuple[int, ...]) -> bytes:
@@ -210,7 +204,7 @@ def test_u52_references_to_no_object_are_one_note_for_repack_and_verify(source: 
         assert file["record"][1]["number"] == 2
         assert file["record"][1]["text"] == b"b"
         file["in_values"][0] = h5r.Reference()
-    assert "violation: /in_values: 1 of 2 differ: at [0] /kept became nothing" in tamis(
+    assert "violation: /in_values: 1 of 2 differ: at [0] /kept became nothing" in said_by_tamis(
         "verify", source, target, code=3
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from inprocess import run_tamis
+from inprocess import said_by_tamis
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, TransposeCodec, ZstdCodec
 
 import tamis
@@ -50,13 +50,6 @@ STRUCTURED: dict[str, Any] = {
 }
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    done = run_tamis(*arguments)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
-
-
 def read_json(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
@@ -78,11 +71,11 @@ def test_u80_attributes_of_every_kind_stay_in_zarr_and_come_back_from_hdf5(
     source, direct, file, back = (tmp_path / name for name in ("a.zarr", "b.zarr", "c.h5", "d.zarr"))
     group = create(source, zarr_format, attributes=STRUCTURED)
     group.create_array("x", shape=(4,), chunks=(2,), dtype="i4", attributes=STRUCTURED)[:] = 1
-    run("repack", source, direct, "--zarr-format", other)
-    run("repack", source, file)
-    run("repack", file, back, "--zarr-format", other)
+    said_by_tamis("repack", source, direct, "--zarr-format", other)
+    said_by_tamis("repack", source, file)
+    said_by_tamis("repack", file, back, "--zarr-format", other)
     for target in (direct, file, back):
-        assert "equal" in run("verify", source, target)
+        assert "equal" in said_by_tamis("verify", source, target)
     for target in (direct, back):
         copy = zarr.open_group(target, mode="r", use_consolidated=False)
         for owner in (copy, copy["x"]):
@@ -120,7 +113,7 @@ def test_u80_verify_tells_kinds_of_json_apart(tmp_path: Path) -> None:
         for name, value in (("a.zarr", before), ("b.zarr", after)):
             group = create(tmp_path / name, 3)
             group.create_array("x", shape=(2,), dtype="i4", attributes={"ordered": value})
-        assert "attribute 'ordered'" in run("verify", tmp_path / "a.zarr", tmp_path / "b.zarr", code=3)
+        assert "attribute 'ordered'" in said_by_tamis("verify", tmp_path / "a.zarr", tmp_path / "b.zarr", code=3)
 
 
 @pytest.mark.parametrize("recipe", [[], ["-f", "x:shuffle|deflate(1)", "--larger"]], ids=["kept", "rewritten"])
@@ -141,7 +134,9 @@ def test_u80_documents_keep_numbers_order_and_unknown_members(
         else:
             path.with_name(".zattrs").write_text(json.dumps(attributes).replace('"@"', "1.50e+05"))
         path.write_text(json.dumps(content).replace('"@"', "1.50e+05"))
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", zarr_format, "--no-history", *recipe)
+    said_by_tamis(
+        "repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", zarr_format, "--no-history", *recipe
+    )
     for place, file in places.items():
         before, after = (tmp_path / store / place / file for store in ("a.zarr", "b.zarr"))
         assert after.read_text().count("1.50e+05") >= before.read_text().count("1.50e+05") > 0
@@ -161,8 +156,8 @@ def test_u82_arrays_below_folders_without_metadata_are_copied(zarr_format: int, 
         (tmp_path / "a.zarr" / folder / ("zarr.json" if zarr_format == 3 else ".zgroup")).unlink()
     (tmp_path / "a.zarr/notes/old").mkdir(parents=True)  # no group: there is nothing in it
     for target in ("b.h5", "b.zarr"):
-        run("repack", tmp_path / "a.zarr", tmp_path / target)
-        assert "2 datasets" in run("verify", tmp_path / "a.zarr", tmp_path / target)
+        said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / target)
+        assert "2 datasets" in said_by_tamis("verify", tmp_path / "a.zarr", tmp_path / target)
         with tamis.open(tmp_path / target) as file:
             assert file["a/b/x"][:].tolist() == [7] * 4
             assert "notes" not in file
@@ -178,9 +173,9 @@ def write_sparse(path: Path, dtype: str, fill: Any) -> None:
 @pytest.mark.parametrize(("dtype", "fill"), [("i4", 0), ("f4", 0.0), ("f4", np.nan), ("i2", -9), ("?", False)])
 def test_u83_values_of_chunks_that_a_source_lacks_are_defined_in_zarr_2(dtype: str, fill: Any, tmp_path: Path) -> None:
     write_sparse(tmp_path / "a.h5", dtype, fill)
-    run("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", 2)
-    run("repack", tmp_path / "a.h5", tmp_path / "three.zarr")
-    run("repack", tmp_path / "three.zarr", tmp_path / "c.zarr", "--zarr-format", 2)
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", 2)
+    said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "three.zarr")
+    said_by_tamis("repack", tmp_path / "three.zarr", tmp_path / "c.zarr", "--zarr-format", 2)
     for name in ("b.zarr", "c.zarr"):
         stored = [path for path in (tmp_path / name / "x").iterdir() if not path.name.startswith(".")]
         assert len(stored) == 40 or read_json(tmp_path / name / "x/.zarray")["fill_value"] is not None
@@ -191,14 +186,14 @@ def test_u83_values_of_chunks_that_a_source_lacks_are_defined_in_zarr_2(dtype: s
 def test_u83_chunks_too_many_to_be_written_have_a_fill_value_and_a_note(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", shape=(1 << 20, 8), chunks=(1, 8), dtype="i4")[0] = 1
-    said = run("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", 2)
+    said = said_by_tamis("repack", tmp_path / "a.h5", tmp_path / "b.zarr", "--zarr-format", 2)
     assert read_json(tmp_path / "b.zarr/x/.zarray")["fill_value"] == 0
     assert "1048575 chunks are not stored" in said
 
 
 def test_u83_references_have_a_fill_value_where_chunks_are_absent(tmp_path: Path) -> None:
     write_sparse(tmp_path / "a.h5", "i4", 0)
-    run("export", tmp_path / "a.h5", "--to", "kerchunk", "-o", tmp_path / "a.json")
+    said_by_tamis("export", tmp_path / "a.h5", "--to", "kerchunk", "-o", tmp_path / "a.json")
     assert json.loads(read_json(tmp_path / "a.json")["refs"]["x/.zarray"])["fill_value"] == 0
 
 
@@ -208,7 +203,7 @@ def test_u83_fill_values_of_every_type_stay_in_zarr_2(recipe: list[str], tmp_pat
     group = create(tmp_path / "a.zarr", 2)
     for number, (dtype, fill) in enumerate(fills.items()):
         group.create_array(f"x{number}", shape=(6,), chunks=(2,), dtype=dtype, fill_value=np.array(fill, dtype)[()])
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", 2, *recipe)
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", 2, *recipe)
     copy = zarr.open_group(tmp_path / "b.zarr", mode="r", use_consolidated=False)
     for number in range(len(fills)):
         before, after = (read_json(tmp_path / name / f"x{number}/.zarray") for name in ("a.zarr", "b.zarr"))
@@ -234,7 +229,7 @@ def test_u92_scalars_with_compressors_are_copied(codec: str, zarr_format: int, o
             array = group.create_array(f"{name}_{dtype}", shape=(), **options)
             if stored:
                 array[...] = 1
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", other)
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.zarr", "--zarr-format", other)
     copy = zarr.open_group(tmp_path / "b.zarr", mode="r", use_consolidated=False)
     assert {name: array[...].item() for name, array in copy.arrays()} == {
         name: array[...].item() for name, array in group.arrays()
@@ -254,19 +249,19 @@ def test_u93_levels_of_a_pyramid_share_the_names_of_their_axes(zarr_format: int,
             array.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
     for other in (2, 3):
         target = tmp_path / f"{other}.zarr"
-        run("repack", source, target, "--zarr-format", other)
-        assert "equal" in run("verify", source, target)
+        said_by_tamis("repack", source, target, "--zarr-format", other)
+        assert "equal" in said_by_tamis("verify", source, target)
         last = read_json(target / "2" / ("zarr.json" if other == 3 else ".zattrs"))
         assert last["dimension_names" if other == 3 else "_ARRAY_DIMENSIONS"] == ["y", "x"]
-    said = run("repack", source, tmp_path / "b.h5")
+    said = said_by_tamis("repack", source, tmp_path / "b.h5")
     assert "dimension 'y' becomes 'y_32'" in said
-    assert "equal" in run("verify", source, tmp_path / "b.h5")
+    assert "equal" in said_by_tamis("verify", source, tmp_path / "b.h5")
     for command in (["inspect"], ["inspect", "--cdl"], ["plan", "--require", "*:rel=0.01"], ["verify", source]):
-        run(command[0], source, *command[1:])
+        said_by_tamis(command[0], source, *command[1:])
     with xarray.open_dataset(source, engine="tamis") as dataset:
         assert dataset["1"].sizes == {"y_32": 32, "x_32": 32}
-    run("repack", source, tmp_path / "dropped.zarr", "--drop", "0")
-    assert "equal" in run("verify", source, tmp_path / "dropped.zarr", "--drop", "0")
+    said_by_tamis("repack", source, tmp_path / "dropped.zarr", "--drop", "0")
+    assert "equal" in said_by_tamis("verify", source, tmp_path / "dropped.zarr", "--drop", "0")
 
 
 def test_u93_variable_of_the_name_keeps_it(tmp_path: Path) -> None:
@@ -274,8 +269,8 @@ def test_u93_variable_of_the_name_keeps_it(tmp_path: Path) -> None:
     group.create_array("a", shape=(4, 3), dtype="i4", dimension_names=["x", "x"])
     group.create_array("x", shape=(3,), dtype="i4", dimension_names=["x"])
     for target in ("b.nc", "b.zarr"):
-        run("repack", tmp_path / "a.zarr", tmp_path / target)
-        assert "equal" in run("verify", tmp_path / "a.zarr", tmp_path / target)
+        said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / target)
+        assert "equal" in said_by_tamis("verify", tmp_path / "a.zarr", tmp_path / target)
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert file["a"].dimensions == ("x_4", "x")
 
@@ -300,7 +295,7 @@ def test_u95_other_orders_of_values_and_bytes_lose_their_filters(name: str, tmp_
     for filters in ("*:none", "*:shuffle|deflate(1)", "x:deflate(1)"):
         for target, form in (("b.h5", []), ("two.zarr", ["--zarr-format", 2]), ("three.zarr", [])):
             said = ["-f", filters, "--larger", "--min-size", "1", "--overwrite"]
-            run("repack", tmp_path / "a.zarr", tmp_path / target, *form, *said)
+            said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / target, *form, *said)
             with tamis.open(tmp_path / target) as file:
                 np.testing.assert_array_equal(file["x"][:], values)
 
@@ -352,11 +347,11 @@ def test_u116_one_odd_array_is_named_and_can_be_left_out(name: str, tmp_path: Pa
         group.create_array(array, shape=(4,), chunks=(2,), dtype="i4")[:] = 5
     path = tmp_path / "a.zarr/odd/zarr.json"
     path.write_text(json.dumps(read_json(path) | ODD[name]))
-    assert "/odd" in run("inspect", tmp_path / "a.zarr", code=1)
-    run("plan", tmp_path / "a.zarr", "--require", "*:abs=1")
-    assert "--drop /odd" in run("repack", tmp_path / "a.zarr", tmp_path / "b.h5", code=1)
+    assert "/odd" in said_by_tamis("inspect", tmp_path / "a.zarr", code=1)
+    said_by_tamis("plan", tmp_path / "a.zarr", "--require", "*:abs=1")
+    assert "--drop /odd" in said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.h5", code=1)
     for target in ("b.h5", "b.zarr"):
-        run("repack", tmp_path / "a.zarr", tmp_path / target, "--drop", "odd")
+        said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / target, "--drop", "odd")
         with tamis.open(tmp_path / target) as file:
             assert file["good"][:].tolist() == [5] * 4
 
@@ -366,10 +361,10 @@ def test_u116_codec_of_the_draft_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr/x/zarr.json"
     path.write_text(path.read_text().replace('"bytes"', '"endian"'))
     assert read_json(path)["codecs"][0]["name"] == "endian"
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["x"][:].tolist() == [5] * 4
-    run("repack", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert (tmp_path / "b.zarr/x/zarr.json").read_bytes() == path.read_bytes()
 
 
@@ -396,6 +391,6 @@ def test_u74_raw_chunks_before_other_codecs_are_read(rest: Any, dtype: str, tmp_
         for target, form in (("b.h5", []), ("two.zarr", ["--zarr-format", 2]), ("three.zarr", [])):
             shutil.rmtree(tmp_path / target, ignore_errors=True)
             (tmp_path / "b.h5").unlink(missing_ok=True)
-            run("repack", tmp_path / "a.zarr", tmp_path / target, *form, *filters)
+            said_by_tamis("repack", tmp_path / "a.zarr", tmp_path / target, *form, *filters)
             with tamis.open(tmp_path / target) as file, warnings.catch_warnings():
                 np.testing.assert_allclose(file["x"][:].astype("f8"), stored.astype("f8"), rtol=0, atol=2)
