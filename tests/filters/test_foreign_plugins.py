@@ -257,27 +257,20 @@ def test_u56_plugin_that_crashes_is_an_error_in_python_and_other_values_are_read
 
 
 @pytest.mark.check
+@pytest.mark.parametrize(
+    ("names", "read", "target", "filters"),
+    [("xtsrf", READ_ALL, "b.h5", "-f *:shuffle|deflate(4)"), ("xt", READ_BY_XARRAY, "b.zarr", "")],
+    ids=["to HDF5", "to Zarr, by xarray"],
+)
 def test_u56_values_through_a_right_plugin_are_those_of_h5py(
-    python: Run, write: Write, plugins: Path, tmp_path: Path
+    names: str, read: str, target: str, filters: str, python: Run, write: Write, plugins: Path, tmp_path: Path
 ) -> None:
-    env = write("xtsrf", RIGHT)
-    python(READ_ALL + NOT_LOADED_HERE, tmp_path / "a.h5", env=env)
-    for words in ("inspect a.h5", "repack a.h5 b.h5 -f *:shuffle|deflate(4)", "verify a.h5 b.h5"):
+    env = write(names, RIGHT)
+    python(read + NOT_LOADED_HERE, tmp_path / "a.h5", env=env)
+    for words in ("inspect a.h5", f"repack a.h5 {target} {filters}", f"verify a.h5 {target}"):
         code, said = run(words, tmp_path, plugins)
         assert code == 0, said
-    python(READ_ALL, tmp_path / "b.h5", env=env)
-
-
-@pytest.mark.check
-def test_u56_numbers_and_texts_through_a_right_plugin_go_to_zarr_and_xarray(
-    python: Run, write: Write, plugins: Path, tmp_path: Path
-) -> None:
-    env = write("xt", RIGHT)
-    python(READ_BY_XARRAY + NOT_LOADED_HERE, tmp_path / "a.h5", env=env)
-    for words in ("repack a.h5 b.zarr", "verify a.h5 b.zarr"):
-        code, said = run(words, tmp_path, plugins)
-        assert code == 0, said
-    python(READ_BY_XARRAY, tmp_path / "b.zarr")
+    python(read, tmp_path / target, env=env)
 
 
 def test_u56_file_that_a_program_leaves_open_has_its_values(python: Run, write: Write, tmp_path: Path) -> None:
