@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=StoredArray)
 
 
-class _Data(Protocol):
-    """What the members below follow from."""
+class _Facts(Protocol):
+    """What the meaning of values follows from."""
 
     @property
     def attributes(self) -> Mapping[str, Any]: ...
@@ -52,10 +52,23 @@ class _Data(Protocol):
     @property
     def fill(self) -> Fill: ...
 
+
+class _Data(_Facts, Protocol):
+    """What the members of `DescribedArray` follow from."""
+
     def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
 
 
-class DescribedArray:
+class WithMeaning:
+    """The meaning of the values of a `tamis.stores.protocols.StoredArray`, which follows from its records."""
+
+    @lazy_property
+    def meaning(self: _Facts) -> Meaning:
+        """What the attributes say about the values."""
+        return meaning_of(self.attributes, self.type.numbers, self.fill.marker)
+
+
+class DescribedArray(WithMeaning):
     """Members of a `tamis.stores.protocols.StoredArray` that is read part by part, and whose bytes are the values."""
 
     has_slow_library = False
@@ -65,11 +78,6 @@ class DescribedArray:
     @abstractmethod
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """See `StoredArray.open_reader`."""
-
-    @lazy_property
-    def meaning(self: _Data) -> Meaning:
-        """What the attributes say about the values."""
-        return meaning_of(self.attributes, self.type.numbers, self.fill.marker)
 
     @property
     def marks(self) -> Marks:

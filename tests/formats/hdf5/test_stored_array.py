@@ -84,3 +84,20 @@ def test_changed_fill_says_both_values(tmp_path: Path) -> None:
         first, second = Hdf5Array(file, "/v"), Hdf5Array(file, "/w")
         assert changed_fill(first, first) == ""
         assert changed_fill(first, second) == "HDF5's fill value -9.0 became 0.0"
+
+
+def test_arrays_of_the_same_dataset_are_described_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", (4, 4), "f4", chunks=(2, 2), compression="gzip")
+        dataset = file["v"]
+        assert Hdf5Array.of(dataset).facts is Hdf5Array.of(dataset).facts
+        assert Hdf5Array.of(file["v"]).facts is not Hdf5Array.of(dataset).facts
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert Hdf5Array.of(file["v"]).facts is Hdf5Array.of(file["v"]).facts  # by its form, which native code knows
+
+
+def test_dataset_without_a_name_is_not_taken_for_another(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["None"] = np.zeros(3, "i2")
+        array = Hdf5Array.of(file.create_dataset(None, (5,), "f8"))
+        assert (array.type.numbers, array.shape) == (np.dtype("f8"), (5,))

@@ -19,7 +19,6 @@ from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.formats.hdf5.lib import calls, datatypes
 from tamis.formats.hdf5.lib.files import address_nbytes, has_tree_indexes, remote_of
-from tamis.formats.hdf5.lib.quick_facts import listed_pipeline
 from tamis.stores.facts import ELSEWHERE, Fill, Storage, ValueType
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ class DatasetFacts(NamedTuple):
     is_enum: bool  # Whether the values are of an enumerated type
 
 
-def facts_of(dataset: h5py.Dataset, file: h5py.File) -> DatasetFacts:
-    """Return the facts of an open dataset of a file."""
+def facts_of(dataset: h5py.Dataset, file: h5py.File, pipeline: Pipeline) -> DatasetFacts:
+    """Return the facts of an open dataset of a file, whose filters are listed already."""
     # Neither is kept: HDF5 cannot close all types and properties at exit.
     datatype, plist = dataset.id.get_type(), dataset.id.get_create_plist()
     problem = ""
@@ -54,7 +53,7 @@ def facts_of(dataset: h5py.Dataset, file: h5py.File) -> DatasetFacts:
     state = int(plist.fill_value_defined())
     return DatasetFacts(
         kind,
-        _storage(plist, kind.nbytes, stored, file, problem),
+        _storage(plist, pipeline, kind.nbytes, stored, file, problem),
         _fill(dataset, plist, datatype, kind, numpy_type, state),
         numpy_type,
         state,
@@ -103,11 +102,17 @@ def _stored_type(datatype: h5t.TypeID, numpy_type: np.dtype[Any] | None, file: h
     return numpy_type
 
 
-def _storage(plist: h5p.PropDCID, value_nbytes: int, stored: np.dtype[Any], file: h5py.File, problem: str) -> Storage:
+def _storage(
+    plist: h5p.PropDCID,
+    pipeline: Pipeline,
+    value_nbytes: int,
+    stored: np.dtype[Any],
+    file: h5py.File,
+    problem: str,
+) -> Storage:
     """Return how the values are stored; `problem` is what is wrong with their type."""
     layout = "external" if plist.get_external_count() else _LAYOUTS[plist.get_layout()]
     chunk_shape = tuple(plist.get_chunk()) if layout == "chunked" else None
-    pipeline = listed_pipeline(plist)
     problem = problem or _zfp_problem(pipeline, math.prod(chunk_shape or ()) * value_nbytes)
     if layout in ELSEWHERE and remote_of(file) is not None and _is_in_other_files(plist, layout):
         # HDF5 would open them as the same bytes, because h5py's driver has no names.

@@ -19,7 +19,7 @@ from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
 from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader, SourcesReader, ValuesReader
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5.dataset import Hdf5Dataset
+from tamis.formats.hdf5.dataset import Hdf5Dataset, has_companion, is_companion
 from tamis.formats.hdf5.lib import calls, datatypes, elsewhere
 from tamis.formats.hdf5.lib.attributes import text_attribute
 from tamis.formats.hdf5.lib.chunks import has_moved_axis, look_up, read_index
@@ -48,16 +48,6 @@ from tamis.stores.protocols import Alike, StoredArray
 
 if TYPE_CHECKING:
     from tamis.arrays.selection import Selection
-
-
-def has_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset has a companion, so that some of its values only fill the place of missing ones."""
-    return bool(h5a.exists(dataset.id, MARK.encode()))
-
-
-def is_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset is the companion of another one, by its attributes."""
-    return bool(h5a.exists(dataset.id, TABLE.encode()))
 
 
 def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:

@@ -13,6 +13,7 @@ from h5py import h5a, h5d, h5g, h5i, h5s, h5t
 
 from tamis.arrays.grid import ChunkNotes, Grid
 from tamis.errors import ParameterError, TamisError
+from tamis.formats.hdf5.dataset import has_companion
 from tamis.formats.hdf5.lib import calls
 from tamis.formats.hdf5.lib.attributes import (
     known_attributes,
@@ -26,7 +27,7 @@ from tamis.formats.hdf5.lib.files import shares_messages
 from tamis.formats.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.formats.hdf5.lib.references import copy_attribute
 from tamis.formats.hdf5.store import Hdf5Store
-from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, other_ancillary
+from tamis.formats.hdf5.stored_array import Hdf5Array, other_ancillary
 from tamis.formats.hdf5.tree.copy import Copied, copy_tree
 from tamis.formats.hdf5.tree.create import create_like, create_named, create_target, plist_like, type_like
 from tamis.formats.hdf5.tree.links import Link, link_plist

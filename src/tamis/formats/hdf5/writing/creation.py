@@ -18,10 +18,11 @@ from tamis.arguments import ATTRIBUTES, DTYPE_LIKE
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.filters.registry import is_known, needs_plugin
+from tamis.formats.hdf5.dataset import has_companion, is_companion
 from tamis.formats.hdf5.lib import calls, new_filters
 from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, replace_attributes, text_attribute
 from tamis.formats.hdf5.lib.foreign_filters import is_available
-from tamis.formats.hdf5.stored_array import Hdf5Array, has_companion, is_companion
+from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.links import GROUP
 from tamis.meaning.companions import MARK
 from tamis.meaning.missing import Missing
@@ -276,6 +277,7 @@ class OpenDataset:
     # Markers of missing values, if the filters are lossy or values are rounded: the attributes ``_FillValue`` and
     # ``missing_value``, and a fill value other than 0
     missing: Missing
+    fill: NDArray[Any]  # The fill value
     padding: Padding  # Values of chunks beyond the array
     # Rounding that an attribute of the dataset records, which new values get; None without one
     rounding: RoundStep | None = None
@@ -312,12 +314,8 @@ class OpenDataset:
         may_change = rounding is not None or is_lossy(recorded)
         missing = array.meaning.missing if may_change and dtype.kind in "fiu" else Missing()
         padding = Padding.of(array, dtype)
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, padding, rounding, codes)
-
-    @property
-    def fill(self) -> NDArray[Any]:
-        """The fill value."""
-        return Hdf5Array.of(self.dataset).fill.value.astype(self.chunk.dtype)
+        chunk, fill = ChunkType(dtype, dataset.chunks), array.fill.value.astype(dtype)
+        return cls(dataset, recorded, chunk, label, missing, fill, padding, rounding, codes)
 
     @property
     def bound(self) -> float | None:
