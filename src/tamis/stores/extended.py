@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from tamis.errors import FileError
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.facts import fill_as
 from tamis.stores.protocols import StoredArray
+
+if TYPE_CHECKING:
+    from tamis.meaning.arrays import Meaning
 
 
 def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
@@ -44,6 +47,11 @@ class ExtendedArray(DescribedArray):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.source, name)
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the attributes say about the values: more values do not change it."""
+        return self.source.meaning
 
     def as_values(self) -> Self:
         """See `StoredArray.as_values`."""

@@ -97,19 +97,8 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
 
     codecs, chunk_shape, chunks, inlined = stored
     fill = fill_as(array.fill, dtype)
-    return ReferencedArray(
-        path,
-        tuple(array.shape),
-        chunk_shape,
-        dtype,
-        fill,
-        named.dimensions,
-        named.attributes,
-        codecs,
-        chunks,
-        inlined,
-        read,
-    )
+    shape, axes = tuple(array.shape), named.dimensions
+    return ReferencedArray(path, shape, chunk_shape, dtype, fill, axes, named.attributes, codecs, chunks, inlined, read)
 
 
 _Stored = tuple[Codecs, tuple[int, ...], dict[Index, Reference], dict[Index, bytes]]
@@ -180,12 +169,8 @@ def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
         values = reader.read(whole(shape))
     codecs = Codecs((), tuple(version_3((), dtype)))
     chunk_shape = tuple(max(extent, 1) for extent in shape)
-    return (
-        codecs,
-        chunk_shape,
-        {},
-        {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if size_of(array) else {},
-    )
+    inlined = {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if size_of(array) else {}
+    return codecs, chunk_shape, {}, inlined
 
 
 def _same_bytes(array: StoredArray, values: StoredArray) -> bool:

@@ -264,13 +264,7 @@ def _scanned(files: LinkedFiles, array: Hdf5Array, name: str, link: str, known: 
     ids = np.atleast_1d(values.get("_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = values.get("_Netcdf4Dimid") if is_scale else None
     if known is None:
-        _ = (
-            array.maxshape,
-            array.storage.chunk_shape,
-            array.storage.pipeline,
-            array.fill.value,
-            array.marks.has_companion,
-        )
+        _ = array.maxshape, array.facts, array.marks
     scale_name = values.get("NAME") if is_scale and not is_bare else ""
     return ScannedArray(
         link if is_bare else name,

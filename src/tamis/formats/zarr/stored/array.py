@@ -311,12 +311,12 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def fill(self) -> Fill:
         """The value of chunks that are not stored; Zarr 2 may have none."""
-        value = self._fill_value()
+        value, is_chosen = self._fill_value(), self.array.metadata.fill_value is not None
         if self._varies:
-            return Fill(value, self.array.metadata.fill_value is not None, b"")
+            return Fill(value, is_chosen, b"")
         # The bytes of numbers are those in the chunks, and others those that readers give
         dtype = self.numpy_type if self.type.numbers is None else self.stored_type
-        return Fill(value, self.array.metadata.fill_value is not None, value.astype(dtype).tobytes())
+        return Fill(value, is_chosen, value.astype(dtype).tobytes())
 
     def _fill_value(self) -> NDArray[Any]:
         value = self.array.metadata.fill_value

@@ -14,7 +14,6 @@ from tamis.formats.zarr.stored.attributes import netcdf_attributes
 from tamis.formats.zarr.stored.hierarchy import Document
 from tamis.formatting import shortened
 from tamis.meaning.arrays import Meaning
-from tamis.pipeline import Pipeline
 from tamis.stores.arrays import UnchunkedArray
 from tamis.stores.facts import Fill, Storage, ValueType
 
@@ -50,9 +49,7 @@ class RefusedArray(UnchunkedArray):
         self.maxshape = self.shape
         text = self._type_text()
         self.type = ValueType(None, None, None, text, text, "", nbytes=0)
-        self.storage = Storage(
-            "unknown", ChunkType(self.numpy_type, ()), pipeline=Pipeline(), problem=problem_of(document, error)
-        )
+        self.storage = Storage("unknown", ChunkType(self.numpy_type, ()), problem=problem_of(document, error))
 
     @property
     def attributes(self) -> Mapping[str, Any]:
