@@ -22,7 +22,9 @@ def test_keywords_have_a_type_for_each_option() -> None:
     assert RepackKeywords.__annotations__.keys() == DEFAULTS.keys()
 
 
-@pytest.mark.parametrize("function", [tamis.repack, tamis.preview_repack, tamis.repack_many, tamis.combine])
+@pytest.mark.parametrize(
+    "function", [tamis.repack, tamis.preview_repack, tamis.repack_many, tamis.preview_repack_many, tamis.combine]
+)
 def test_signatures_name_each_option_with_its_default(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
     assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
@@ -33,9 +35,9 @@ def test_options_that_are_not_given_have_the_defaults_of_the_table() -> None:
     assert RepackOptions.asked({}) == RepackOptions.asked({}, **DEFAULTS)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("function", [tamis.repack, tamis.preview_repack])
+@pytest.mark.parametrize("function", [tamis.repack, tamis.preview_repack, tamis.repack_many, tamis.preview_repack_many])
 def test_unknown_option_is_an_error_of_python(function: Callable[..., Any], tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'min_sizes'"):
+    with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got an unexpected keyword argument 'min_sizes'"):
         function(tmp_path / "a.nc", tmp_path / "b.nc", {}, min_sizes=3)
 
 

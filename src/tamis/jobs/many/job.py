@@ -13,7 +13,7 @@ from tamis.jobs.many.again import done_test
 from tamis.jobs.many.listing import Choice, LeftOut, Other, To, left_out_notes
 from tamis.jobs.many.look_ahead import check_names, check_views
 from tamis.jobs.many.manifest import state_of
-from tamis.jobs.many.prepared import describe, prepare
+from tamis.jobs.many.prepared import PreparedRun, describe, prepare
 from tamis.jobs.many.preview import coarse_bounds_of, preview_of
 from tamis.jobs.many.result import FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.run import ManyProgress, Run, unread_records, with_ranges
@@ -34,11 +34,11 @@ _KINDS = {
     "files_from": NAMES,
     "include": NAMES,
     "exclude": NAMES,
-    "shard": _SHARD.or_none(),
-    "keep_originals": PATH.or_none(),
-    "settle": _SECONDS.or_none(),
     **dict.fromkeys(("checksums", "overwrite", "replace", "break_hard_links", "keep_going", "keep_damaged"), FLAG),
 }
+
+
+_OPTIONAL_KINDS = {"shard": _SHARD, "keep_originals": PATH, "settle": _SECONDS}
 
 
 def _check_keywords(**given: object) -> None:
@@ -46,6 +46,37 @@ def _check_keywords(**given: object) -> None:
     for name, value in given.items():
         if name in _KINDS:
             _KINDS[name].check(name, value)
+        elif name in _OPTIONAL_KINDS:
+            _OPTIONAL_KINDS[name].check_optional(name, value)
+
+
+def _prepared(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str] | None,
+    recipe: Recipes | Recipe,
+    options: RepackKeywords,
+    *,
+    include: str | Iterable[str],
+    exclude: str | Iterable[str],
+    other: Other,
+    to: To | None,
+    checksums: bool,
+    overwrite: bool,
+    replace: bool,
+    break_hard_links: bool,
+    **others: Any,
+) -> PreparedRun:
+    """Check the arguments of a run, list its files, and look for mistakes in the recipe before a file is made."""
+    PATHS.check("sources", sources)
+    PATH.check_optional("out", out)
+    folder = {"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links}
+    _check_keywords(include=include, exclude=exclude, overwrite=overwrite, **folder, **others)
+    choice = Choice.of(include, exclude, other=other, to=to)
+    asked = {**options, "overwrite": overwrite}
+    run = prepare(sources, out, recipe, choice=choice, options=asked, folder=folder, **others)
+    check_names(run.listing.files.values(), run.options.repack)
+    check_views(run.listing.files.values(), run.options, partial(done_test, run))
+    return run
 
 
 @takes_options
@@ -153,46 +184,35 @@ def repack_many(
     ParameterError
         If options contradict each other, or two sources have the same target.
     """
-    PATHS.check("sources", sources)
-    PATH.or_none().check("out", out)
     CLIENT.check_optional("client", client)
     COUNT.check_optional("workers", workers)
     _TRIES.check("retries", retries)
     CALLBACK.check_optional("confirm", confirm)
     CALLBACK.check_optional("warn", warn)
     CALLBACK.check_optional("progress", progress)
-    _check_keywords(
-        files_from=files_from,
-        include=include,
-        exclude=exclude,
-        shard=shard,
-        keep_originals=keep_originals,
-        settle=settle,
-        checksums=checksums,
-        overwrite=overwrite,
-        replace=replace,
-        break_hard_links=break_hard_links,
-        keep_going=keep_going,
-        keep_damaged=keep_damaged,
-    )
+    _check_keywords(keep_going=keep_going, keep_damaged=keep_damaged)
     refuse_unknown("repack_many", options)
-    run = prepare(
+    run = _prepared(
         sources,
         out,
         recipe,
+        options,
         files_from=files_from,
-        choice=Choice.of(include, exclude, other=other, to=to),
+        include=include,
+        exclude=exclude,
+        other=other,
+        to=to,
         shard=shard,
         client=client,
         workers=workers,
+        checksums=checksums,
+        overwrite=overwrite,
+        replace=replace,
         keep_originals=keep_originals,
-        options={**options, "overwrite": overwrite},
-        folder={"checksums": checksums, "replace": replace, "break_hard_links": break_hard_links},
+        break_hard_links=break_hard_links,
         settle=settle,
         packing=packing,
     )
-    check_names(run.listing.files.values(), run.options.repack)
-    check_views(run.listing.files.values(), run.options, partial(done_test, run))
     preview = None if confirm is None else preview_of(run)
     if warn is not None:
         for warning in coarse_bounds_of(run) if preview is None else preview.warnings:
@@ -217,43 +237,61 @@ def repack_many(
         return files.finished(run.listing.left_out, keep_damaged=keep_damaged)
 
 
+@takes_options
 def preview_repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
     recipe: Recipes | Recipe,
-    **options: Any,
+    *,
+    files_from: Iterable[str] = (),
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    other: Other = "skip",
+    to: To | None = None,
+    shard: tuple[int, int] | None = None,
+    checksums: bool = False,
+    overwrite: bool = False,
+    replace: bool = False,
+    keep_originals: str | os.PathLike[str] | None = None,
+    break_hard_links: bool = False,
+    settle: float | None = None,
+    packing: Packing = "one",
+    **options: Unpack[RepackKeywords],
 ) -> FolderPreview:
     """Return what `repack_many` would make, and write nothing.
 
+    Its keywords about how it runs, such as ``workers``, are not taken. What happens to the datasets of one file is
+    shown by `preview_repack`.
+
     Parameters
     ----------
-    sources, out, recipe
+    sources, out, recipe, files_from, include, exclude, other, to, shard, checksums, overwrite, replace
         See `repack_many`.
-    **options
-        Its keywords, except those about how it runs: ``client``, ``workers``, ``retries``, ``keep_going``,
-        ``keep_damaged``, ``warn`` and ``progress``. What happens to the datasets of one file is shown by
-        `preview_repack`.
+    keep_originals, break_hard_links, settle, packing, **options
+        See `repack_many`, too.
     """
-    PATHS.check("sources", sources)
-    PATH.or_none().check("out", out)
-    _check_keywords(**options)
-    named = {name: options.pop(name) for name in ("other", "to") if name in options}
-    run = prepare(
-        sources,
-        out,
-        recipe,
-        files_from=options.pop("files_from", ()),
-        choice=Choice.of(options.pop("include", ()), options.pop("exclude", ()), **named),
-        shard=options.pop("shard", None),
-        keep_originals=options.pop("keep_originals", None),
-        settle=options.pop("settle", None),
-        packing=options.pop("packing", "one"),
-        folder={name: options.pop(name, False) for name in ("checksums", "replace", "break_hard_links")},
-        options=options,
+    refuse_unknown("preview_repack_many", options)
+    return preview_of(
+        _prepared(
+            sources,
+            out,
+            recipe,
+            options,
+            files_from=files_from,
+            include=include,
+            exclude=exclude,
+            other=other,
+            to=to,
+            shard=shard,
+            checksums=checksums,
+            overwrite=overwrite,
+            replace=replace,
+            keep_originals=keep_originals,
+            break_hard_links=break_hard_links,
+            settle=settle,
+            packing=packing,
+        )
     )
-    check_names(run.listing.files.values(), run.options.repack)
-    check_views(run.listing.files.values(), run.options, partial(done_test, run))
-    return preview_of(run)
 
 
 def status(folder: str | os.PathLike[str]) -> FolderStatus:

@@ -27,7 +27,6 @@ from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, Packing
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.option_table import DEFAULTS
 from tamis.jobs.repack.options import RepackOptions
 from tamis.jobs.witness.process import check_installed
 from tamis.remote.address import is_address, located_path
@@ -86,8 +85,6 @@ def prepare(
         raise ParameterError("replace cannot change the format of the files: leave out replace, or to")
     paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     names = [files_from] if isinstance(files_from, str) else [*files_from]
-    if unknown := [name for name in options if name not in (*DEFAULTS, "overwrite")]:
-        raise ParameterError(f"repack_many has no keyword {unknown[0]}")
     keep_originals = None if keep_originals is None else os.path.abspath(os.fsdecode(keep_originals))
     asked = RepackOptions.asked(recipe, **{**options, "resume": True})
     if asked.witness:
