@@ -424,6 +424,23 @@ def test_to_netcdf_rounds_as_repack_and_not_twice(tmp_path: Path) -> None:
         assert again.largest_error == 0
 
 
+WARNED = {
+    "to_netcdf": lambda ds, folder: ds.tamis.to_netcdf(folder / "a.nc"),
+    "to_zarr": lambda ds, folder: ds.tamis.to_zarr(folder / "a.zarr"),
+    "tree": lambda ds, folder: xr.DataTree.from_dict({"/": ds}).tamis.to_netcdf(folder / "a.nc"),
+    "encoding": lambda ds, _: tamis.encoding(ds, {"*": "deflate"}, chunks={"*": (1, 2, 3, 4, 5)}),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warnings_name_the_file_of_the_caller(tmp_path: Path, name: str) -> None:
+    ds = fields()
+    ds.encoding["unlimited_dims"] = {"gone"}
+    with pytest.warns(UserWarning, match=r"no longer unlimited: gone|left as they are") as caught:
+        WARNED[name](ds, tmp_path)
+    assert [item.filename for item in caught] == [__file__]
+
+
 def test_dates_of_a_calendar_without_encoding_are_saved(tmp_path: Path) -> None:
     sample = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
     with xr.open_dataset(sample, engine="tamis") as dataset:

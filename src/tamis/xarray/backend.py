@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -23,6 +22,7 @@ from tamis.errors import ParameterError
 from tamis.forks import free_in_each_process
 from tamis.remote.address import Address, located_path, with_outside
 from tamis.stores.data_model import own_name
+from tamis.xarray.caller import warn_caller
 from tamis.xarray.filter_encoding import filter_encoding
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class FileStore(AbstractDataStore):
     def get_variables(self) -> dict[str, Variable]:
         """Return the variables by name."""
         for name, reason in self._group.left_out.items():
-            warnings.warn(f"{self._path}: {self._group.path}: {name} is left out: {reason}", UserWarning, stacklevel=5)
+            warn_caller(f"{self._path}: {self._group.path}: {name} is left out: {reason}")
         return {name: self._variable(item) for name, item in _with_one_length(self._group).items()}
 
     def _variable(self, item: NamedArray) -> Variable:
@@ -304,7 +304,7 @@ class FileOfDatasets:
         allow_outside: bool = False,
     ) -> None:
         TEXT.check("phony_dims", phony_dims)
-        WHOLE.or_none().check("threads", threads)
+        WHOLE.check_optional("threads", threads)
         FLAG.check("restore", restore)
         FLAG.check("auto_complex", auto_complex)
         MAPPING.check_optional("storage_options", storage_options)
@@ -350,4 +350,4 @@ class FileOfDatasets:
 
 def _check(path: object, decoders: Mapping[str, Any]) -> None:
     TEXT.check("group", path)
-    NAMES.or_none().check("drop_variables", decoders.get("drop_variables"))
+    NAMES.check_optional("drop_variables", decoders.get("drop_variables"))

@@ -10,7 +10,6 @@ import itertools
 import json
 import posixpath
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +41,7 @@ from tamis.stores.data_model import (
 )
 from tamis.stores.facts import Fill, Storage, ValueType, array_nbytes, size_of
 from tamis.stores.header import Header, header_of
+from tamis.xarray.caller import warn_caller
 from tamis.xarray.dask_arrays import with_dask
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None, *, is_netc
     if unlimited is None:
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
         if gone := names - dims:
-            warnings.warn(
-                f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}", UserWarning, stacklevel=4
-            )
+            warn_caller(f"dimensions that are no longer unlimited: {', '.join(sorted(gone))}")
         names &= dims
     else:
         names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from math import inf
@@ -34,6 +33,7 @@ from tamis.meaning import FILL_ATTRIBUTES
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.rounding import PACKING_ATTRIBUTES, BitGroom, Granular, Pack, Rounding, still_needed
+from tamis.xarray.caller import warn_caller
 from tamis.xarray.filter_encoding import (
     ENGINES,
     PIPELINE,
@@ -221,7 +221,7 @@ def encoding(
                 raise
             skipped[variable] = error
     if skipped:
-        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=2)
+        warn_caller(f"left as they are: {'; '.join(map(str, skipped.values()))}")
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
 
 
@@ -245,7 +245,7 @@ def _with_fitting_encodings(
             asked[recipe.path[1:]] = Asked(absolute=inf)
     settled = inherited(ds, asked)
     if settled.notes:
-        warnings.warn("; ".join(settled.notes), UserWarning, stacklevel=3)
+        warn_caller("; ".join(settled.notes))
     by_path = {posixpath.join("/", name): encoding for name, encoding in settled.left_out.items()}
     return (without_encodings(ds, "/", by_path) if by_path else ds), set(settled.left_out)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, absolute, a
 from tamis.jobs.recipes.saved_recipe import Recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.options import RepackOptions
+from tamis.xarray.caller import warn_caller
 from tamis.xarray.dask_workers import WorkersSurvey, encode_in_workers
 from tamis.xarray.dataset_store import DatasetStore, EncodedGroup, VariableArray, encode_group
 from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
@@ -37,9 +37,6 @@ Encodings = Mapping[str, Mapping[str, Any]]
 
 _NO_NAME = "__values__"
 """Name in files of a variable whose name is None, as xarray's engines have it."""
-
-_CALLER = 4
-"""The caller of the accessor, as ``stacklevel`` of a warning in `save`."""
 
 _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
 
@@ -74,8 +71,8 @@ def save(
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
     PATH.check("target", target)
     MAPPING.such_as("{'TS': {'dtype': 'f4'}}").check("encodings", encodings)
-    NAMES.or_none().check("unlimited_dims", unlimited_dims)
-    CALLBACK.or_none().check("progress", progress)
+    NAMES.check_optional("unlimited_dims", unlimited_dims)
+    CALLBACK.check_optional("progress", progress)
     recipe = options.recipe
     refuse_drop(recipe)
     for named in encodings:
@@ -105,7 +102,7 @@ def save(
 
         result = save_store(store, target, asked, report, check, encode_in_workers, WorkersSurvey, VariableArray.sample)
     for place, text in result.warnings:
-        warnings.warn(printable(f"{place}: {text}"), UserWarning, stacklevel=_CALLER)
+        warn_caller(printable(f"{place}: {text}"))
     widened = [
         printable(f"{posixpath.join(path, name)}: {note}")
         for path, group in groups.items()
@@ -157,11 +154,7 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
     given = {absolute(name) for name, encoding in encodings.items() if any(map(encoding.get, FILTER_KEYS))}
     stored = {posixpath.join(path, name) for path, group in groups.items() for name in group.variables}
     for path in sorted(given & (stored - set(filtered))):
-        warnings.warn(
-            f"{path}: filters in its encoding are left out: it is a scalar, text or without values",
-            UserWarning,
-            stacklevel=_CALLER + 1,
-        )
+        warn_caller(f"{path}: filters in its encoding are left out: it is a scalar, text or without values")
 
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
