@@ -286,7 +286,7 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: save({1: 2}), "expected a name in encoding to be text, got 1"),
     (lambda: create(fill_value=VALUES), "expected a fill value that float32 can hold, got array"),
     (lambda: engine(drop_variables=3), "expected drop_variables to be a name or several .*, got 3"),
-    (lambda: engine(threads=[]), r"expected threads to be a whole number or None, got \[\]"),
+    (lambda: engine(threads=[]), r"expected threads to be a whole number, got \[\]"),
 ]
 
 

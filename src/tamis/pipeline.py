@@ -132,7 +132,7 @@ class Pipeline:
 
     def within(self, bound: float | None) -> Pipeline:
         """Return the filters with another allowed error, or their own for None; see `bound`."""
-        NUMBER.or_none().check("bound", bound)
+        NUMBER.check_optional("bound", bound)
         return self if bound == self.bound else Pipeline(self.stages, bound=bound)
 
     def check(self, chunk: ChunkType) -> None:

@@ -229,13 +229,12 @@ class Parameterized:
         return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
 
-_DATA = (bytes, bytearray, memoryview)
 CHUNK = instance("a tamis.filters.ChunkType", ChunkType)
 
 
 def check_arguments(data: object, chunk: object, stored: object) -> None:
     """Raise ParameterError if arguments of `Filter.encode` or `Filter.decode` are of other kinds than theirs."""
-    if isinstance(data, _DATA) and isinstance(chunk, ChunkType) and STORED.fits(stored):
+    if BYTES.fits(data) and isinstance(chunk, ChunkType) and STORED.fits(stored):
         return  # at once, because each filter of each chunk comes here
     BYTES.check("data", data)
     CHUNK.check("chunk", chunk)

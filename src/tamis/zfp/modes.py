@@ -204,7 +204,7 @@ def mode(
     """
     expert = {"minbits": minbits, "maxbits": maxbits, "maxprec": maxprec, "minexp": minexp}
     expert_given = {name: value for name, value in expert.items() if value is not None}
-    if not (isinstance(reversible, int | np.bool_) and reversible in (True, False)):
+    if not (isinstance(reversible, (int, np.bool_)) and reversible in (True, False)):
         raise ParameterError(f"expected reversible=True or False, got reversible={reversible!r}")
     modes: list[tuple[str, Any]] = []
     if rate is not None:

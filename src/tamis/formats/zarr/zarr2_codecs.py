@@ -284,7 +284,7 @@ def as_bytes(buf: Any) -> memoryview:
 
 def into(values: NDArray[Any], out: Any) -> NDArray[Any]:
     """Return decoded values, in the memory that numcodecs gives, if any."""
-    ARRAY.or_none().check("out", out)
+    ARRAY.check_optional("out", out)
     if out is None:
         return values
     target = np.frombuffer(out, np.uint8)

@@ -325,7 +325,7 @@ def plan(
     """
     PATHS.check("path", path)
     MAPPING.such_as("{'TS': 'abs=0.1'}").check_optional("require", require)
-    WHOLE.or_none().check("sample", sample)
+    WHOLE.check_optional("sample", sample)
     NUMBER.check_optional("ratio", ratio)
     NUMBER.check_optional("size", size)
     FLAG.check("confirm", confirm)

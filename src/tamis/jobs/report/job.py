@@ -25,7 +25,7 @@ from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
-from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
+from tamis.jobs.report.variable import VariableReport, Wishes, has_step, with_rates
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
 from tamis.pipeline import as_pipeline
@@ -221,7 +221,7 @@ def _required(recipe: Recipe | None, store: Store) -> dict[str, Requirement]:
 def _check_times(time: Sequence[int], shapes: Iterable[tuple[int, ...] | None]) -> None:
     """Raise ParameterError if no variable has any of the steps: the page would have none of the maps asked for."""
     lengths = [shape[0] for shape in shapes if shape is not None and len(shape) > 2]
-    if any(-length <= at < length for at in time for length in lengths):
+    if any(has_step(length, at) for at in time for length in lengths):
         return
     names = ", ".join(map(str, time))
     if not lengths:

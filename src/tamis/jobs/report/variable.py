@@ -263,7 +263,7 @@ class VariableReport:
     def _absent_times(self, shape: tuple[int, ...]) -> Iterator[str]:
         """Yield a note if the variable lacks some of the requested steps."""
         if not isinstance(self.wishes.time, str) and len(shape) > 2:
-            absent = [at for at in self.wishes.time if not -shape[0] <= at < shape[0]]
+            absent = [at for at in self.wishes.time if not has_step(shape[0], at)]
             if absent:
                 yield f"It has {plural(shape[0], 'step')}, and no map of {', '.join(map(str, absent))}."
 
@@ -275,11 +275,16 @@ class VariableReport:
         first = shape[0]
         worst = list((self._worst() or tuple(extent // 2 for extent in shape))[:-2])
         if not isinstance(self.wishes.time, str):
-            yield from (([at % first, *worst[1:]], "") for at in self.wishes.time if -first <= at < first)
+            yield from (([at % first, *worst[1:]], "") for at in self.wishes.time if has_step(first, at))
             return
         yield worst, ", with the largest error"
         if first > 1:
             yield [(worst[0] + first // 2) % first, *worst[1:]], ""
+
+
+def has_step(extent: int, at: int) -> bool:
+    """Return whether an axis of this length has a step; -1 is the last one."""
+    return -extent <= at < extent
 
 
 def with_rates(before: Store, after: Store, reported: Reported, also: Sequence[str]) -> Reported:

@@ -110,7 +110,7 @@ def new_dataset(
 ) -> tuple[h5py.Dataset, Pipeline]:
     """Create a dataset without a name in the file of `parent`; see `create_dataset`."""
     DTYPE_LIKE.check("dtype", dtype)
-    ATTRIBUTES.or_none().check("attrs", attrs)
+    ATTRIBUTES.check_optional("attrs", attrs)
     pipeline, attrs = as_pipeline(filters), attrs or {}
     if isinstance(pipeline.rounding, Pack):
         packing = packing or of_range(pipeline.rounding, dtype, fillvalue, attrs)
