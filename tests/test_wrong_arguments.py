@@ -279,8 +279,8 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: engine(group=VALUES), "expected group to be text, got array"),
     (lambda: tamis.copy("a.h5", "b.h5", missing="x"), "expected missing to be one of exact, .*, got 'x'"),  # type: ignore[arg-type]
     (lambda: tamis.copy("a.h5", "b.h5", missing=3), "expected missing to be one of exact, .*, got 3"),
-    (lambda: tamis.copy("a.h5", "b.h5", level="x"), "expected level to be a whole number or None, got 'x'"),  # type: ignore[arg-type]
-    (lambda: tamis.copy("a.h5", "b.h5", kind=3), "expected kind to be text or None, got 3"),
+    (lambda: tamis.copy("a.h5", "b.h5", level="x"), "expected level to be a whole number, got 'x'"),  # type: ignore[arg-type]
+    (lambda: tamis.copy("a.h5", "b.h5", kind=3), "expected kind to be text, got 3"),
     (lambda: tamis.copy("a.h5", "b.h5", follow=3), "expected follow to be True or False, got 3"),
     (lambda: save({}, recipes=tamis.Recipe(drop=["a"])), "drop=.* does not apply to an xarray dataset"),
     (lambda: save({1: 2}), "expected a name in encoding to be text, got 1"),

@@ -26,10 +26,6 @@ class Kind:
         """Return the kind with an example in its words."""
         return Kind(f"{self.words} such as {example}", self.fits)
 
-    def or_none(self) -> Kind:
-        """Return the kind that also allows None."""
-        return Kind(f"{self.words} or None", lambda value: value is None or self.fits(value))
-
     def check(self, name: str, value: Any) -> None:
         """Raise ParameterError if an argument is of another kind."""
         if not self.fits(value):

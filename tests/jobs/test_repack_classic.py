@@ -290,7 +290,7 @@ def test_real_fields_in_classic_files(
 
 def test_copy_with_options_of_nccopy(classic: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.nc"
-    run_copy(classic, out, CopyOptions(["T,2|1,2"], ["time/3,lat/32"], kind="nc4"))
+    run_copy(classic, out, CopyOptions.asked(["T,2|1,2"], chunks=["time/3,lat/32"], kind="nc4"))
     assert tamis.verify(classic, out).ok
     assert str(tamis.inspect(out)["T"].pipeline) == "shuffle|deflate(2)"
     assert tamis.inspect(out)["T"].chunks == (3, 32, 96)

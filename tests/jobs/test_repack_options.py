@@ -1,4 +1,4 @@
-"""The options of a repack are declared once, and everything that names them says the same."""
+"""The options of a repack and of a copy are declared once, and everything that names them says the same."""
 
 from __future__ import annotations
 
@@ -12,23 +12,34 @@ import pytest
 from inprocess import run_tamis
 
 import tamis
+from tamis.jobs import copy_table
+from tamis.jobs.copy import CopyKeywords
 from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
 from tamis.jobs.repack.options import RepackKeywords, RepackOptions
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def test_keywords_have_a_type_for_each_option() -> None:
-    assert RepackKeywords.__annotations__.keys() == DEFAULTS.keys()
+@pytest.mark.parametrize(("keywords", "defaults"), [(RepackKeywords, DEFAULTS), (CopyKeywords, copy_table.DEFAULTS)])
+def test_keywords_have_a_type_for_each_option(keywords: type, defaults: dict[str, Any]) -> None:
+    assert keywords.__annotations__.keys() == defaults.keys()
 
 
 @pytest.mark.parametrize(
     "function", [tamis.repack, tamis.preview_repack, tamis.repack_many, tamis.preview_repack_many, tamis.combine]
 )
 def test_signatures_name_each_option_with_its_default(function: Callable[..., Any]) -> None:
+    check_signature(function, DEFAULTS)
+
+
+def test_signature_of_copy_names_each_option_with_its_default() -> None:
+    check_signature(tamis.copy, copy_table.DEFAULTS)
+
+
+def check_signature(function: Callable[..., Any], defaults: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters
-    assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
-    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)
+    assert {name: parameters[name].default for name in defaults} == defaults
+    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in defaults)
 
 
 def test_options_that_are_not_given_have_the_defaults_of_the_table() -> None:
@@ -47,10 +58,11 @@ def test_other_choice_is_refused_in_words(option: Option, tmp_path: Path) -> Non
         tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {}, **{option.name: "x"})  # type: ignore[arg-type]
 
 
-def test_docstring_explains_each_option() -> None:
-    described = re.findall(r"^    (\w+(?:, \w+)*)$", inspect.getdoc(tamis.repack) or "", flags=re.MULTILINE)
-    described += re.findall(r"^(\w+(?:, \w+)*)$", inspect.getdoc(tamis.repack) or "", flags=re.MULTILINE)
-    assert {*DEFAULTS} <= {name for line in described for name in line.split(", ")}
+@pytest.mark.parametrize(("function", "defaults"), [(tamis.repack, DEFAULTS), (tamis.copy, copy_table.DEFAULTS)])
+def test_docstring_explains_each_option(function: Callable[..., Any], defaults: dict[str, Any]) -> None:
+    described = re.findall(r"^    (\w+(?:, \w+)*)$", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    described += re.findall(r"^(\w+(?:, \w+)*)$", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    assert {*defaults} <= {name for line in described for name in line.split(", ")}
 
 
 def test_pages_have_each_option_of_the_command() -> None:
@@ -59,7 +71,14 @@ def test_pages_have_each_option_of_the_command() -> None:
     assert absent == []
 
 
-def test_help_has_each_option_of_the_table() -> None:
-    shown = " ".join(run_tamis("repack", "--help").stdout.split())
-    for option in TABLE:
+def test_page_of_copy_has_each_option_of_the_command() -> None:
+    page = (DOCS / "copy.md").read_text()
+    flags = {flag for option in copy_table.TABLE if option.help for flag in option.flags or (f"--{option.name}",)}
+    assert {flag for flag in flags if f"`{flag.replace('_', '-')}" not in page} == set()
+
+
+@pytest.mark.parametrize(("command", "table"), [("repack", TABLE), ("copy", copy_table.TABLE)])
+def test_help_has_each_option_of_the_table(command: str, table: tuple[Option, ...]) -> None:
+    shown = " ".join(run_tamis(command, "--help").stdout.split())
+    for option in table:
         assert " ".join(option.help.split()) in shown, option.name

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from tamis.errors import ParameterError
-from tamis.jobs.repack.option_table import TABLE, Option
+from tamis.jobs.repack.option_table import Option
 from tamis.old_names import OPTIONS, current_value
 
 if TYPE_CHECKING:
@@ -155,12 +155,12 @@ def output_options(command: Command) -> Command:
     return quiet_option(log_option(json_option(command)))
 
 
-def repack_options(*left_out: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a repack that the table describes, without some of them."""
+def options_of(table: Sequence[Option]) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options that a table describes."""
 
     def decorate(command: Command) -> Command:
-        for option in reversed(TABLE):
-            if option.help and option.name not in left_out:
+        for option in reversed(table):
+            if option.help:
                 command = _option_of(option)(command)
         return command
 
@@ -168,9 +168,10 @@ def repack_options(*left_out: str) -> Callable[[Command], Command]:
 
 
 def _option_of(option: Option) -> Callable[[Command], Command]:
-    """Return an option of a repack as one of the command line."""
+    """Return an option of a table as one of the command line."""
     name = f"--{option.name.replace('_', '-')}"
     name += f"/--no-{name[2:]}" if option.is_negated else ""
+    flags = option.flags or (name,)
     about: dict[str, Any] = {"help": option.help, "show_default": option.shows_default}
     if option.is_flag:
         about |= {"default": option.default} if option.is_negated else {"is_flag": True}
@@ -178,9 +179,11 @@ def _option_of(option: Option) -> Callable[[Command], Command]:
         about |= {"multiple": True, "metavar": option.metavar}
     elif option.choices:
         about |= {"type": RenamedChoice(option.choices), "default": option.default}
-    else:
+    elif option.least is not None:
         about |= {"type": click.IntRange(option.least, option.most), "metavar": option.metavar}
-    return click.option(name, option.name, **about)
+    else:
+        about |= {"metavar": option.metavar}
+    return click.option(*flags, option.name, **about)
 
 
 class RenamedChoice(click.Choice):  # type: ignore[type-arg]  # generic only in newer versions of click

@@ -16,7 +16,7 @@ from tamis.jobs.progress import Progress
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_repack_options
 from tamis.jobs.repack.result import RepackResult
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import is_address, located_path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tamis.jobs.witness.look import Witnessed
 
 
-@takes_options
+@takes_repack_options
 def combine(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     target: str | os.PathLike[str],

@@ -20,23 +20,21 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from tamis.arguments import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE
+from tamis.arguments import CALLBACK, NAMES, PATH, TEXT, WHOLE
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
+from tamis.jobs.copy_table import DEFAULTS, OF_NCCOPY, OF_REPACK, TABLE
 from tamis.jobs.progress import Progress
-from tamis.jobs.recipes.names import least_nbytes
-from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
-from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.repack.options import RepackOptions, check_kinds, kinds_of, refuse_unknown, takes_options
 from tamis.jobs.repack.result import RepackResult
 from tamis.lazy_property import lazy_property
 from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
 from tamis.notation.text import malformed
-from tamis.old_names import current_value
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -309,85 +307,78 @@ _KINDS = {
     **dict.fromkeys(("nc7", "netcdf-4 classic model", "netcdf4-classic", "netcdf4_classic", "4"), _CLASSIC_MODEL),
 }
 
-_OPTION_KINDS = {
-    **dict.fromkeys(("shuffle", "follow", "self_contained", "larger", "checksum", "history"), FLAG),
-    **{"level": WHOLE.or_none(), "kind": TEXT.or_none(), "drop": NAMES},
-}
+_OPTION_KINDS = {**kinds_of(OF_NCCOPY), "level": WHOLE, "kind": TEXT}
+
+
+class CopyKeywords(TypedDict, total=False):
+    """The options of `tamis.copy`; those that `tamis.repack` has, too, are explained there."""
+
+    chunks: str | Sequence[str]
+    level: int | None
+    shuffle: bool
+    kind: str | None
+    min_size: int | None
+    checksum: bool
+    threads: int | None
+    missing: MissingPolicy
+    follow: bool
+    self_contained: bool
+    larger: bool
+    history: bool
+    resume: bool
+    drop: str | Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """The options of `run_copy`."""
+    """What `run_copy` does with a source, and how."""
 
-    # Arguments of ``-F``, ``-c`` and ``-d``, and whether ``-s`` is given: see `tamis.jobs.copy`
-    filters: Sequence[str] = ()
-    chunks: Sequence[str] = ()
-    level: int | None = None
-    shuffle: bool = False
-    # As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern
-    missing: MissingPolicy = "exact"
-    follow: bool = False
-    self_contained: bool = False
-    min_size: int | None = None
-    larger: bool = False
-    checksum: bool = False  # Add fletcher32 to filters with zfp that have none
-    history: bool = False  # Add a line to the history of the target, like `tamis.repack`; nccopy adds none
-    # Kind of the target as in nccopy's ``-k``. It must match what the target becomes: netCDF-4, of the classic model if
-    # the source is.
-    kind: str | None = None
-    drop: Sequence[str] = ()  # Names or patterns of variables that are left out
-    # Those of ``-F`` and ``-c``, parsed
-    filter_arguments: Sequence[NccopyArgument] = field(init=False)
-    chunk_arguments: Sequence[ChunkArgument] = field(init=False)
+    filters: Sequence[NccopyArgument]  # Those of ``-F``
+    chunks: Sequence[ChunkArgument]  # Those of ``-c``
+    level: int | None  # Of deflate (``-d``); None to keep filters
+    shuffle: bool  # Whether shuffle comes before deflate (``-s``)
+    # What the target has to be, as in nccopy's ``-k``: a netCDF-4 file, of the classic model if the source is
+    kind: str | None
+    repack: RepackOptions  # Variables without a name in `filters` count as matched by a pattern
 
-    def __post_init__(self) -> None:
-        """Check and parse the options; refuse those that contradict each other, or that nccopy ignores."""
-        for name, option in _OPTION_KINDS.items():
-            option.check(name, getattr(self, name))
-        object.__setattr__(self, "missing", current_value("missing", self.missing))
-        check_policy(self.missing)
-        object.__setattr__(self, "filter_arguments", [*map(parse_argument, self.filters)])
-        object.__setattr__(self, "chunk_arguments", [*map(parse_chunk_argument, self.chunks)])
-        if self.level is not None and not 0 <= self.level <= 9:
-            raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
-        if self.shuffle and not self.level:
+    @classmethod
+    def asked(
+        cls, filters: str | Sequence[str] = (), *, overwrite: bool = False, **options: Unpack[CopyKeywords]
+    ) -> Self:
+        """Return the checked options of a call; refuse those that contradict each other, or that nccopy ignores."""
+        given: dict[str, Any] = {**DEFAULTS, **options}
+        NAMES.check("filters", filters)
+        check_kinds(given, _OPTION_KINDS, DEFAULTS)
+        of_repack = {option.name: given[option.name] for option in OF_REPACK}
+        repack = RepackOptions.asked({}, command="copy", overwrite=overwrite, **of_repack)
+        chains = [*map(parse_argument, _listed(filters))]
+        chunks = [*map(parse_chunk_argument, _listed(given["chunks"]))]
+        level, shuffle, kind = given["level"], given["shuffle"], given["kind"]
+        if level is not None and not 0 <= level <= 9:
+            raise ParameterError(f"expected a level of 0 to 9 (-d), got {level}")
+        if shuffle and not level:
             raise ParameterError("-s needs -d 1 to 9, because nccopy otherwise ignores it: add -d, or leave -s out")
-        if self.level is not None and any(ALL in item.variables and item.chain for item in self.filter_arguments):
+        if level is not None and any(ALL in item.variables and item.chain for item in chains):
             raise ParameterError(
                 "-d and -F '*,…' both give filters for all variables: write all of them in one -F, such as -F '*,2|1,4'"
             )
-        for item in self.chunk_arguments:
+        for item in chunks:
             if item.unchunked:
                 raise ParameterError(_unchunked_text(item))
-        least_nbytes(self.min_size)
-        if self.kind is not None and self.kind.lower() not in _KINDS:
+        if kind is not None and kind.lower() not in _KINDS:
             raise ParameterError(
-                f"expected -k nc4 (netCDF-4) or nc7 (netCDF-4 classic model), got {self.kind!r}: the formats before"
+                f"expected -k nc4 (netCDF-4) or nc7 (netCDF-4 classic model), got {kind!r}: the formats before"
                 " netCDF-4 have no chunks and no filters: use nccopy"
             )
-
-    def repack_options(self, **run: Any) -> RepackOptions:
-        """Return these options, with those of a run, as options of repack."""
-        return RepackOptions.asked(
-            {},
-            command="copy",
-            missing=self.missing,
-            follow=self.follow,
-            self_contained=self.self_contained,
-            min_size=self.min_size,
-            larger=self.larger,
-            checksum=self.checksum,
-            history=self.history,
-            **run,
-        )
+        return cls(chains, chunks, level, shuffle, kind, repack)
 
     def adapt(self, options: RepackOptions, store: Store) -> RepackOptions:
         """Return options of a repack with the filters and chunks that nccopy's rules give the variables of a file."""
         self._check_kind(store)
         variables = Variables(store)
-        named = _named_chains(self.filter_arguments, variables)
+        named = _named_chains(self.filters, variables)
         pipelines = {path: Pipeline(()) if chain is None else pipeline_of(chain) for path, chain in named.items()}
-        everywhere = [item.chain for item in self.filter_arguments if ALL in item.variables]
+        everywhere = [item.chain for item in self.filters if ALL in item.variables]
         general = pipeline_of(chained) if (chained := [one for chain in everywhere for one in chain or ()]) else None
         rule_pipelines = {}
         if general is not None or self.level is not None or None in everywhere:
@@ -396,14 +387,14 @@ class CopyOptions:
                     pipeline = _by_level(array, self, removed=None in everywhere) if general is None else general
                     if pipeline.stages or array.storage.pipeline.stages:
                         rule_pipelines[path] = pipeline
-        chunks, rule_chunks = _chunks(store, variables, self.chunk_arguments)
+        chunks, rule_chunks = _chunks(store, variables, self.chunks)
         # Without requests for no filters on variables that have none.
         needed = {
             path: asked
             for path, asked in pipelines.items()
             if asked.stages or store.arrays[path].storage.pipeline.stages
         }
-        recipe = Recipe(needed, chunks=chunks, missing=self.missing, drop=self.drop)
+        recipe = replace(options.recipe, filters=needed, chunks=chunks)
         return replace(options, recipe=recipe, rule_pipelines=rule_pipelines, rule_chunks=rule_chunks)
 
     def _check_kind(self, store: Store) -> None:
@@ -417,19 +408,19 @@ class CopyOptions:
             ).at(path=store.path)
 
 
+def _listed(texts: str | Sequence[str]) -> Sequence[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+@takes_options(TABLE, CopyKeywords)
 def copy(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     filters: str | Sequence[str] = (),
     *,
-    chunks: str | Sequence[str] = (),
-    level: int | None = None,
-    shuffle: bool = False,
     overwrite: bool = False,
-    threads: int | None = None,
-    resume: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[CopyKeywords],
 ) -> RepackResult:
     """Copy a file with the options of nccopy, and prove the result, like the command ``tamis copy``.
 
@@ -447,17 +438,14 @@ def copy(
         Level of deflate, 0 to 9, as with ``-d``.
     shuffle
         Shuffle before deflate, as with ``-s``.
+    kind
+        The kind that the target must have as in nccopy's ``-k``, which only checks it.
     overwrite
         Replace an existing target.
-    threads
-        Number of threads that encode; None for as many as the process may use.
-    resume
-        Use the chunks of an interrupted run.
     progress
         Called with a step, the finished work and the total work.
-    **options
-        ``missing``, ``follow``, ``self_contained``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop``
-        as for `tamis.repack`, and ``kind``, the kind of the target as in nccopy's ``-k``.
+    threads, missing, follow, self_contained, min_size, larger, checksum, history, resume, drop
+        See `tamis.repack`.
 
     Returns
     -------
@@ -481,17 +469,10 @@ def copy(
     """
     PATH.check("source", source)
     PATH.check("target", target)
-    NAMES.check("filters", filters)
-    NAMES.check("chunks", chunks)
-    FLAG.check("overwrite", overwrite)
-    FLAG.check("resume", resume)
     CALLBACK.check_optional("progress", progress)
-    known = {item.name for item in fields(CopyOptions) if item.init} - {"filters", "chunks", "level", "shuffle"}
-    if unknown := options.keys() - known:
-        raise ParameterError(f"expected options from {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}")
-    named = [filters] if isinstance(filters, str) else filters
-    asked = CopyOptions(named, [chunks] if isinstance(chunks, str) else chunks, level, shuffle, **options)
-    return run_copy(source, target, asked, overwrite=overwrite, threads=threads, resume=resume, progress=progress)
+    refuse_unknown("copy", options, DEFAULTS)
+    asked = CopyOptions.asked(filters, overwrite=overwrite, **options)
+    return run_copy(source, target, asked, progress=progress)
 
 
 def run_copy(
@@ -500,14 +481,11 @@ def run_copy(
     options: CopyOptions,
     *,
     progress: Progress | None = None,
-    **run: Any,
 ) -> RepackResult:
-    """Copy a file with the options of nccopy, and those of a run: ``overwrite``, ``threads``, ``resume``."""
-    return run_repack(source, target, options.repack_options(**run), progress, options.adapt)
+    """Copy a file with the options of nccopy."""
+    return run_repack(source, target, options.repack, progress, options.adapt)
 
 
-def preview_copy(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions, *, resume: bool = False
-) -> RepackPreview:
+def preview_copy(source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions) -> RepackPreview:
     """Return what `run_copy` would do to each dataset, and write nothing."""
-    return run_preview(source, target, options.repack_options(resume=resume), options.adapt)
+    return run_preview(source, target, options.repack, options.adapt)

@@ -14,6 +14,7 @@ from tamis.arrays.gather import several_chunks
 from tamis.arrays.selection import Piece, Points, Selection, select
 from tamis.arrays.threads import ordered_map
 from tamis.errors import located
+from tamis.lazy_property import lazy_property
 from tamis.reading.array import Array, SelectedChunks
 from tamis.remote.address import Address
 from tamis.stores.protocols import NotFoundError, Store, StoredArray
@@ -37,6 +38,10 @@ class TypedArray(StoredArray, Protocol):
     @property
     def public_attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...] | None:
+        """Chunk shape, known without looking at the filters; None if there are no chunks."""
 
     @property
     def can_look_up(self) -> bool:
@@ -107,11 +112,15 @@ class ListedArray(Array):
     """
 
     def __init__(self, file: File, name: str, array: TypedArray) -> None:
-        super().__init__(file, name, array.shape, array.numpy_type, array.storage.chunk_shape)
+        super().__init__(file, name, array.shape, array.numpy_type, array.chunk_shape)
         self._array = array
         # Companions are restored by the array's own reader.
         self._is_restored = file.restore and array.companion_flags is not None
-        self._by_chunks = array.can_read_chunks and not self._is_restored
+
+    @lazy_property
+    def _by_chunks(self) -> bool:
+        """Whether tamis decodes the chunks itself, which only matters where values are read."""
+        return self._array.can_read_chunks and not self._is_restored
 
     @property
     def attrs(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tamis.stores.facts import (
     Elsewhere,
     Fill,
     Marks,
+    Storage,
     ValueType,
     array_nbytes,
     size_of,
@@ -55,6 +56,8 @@ class _Facts(Protocol):
 
 class _Data(_Facts, Protocol):
     """What the members of `DescribedArray` follow from."""
+
+    (Storage,)
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
 
@@ -103,6 +106,11 @@ class DescribedArray(WithMeaning):
     def public_attributes(self: _Data) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
         return self.attributes
+
+    @property
+    def chunk_shape(self: _Data) -> tuple[int, ...] | None:
+        """See `tamis.reading.listed.TypedArray.chunk_shape`."""
+        return self.storage.chunk_shape
 
     @property
     def can_look_up(self) -> bool:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import drops_to_paste
-from tamis.cli.options import FILE, RenamedChoice, keep_damaged_option, output_options, remote_options, threads_option
+from tamis.cli.options import FILE, keep_damaged_option, options_of, output_options, remote_options, threads_option
 from tamis.cli.output import output_of_files, show_stored
-from tamis.jobs.recipes.policies import POLICIES
+from tamis.jobs.copy_table import OF_NCCOPY, OF_REPACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,55 +64,12 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     metavar="NAMES,FILTERS",
     help="Filters in netCDF's notation for variables; 'none' for no filters; repeatable.",
 )
-@click.option(
-    "-c",
-    "chunks",
-    multiple=True,
-    metavar="CHUNKS",
-    help="Chunk lengths of dimensions, such as time/10,lat/96,lon/ (no length: the whole dimension), or the chunk shape"
-    " of a variable, such as TS:10,96,144; repeatable.",
-)
-@click.option(
-    "-d",
-    "level",
-    type=click.IntRange(0, 9),
-    metavar="N",
-    help="Deflate all variables that -F does not name, at level 1 to 9; 0 removes deflate and shuffle.",
-)
-@click.option("-s", "shuffle", is_flag=True, help="With -d: shuffle before deflate.")
-@click.option("-k", "kind", metavar="KIND", help="Kind of OUT, nc4 or nc7; only a check: OUT keeps the kind of IN.")
+@options_of(OF_NCCOPY)
 @click.option("-4", "kind", flag_value="nc4", help="Short for -k nc4.")
 @click.option("-7", "kind", flag_value="nc7", help="Short for -k nc7, netCDF-4 of the classic model.")
-@click.option(
-    "-M",
-    "--min-size",
-    type=click.IntRange(min=0),
-    metavar="BYTES",
-    help="Keep variables with fewer bytes of values unchanged unless -F or -c names them; by default 4096 without "
-    "chunks, 0 with chunks.",
-)
-@click.option("--checksum", is_flag=True, help="Add the checksum fletcher32 after zfp, so that readers notice damage.")
 @threads_option
-@click.option(
-    "--missing",
-    type=RenamedChoice(POLICIES),
-    default="exact",
-    show_default=True,
-    help="Missing values under lossy filters, as for tamis repack.",
-)
-@click.option("--follow", is_flag=True, help="Also filter unnamed variables whose values are in other files.")
-@click.option(
-    "--self-contained",
-    is_flag=True,
-    help="Store all that is in other files in OUT, as for tamis repack.",
-)
+@options_of(OF_REPACK)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
-@click.option("--larger", is_flag=True, help="Also filter unnamed variables that become larger than in IN.")
-@click.option(
-    "--history", is_flag=True, help="Record the command in OUT's attribute history, if OUT has history or Conventions."
-)
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
-@click.option("--drop", multiple=True, metavar="NAME", help="Leave out a variable, or a pattern of them; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @keep_damaged_option
 @output_options
@@ -121,9 +78,8 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(
     source: str,
     target: str,
+    filters: tuple[str, ...],
     overwrite: bool,
-    threads: int | None,
-    resume: bool,
     keep_damaged: bool,
     dry_run: bool,
     quiet: bool,
@@ -157,10 +113,10 @@ def command(
     from tamis.jobs.copy import CopyOptions, preview_copy, run_copy
 
     with output_of_files("copy", (source, target), as_json, quiet, log) as output:
-        asked = CopyOptions(**options)
+        asked = CopyOptions.asked(filters, overwrite=overwrite, **options)
         with drops_to_paste():
             if dry_run:
-                output.result(preview_copy(source, target, asked, resume=resume))
+                output.result(preview_copy(source, target, asked))
                 return
-            run = partial(run_copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
-            show_stored(output, target, resume, run, keep_damaged=keep_damaged)
+            run = partial(run_copy, source, target, asked)
+            show_stored(output, target, options["resume"], run, keep_damaged=keep_damaged)

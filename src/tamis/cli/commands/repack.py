@@ -16,14 +16,15 @@ from tamis.cli.options import (
     FILE,
     by_name,
     keep_damaged_option,
+    options_of,
     output_options,
     remote_options,
-    repack_options,
     threads_option,
 )
 from tamis.cli.output import output_of_files, show_stored
 from tamis.formatting import shell_line
 from tamis.jobs.recipes.policies import MissingPolicy
+from tamis.jobs.repack.option_table import TABLE
 
 
 @click.command("repack", short_help="Copy files with new filters or chunks, and prove the bound.")
@@ -71,7 +72,7 @@ from tamis.jobs.recipes.policies import MissingPolicy
     "replaces an existing file.",
 )
 @threads_option
-@repack_options()
+@options_of(TABLE)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @many_options

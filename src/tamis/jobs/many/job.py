@@ -22,7 +22,7 @@ from tamis.jobs.many.task import Packing
 from tamis.jobs.recipes.names import Recipes
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import Warn
-from tamis.jobs.repack.options import RepackKeywords, refuse_unknown, takes_options
+from tamis.jobs.repack.options import RepackKeywords, refuse_unknown, takes_repack_options
 from tamis.jobs.workers import DaskWorkers, LocalWorkers, Workers
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)
@@ -79,7 +79,7 @@ def _prepared(
     return run
 
 
-@takes_options
+@takes_repack_options
 def repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,
@@ -237,7 +237,7 @@ def repack_many(
         return files.finished(run.listing.left_out, keep_damaged=keep_damaged)
 
 
-@takes_options
+@takes_repack_options
 def preview_repack_many(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None,

@@ -29,7 +29,7 @@ from tamis.jobs.repack.new_target import (
     refuse_missing,
     write_target,
 )
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_options
+from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_repack_options
 from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets, taken_in
 from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.resuming import Resuming, TargetRecord, Unresumed, check_target, interrupted
@@ -65,7 +65,7 @@ Adapt = Callable[[RepackOptions, "Store"], RepackOptions]
 """Completes options according to the source."""
 
 
-@takes_options
+@takes_repack_options
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -298,7 +298,7 @@ def run_repack(
     )
 
 
-@takes_options
+@takes_repack_options
 def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """An option of `tamis.repack`, and of the command, where it is called ``--name``."""
+    """An option of a function such as `tamis.repack`, and of the command."""
 
     name: str
     default: Any
@@ -22,6 +22,7 @@ class Option(NamedTuple):
     is_negated: bool = False  # Whether the command also has ``--no-name``
     is_repeated: bool = False  # Whether the command takes it several times
     shows_default: bool = False  # Whether the command's help ends with the default
+    flags: tuple[str, ...] = ()  # What the command calls it; by default ``--name``
     is_of_format: bool = False  # Whether it is about the format of the target, and passed on to that
 
 

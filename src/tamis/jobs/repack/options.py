@@ -16,7 +16,7 @@ from tamis.formats.registry import open_store
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.recipes.saved_recipe import CHUNKS, Recipe, asked_recipe
-from tamis.jobs.repack.option_table import DEFAULTS, TABLE
+from tamis.jobs.repack.option_table import DEFAULTS, TABLE, Option
 from tamis.old_names import recorded_text
 
 if TYPE_CHECKING:
@@ -54,36 +54,59 @@ StorageName = Literal["disk", "s3"]
 WitnessName = Literal["xarray"]
 
 _RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
-_KINDS = {
-    "chunks": CHUNKS,
-    "drop": NAMES,
-    **{option.name: FLAG for option in TABLE if option.is_flag},
-}
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def takes_options(function: F) -> F:
-    """Let the signature of a function that takes ``**options`` name each of them, for ``help``."""
-    signature = inspect.signature(function)
-    named = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
-    hints = RepackKeywords.__annotations__
-    annotations = {name: getattr(hint, "__forward_arg__", hint) for name, hint in hints.items()}
+def takes_options(table: Iterable[Option], keywords: type) -> Callable[[F], F]:
+    """Return a decorator that lets the signature of a function with ``**options`` name each of them, for ``help``.
+
+    Parameters
+    ----------
+    table
+        The options.
+    keywords
+        The TypedDict of their types.
+    """
+    annotations = {name: getattr(hint, "__forward_arg__", hint) for name, hint in keywords.__annotations__.items()}
     options = [
         inspect.Parameter(
             option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotations[option.name]
         )
-        for option in TABLE
+        for option in table
     ]
-    function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
-    return function
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        named = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
-def refuse_unknown(function: str, options: Mapping[str, Any]) -> None:
+takes_repack_options = takes_options(TABLE, RepackKeywords)
+
+
+def refuse_unknown(function: str, options: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> None:
     """Raise TypeError, as Python does, if a function that takes ``**options`` got one that does not exist."""
     for name in options:
-        if name not in DEFAULTS:
+        if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def kinds_of(table: Iterable[Option]) -> dict[str, Kind]:
+    """Return the kinds of the flags and of the repeated names among options."""
+    return {option.name: FLAG if option.is_flag else NAMES for option in table if option.is_flag or option.is_repeated}
+
+
+def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind], defaults: Mapping[str, Any]) -> None:
+    """Raise ParameterError for an option of another kind; None is allowed where it is the default."""
+    for name, kind in kinds.items():
+        if not (options[name] is None and defaults[name] is None):
+            kind.check(name, options[name])
+
+
+_KINDS = {"chunks": CHUNKS, **kinds_of(TABLE)}
 
 
 def _check_choices(options: Mapping[str, Any]) -> None:
@@ -140,9 +163,7 @@ class RepackOptions:
         given: dict[str, Any] = {**DEFAULTS, **options}
         _RECIPES.check("recipes", recipes)
         FLAG.check("overwrite", overwrite)
-        for name, kind in _KINDS.items():
-            if not (given[name] is None and DEFAULTS[name] is None):
-                kind.check(name, given[name])
+        check_kinds(given, _KINDS, DEFAULTS)
         _check_choices(given)
         named = {name: given[name] for name in ("chunks", "require", "missing", "drop")}
         fields_here = {entry.name for entry in fields(cls)}

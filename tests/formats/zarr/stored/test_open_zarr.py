@@ -90,3 +90,13 @@ def test_engine_of_xarray_reads_zarr(tmp_path: Path) -> None:
     expected.to_zarr(tmp_path / "a.zarr")
     with xarray.open_dataset(tmp_path / "a.zarr", engine="tamis", chunks={}) as ds:
         xarray.testing.assert_identical(ds.compute(), expected)
+
+
+def test_naming_an_array_does_not_look_at_its_codecs(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", name="v", data=np.arange(12.0).reshape(3, 4), chunks=(2, 4))
+    with tamis.open(tmp_path / "a.zarr") as file:
+        array = file["v"]
+        assert (array.shape, array.dtype, array.chunks) == ((3, 4), np.dtype("f8"), (2, 4))
+        assert "storage" not in vars(array._array)
+        assert array[2, 3] == 11
+        assert array._array.storage.chunk_shape == array.chunks

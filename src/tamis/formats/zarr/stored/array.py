@@ -203,6 +203,8 @@ class ZarrArray(DescribedArray):
     """An array in a local folder. tamis decodes its chunks if HDF5 has their filters, otherwise zarr-python does."""
 
     has_slow_library = True
+    # Of the inner chunks, if a file holds several; None for an array without axes, or with chunks of several shapes
+    chunk_shape: tuple[int, ...] | None = None
 
     def __init__(
         self,
@@ -222,10 +224,8 @@ class ZarrArray(DescribedArray):
         self._open_stock = open_stock
         # The chunks, or shards, along each axis if they have several shapes: then zarr-python decodes them
         self.varying = varying_chunks(metadata)
-        # Of the inner chunks, if a file holds several; None for an array without axes, or with chunks of several shapes
-        self._chunk_shape: tuple[int, ...] | None = None
         if self.shape and self.varying is None:
-            self._chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
+            self.chunk_shape = tuple(max(int(step), 1) for step in array.chunks)
         self.is_sharded = self.varying is None and getattr(array, "shards", None) is not None
         self._type: np.dtype[Any] = np.dtype(array.dtype)
         self.numpy_type: np.dtype[Any] = self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
@@ -280,7 +280,7 @@ class ZarrArray(DescribedArray):
         return Storage(
             "chunked" if self.varying is None else "rectilinear",
             self._chunk,
-            self._chunk_shape,
+            self.chunk_shape,
             self._pipeline(),
             chunk_records="files",
             has_own_bytes=self.filters is not None and bool(self.filters.header),  # streams of zfp with a header
@@ -302,7 +302,7 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def _chunk(self) -> ChunkType:
         """Type, as stored, and shape of the chunks; values that are not numbers are bytes."""
-        shape = self._chunk_shape or ()
+        shape = self.chunk_shape or ()
         if self.type.numbers is None:
             return ChunkType(self.type.dtype or np.dtype("V1"), shape)
         fill = self.fill.stored
@@ -372,7 +372,7 @@ class ZarrArray(DescribedArray):
         """Open the values as zarr-python has them."""
         if self.type.numbers is not None or self._varies:
             return self.open_reader(independent=True)
-        return ZarrReader(self._stock, self.label, self.numpy_type, self._chunk_shape)
+        return ZarrReader(self._stock, self.label, self.numpy_type, self.chunk_shape)
 
     @lazy_property
     def stored_type(self) -> np.dtype[Any]:
@@ -563,7 +563,7 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def grid(self) -> Grid:
         """The grid of the chunks."""
-        return Grid(self.shape, self._chunk_shape or tuple(max(extent, 1) for extent in self.shape))
+        return Grid(self.shape, self.chunk_shape or tuple(max(extent, 1) for extent in self.shape))
 
     @lazy_property
     def _listing(self) -> tuple[Columns, list[Part]]:
@@ -628,7 +628,7 @@ class ZarrArray(DescribedArray):
             return ChunkedReader(self.open_chunks())
         dtype = self.type.dtype or np.dtype(object)
         array = self._stock if independent else self.array
-        return ZarrReader(array, self.label, dtype, self._chunk_shape)
+        return ZarrReader(array, self.label, dtype, self.chunk_shape)
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`."""
@@ -693,7 +693,7 @@ class ZarrArray(DescribedArray):
             else self.numpy_type,
             fill_value=self.fill.value[()],
             attributes=own_attributes(self.attributes) if self.marks.has_companion else self.attributes,
-            chunk_shape=self._chunk_shape,
+            chunk_shape=self.chunk_shape,
             pipeline=self.storage.pipeline,
             forms=self._forms,
             json=self._json,
