@@ -21,7 +21,6 @@ from tamis.stores.facts import (
     Elsewhere,
     Fill,
     Marks,
-    Storage,
     ValueType,
     array_nbytes,
     size_of,
@@ -41,6 +40,12 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=StoredArray)
 
 
+class _Data(ArrayFacts, Protocol):
+    """What the members of `DescribedArray` follow from."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
+
+
 class _Facts(Protocol):
     """What the meaning of values follows from."""
 
@@ -52,14 +57,6 @@ class _Facts(Protocol):
 
     @property
     def fill(self) -> Fill: ...
-
-
-class _Data(_Facts, Protocol):
-    """What the members of `DescribedArray` follow from."""
-
-    (Storage,)
-
-    def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
 
 
 class WithMeaning:
