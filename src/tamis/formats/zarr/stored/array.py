@@ -30,15 +30,9 @@ from tamis.formats.zarr.stored.attributes import (
     netcdf_attributes,
 )
 from tamis.formats.zarr.stored.chunk_files import (
-    MOST_ASKED,
-    Columns,
-    FolderSource,
-    Places,
     ShardForm,
     StoredChunkFiles,
     can_be_listed,
-    columns_and_ends,
-    places_in_shards,
 )
 from tamis.formats.zarr.stored.codecs import ChunkFilters, ZarrCodec, chunk_filters
 from tamis.formats.zarr.stored.hierarchy import Document, stored_steps, varying_chunks
@@ -60,7 +54,6 @@ from tamis.meaning.companions import (
 from tamis.meaning.missing import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
 from tamis.remote.address import Address
-from tamis.remote.references import source_of
 from tamis.stores.arrays import DescribedArray
 from tamis.stores.data_model import NamedArray, compound_words, is_compound, shown
 from tamis.stores.facts import ArrayFacts, Fill, Marks, Storage, ValueType, fill_as, size_of
@@ -70,8 +63,6 @@ if TYPE_CHECKING:
     from tamis.arrays.grid import Region
     from tamis.arrays.reader import ArrayReader
     from tamis.arrays.selection import Selection
-    from tamis.remote.file import RemoteObjects
-    from tamis.remote.object_store import Part
     from tamis.stores.data_model import AttributeForm
 
 
@@ -189,10 +180,6 @@ def _check_extents(name: str, extents: tuple[Any, ...], nbytes: int) -> None:
 
 
 _MARK_NBYTES = len(MASK_MARK) + 4
-
-_MOST_ENDS_NBYTES = 64 << 20
-"""Limit of the files that are fetched without knowing their sizes."""
-
 
 _ODD = "metadata in its own spelling"
 
@@ -385,7 +372,7 @@ class ZarrArray(DescribedArray):
     @lazy_property
     def stored_nbytes(self) -> int:
         """Bytes of all files of chunks."""
-        return int(self._listing[0][1].sum())
+        return int(self._files.sizes.sum())
 
     @lazy_property
     def codecs(self) -> list[dict[str, Any]]:
@@ -431,9 +418,9 @@ class ZarrArray(DescribedArray):
         """
         if isinstance(self.folder, Address):
             return False  # to know this takes a request for each array
-        if all(extent > 1 for extent in self._chunk.shape) or not len(self._listing[0][0]):
+        if all(extent > 1 for extent in self._chunk.shape) or not len(self._files.numbers):
             return True
-        path = self._path_of(0)
+        path = self._files.paths()[0]
         assert isinstance(path, Path)
         return header_in(path.read_bytes(), filters, self._chunk) == filters.header
 
@@ -492,14 +479,7 @@ class ZarrArray(DescribedArray):
     @property
     def can_read_chunks(self) -> bool:
         """True if tamis decodes the chunks without zarr-python."""
-        return self.filters is not None and not self.storage.pipeline.missing() and self._can_be_listed
-
-    @lazy_property
-    def _can_be_listed(self) -> bool:
-        """True unless the array is on a server that cannot list its many chunks."""
-        if not isinstance(self.folder, Address):
-            return True
-        return self._file_grid.chunk_count <= MOST_ASKED or can_be_listed(self.folder)
+        return self.filters is not None and not self.storage.pipeline.missing() and self._files.can_be_listed
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index; offsets count from the first file of a chunk to the last."""
@@ -507,8 +487,8 @@ class ZarrArray(DescribedArray):
 
     @lazy_property
     def _index(self) -> ChunkIndex:
-        source = self._source
-        numbers, starts, sizes = self._places(source.starts())
+        source = self._files.source
+        numbers, starts, sizes = self._files.places()
         self._check_stored(numbers, sizes)
         masks = np.zeros(len(starts), np.uint32)
         filters = self.filters
@@ -540,14 +520,6 @@ class ZarrArray(DescribedArray):
                 f" {self._chunk.nbytes:,}, found {int(sizes[row]):,}"
             ).at(dataset=self.path, chunk=origin)
 
-    def _places(self, starts: NDArray[np.int64]) -> Places:
-        """Return where chunks are; `starts` has where their files are."""
-        if self._shard_form is None:
-            numbers, sizes = self._listing[0]
-            return numbers, starts.copy(), sizes.copy()
-        grids = self.grid, self._file_grid
-        return places_in_shards(self._shard_form, grids, self._listing[0], self._source, self._path_of)
-
     def _marked_mask(self, head: bytes, number: int) -> int | None:
         """Return the filter mask after the mark of a chunk, from its first bytes; None if it has no mark."""
         if not head.startswith(MASK_MARK):
@@ -566,45 +538,16 @@ class ZarrArray(DescribedArray):
         return Grid(self.shape, self.chunk_shape or tuple(max(extent, 1) for extent in self.shape))
 
     @lazy_property
-    def _listing(self) -> tuple[Columns, list[Part]]:
-        """Numbers and sizes of the stored chunks, or shards, and last bytes of those that a server was asked for."""
-        if not size_of(self):
-            return (np.empty(0, np.int64), np.empty(0, np.int64)), []
-        return self._chunk_files.listed(self._index_nbytes if self.is_sharded else 0)
-
-    @lazy_property
-    def _index_nbytes(self) -> int:
-        """Bytes of an index at the end of each file; 0 if there is none."""
-        form = self._shard_form
-        if form is None or not form.at_end:
-            return 0
-        steps = zip(self._file_grid.chunk_shape, self.grid.chunk_shape, strict=True)
-        return form.index_nbytes(math.prod(shard // chunk for shard, chunk in steps))
-
-    @lazy_property
-    def _source(self) -> FolderSource | RemoteObjects:
-        if isinstance(self.folder, Address):
-            return source_of(self.folder, *self._listing, self._chunk_files.key_of_number)
-        return FolderSource(self._listing[0][1], self._path_of)  # type: ignore[arg-type]  # paths
-
-    @lazy_property
-    def _chunk_files(self) -> StoredChunkFiles:
-        counts = self._file_grid.counts
-        if self.varying is not None:
-            counts = tuple(along.chunk_count for along in self.varying)
-        return StoredChunkFiles(self.folder, self.array.metadata.encode_chunk_key, counts)
-
-    @property
-    def _file_grid(self) -> Grid:
-        """The grid of the chunks, or of the shards."""
-        return Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
+    def _files(self) -> StoredChunkFiles:
+        """The files of the chunks, or of the shards."""
+        key_of = self.array.metadata.encode_chunk_key
+        files = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
+        counts = files.counts if self.varying is None else tuple(along.chunk_count for along in self.varying)
+        return StoredChunkFiles(self.folder, key_of, self.grid, files, counts, self._shard_form, self._chunk.nbytes)
 
     def chunk_paths(self) -> list[Path | Address]:
         """Return the paths of the files that hold chunks."""
-        return [self._path_of(row) for row in range(len(self._listing[0][0]))]
-
-    def _path_of(self, row: int) -> Path | Address:
-        return self._chunk_files.path_of(int(self._listing[0][0][row]))
+        return self._files.paths()
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
@@ -636,7 +579,15 @@ class ZarrArray(DescribedArray):
             raise FileError(f"{self.label}: HDF5 has no filters for its codecs, {self.codec_text}")
         chunk = self._chunk
         fill = np.asarray(fill_as(self.fill, chunk.dtype), chunk.dtype)
-        arguments = str(self.folder), self.path, self.chunk_index(), self.storage.pipeline, chunk, fill, self._source
+        arguments = (
+            str(self.folder),
+            self.path,
+            self.chunk_index(),
+            self.storage.pipeline,
+            chunk,
+            fill,
+            self._files.source,
+        )
         if self.filters.header:
             return ZfpyChunks(self.filters.header, *arguments)
         if self.filters.raw_nbytes is not None and len(self.storage.pipeline.stages) > 1:
@@ -658,28 +609,13 @@ class ZarrArray(DescribedArray):
         """See `StoredArray.open_few`."""
         if not self.can_look_up:
             return None
-        numbers = selection.numbers(self._file_grid)
-        if 4 * len(numbers) > self._file_grid.chunk_count and self._can_be_listed:
+        numbers = selection.numbers(self._files.grid)
+        if 4 * len(numbers) > self._files.grid.chunk_count and self._files.can_be_listed:
             return None
         few = copy(self)
-        for name in ("_index", "_source"):
-            vars(few).pop(name, None)
-        vars(few)["_listing"] = columns_and_ends(self._ends_of(numbers.tolist()))
+        vars(few).pop("_index", None)
+        vars(few)["_files"] = self._files.only(numbers.tolist())
         return few.open_chunks()
-
-    def _ends_of(self, numbers: list[int]) -> dict[int, Part | None]:
-        """Return the sizes of files, with the index of a shard, or all of a chunk that is asked for the first time."""
-        known, asked = self._ends, [number for number in numbers if number not in self._ends]
-        nbytes = self._index_nbytes or self._chunk.nbytes + (self._chunk.nbytes >> 6) + 1024  # a whole file, as a rule
-        ends = self._chunk_files.ends(asked, nbytes if len(asked) * nbytes <= _MOST_ENDS_NBYTES else self._index_nbytes)
-        for number, end in ends.items():
-            known[number] = end if self._index_nbytes or end is None else end._replace(data=b"")
-        return {number: ends.get(number, known[number]) for number in numbers}
-
-    @lazy_property
-    def _ends(self) -> dict[int, Part | None]:
-        """The same of all files that were asked for, without the bytes of chunks."""
-        return {}
 
     def named(self) -> NamedArray:
         """Return the array in netCDF's data model."""

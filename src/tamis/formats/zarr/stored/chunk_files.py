@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 
 from tamis.arrays.source import opened, read_at
 from tamis.errors import FileError
+from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address
 from tamis.remote.file import can_list, list_below
-from tamis.remote.references import ends_in
+from tamis.remote.references import ends_in, source_of
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
@@ -136,42 +138,145 @@ MOST_ASKED = 256
 _FEW = 16
 """Limit of chunks whose files are looked for by name."""
 
+_MOST_ENDS_NBYTES = 64 << 20
+"""Limit of the files that are fetched without knowing their sizes."""
+
 _NUMBERS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
 class StoredChunkFiles:
-    """The files of an array's chunks, or of its shards."""
+    """The files of an array's chunks, or of its shards: which are there, how large they are, and their bytes.
 
-    folder: Path | Address  # Folder of the array
-    # Returns the key of a chunk by its index along each axis: its path in the folder
-    key_of: Callable[[tuple[int, ...]], str]
-    counts: tuple[int, ...]  # Number of chunks along each axis
+    Parameters
+    ----------
+    folder
+        Folder of the array.
+    key_of
+        Returns the key of a chunk, or shard, by its index along each axis: its path in the folder.
+    chunks, files
+        The grids of the chunks and of the files.
+    counts
+        Number of files along each axis; that of the grid, unless chunks have several shapes.
+    shard_form
+        The layout of shards; None if each chunk has its own file, or the layout is not supported.
+    chunk_nbytes
+        Bytes of the values of a chunk.
+    """
+
+    def __init__(
+        self,
+        folder: Path | Address,
+        key_of: Callable[[tuple[int, ...]], str],
+        chunks: Grid,
+        files: Grid,
+        counts: tuple[int, ...],
+        shard_form: ShardForm | None,
+        chunk_nbytes: int,
+    ) -> None:
+        self.folder = folder
+        self.key_of = key_of
+        self.grid = files
+        self._chunks = chunks
+        self._counts = counts
+        self._shard_form = shard_form
+        self._chunk_nbytes = chunk_nbytes
 
     def path_of(self, number: int) -> Path | Address:
-        """Return the path of the file of a chunk by its number."""
+        """Return the path of a file by its number."""
         return self.folder / self.key_of_number(number)
 
     def key_of_number(self, number: int) -> str:
-        """Return the key of a chunk by its number."""
-        return self.key_of(tuple(map(int, np.unravel_index(number, self.counts))))
+        """Return the key of a file by its number."""
+        return self.key_of(tuple(map(int, np.unravel_index(number, self._counts))))
 
-    def ends(self, numbers: Sequence[int], nbytes: int) -> dict[int, Part | None]:
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Numbers of the files that are there, increasing."""
+        return self._listing[0][0]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of each of these files."""
+        return self._listing[0][1]
+
+    def paths(self) -> list[Path | Address]:
+        """Return the paths of these files."""
+        return [self.path_of(number) for number in self.numbers.tolist()]
+
+    def _path_of_row(self, row: int) -> Path | Address:
+        return self.path_of(int(self.numbers[row]))
+
+    @lazy_property
+    def source(self) -> FolderSource | RemoteObjects:
+        """The bytes of these files, one after the other."""
+        if isinstance(self.folder, Address):
+            return source_of(self.folder, *self._listing, self.key_of_number)
+        return FolderSource(self.sizes, self._path_of_row)  # type: ignore[arg-type]  # paths
+
+    def places(self) -> Places:
+        """Return where the chunks are in `source`."""
+        if self._shard_form is None:
+            return self.numbers, self.source.starts().copy(), self.sizes.copy()
+        grids = self._chunks, self.grid
+        return places_in_shards(self._shard_form, grids, self._listing[0], self.source, self._path_of_row)
+
+    @lazy_property
+    def can_be_listed(self) -> bool:
+        """True unless the many files are on a server that cannot list them."""
+        if not isinstance(self.folder, Address):
+            return True
+        return self.grid.chunk_count <= MOST_ASKED or can_be_listed(self.folder)
+
+    def only(self, numbers: Sequence[int]) -> StoredChunkFiles:
+        """Return some of the files by their numbers; a server is asked for their sizes, once for each."""
+        few = copy(self)
+        vars(few).pop("source", None)
+        vars(few)["_listing"] = _columns_and_ends(self._ends_of(numbers))
+        return few
+
+    def _ends_of(self, numbers: Sequence[int]) -> dict[int, Part | None]:
+        """Return the sizes of files, with the index of a shard, or all of a chunk that is asked for the first time."""
+        known, asked = self._known_ends, [number for number in numbers if number not in self._known_ends]
+        nbytes = self._index_nbytes or self._chunk_nbytes + (self._chunk_nbytes >> 6) + 1024  # a whole file, as a rule
+        ends = self._ends(asked, nbytes if len(asked) * nbytes <= _MOST_ENDS_NBYTES else self._index_nbytes)
+        for number, end in ends.items():
+            known[number] = end if self._index_nbytes or end is None else end._replace(data=b"")
+        return {number: ends.get(number, known[number]) for number in numbers}
+
+    @lazy_property
+    def _known_ends(self) -> dict[int, Part | None]:
+        """The same of all files that were asked for, without the bytes of chunks."""
+        return {}
+
+    def _ends(self, numbers: Sequence[int], nbytes: int) -> dict[int, Part | None]:
         """Return sizes and so many last bytes of files that are elsewhere, by number; None for those that are not."""
         return dict(zip(numbers, ends_in(self.folder, map(self.key_of_number, numbers), nbytes), strict=True))
 
-    def listed(self, end_nbytes: int) -> tuple[Columns, list[Part]]:
-        """Return numbers and sizes of the stored chunks, sorted; the time depends on the files, not on the grid.
+    @lazy_property
+    def _index_nbytes(self) -> int:
+        """Bytes of an index at the end of each file; 0 if there is none."""
+        form = self._shard_form
+        if form is None or not form.at_end:
+            return 0
+        steps = zip(self.grid.chunk_shape, self._chunks.chunk_shape, strict=True)
+        return form.index_nbytes(math.prod(shard // chunk for shard, chunk in steps))
 
-        From a server that cannot list, each file is requested by its name, and its last bytes.
+    @lazy_property
+    def _listing(self) -> tuple[Columns, list[Part]]:
+        """Numbers and sizes of the files that are there, and last bytes of those that a server was asked for.
+
+        The time depends on the files, not on the grid. From a server that cannot list, each file is requested by its
+        name, and its last bytes.
         """
+        if not math.prod(self._chunks.shape):
+            return _columns(()), []
         if isinstance(self.folder, Address) and not can_be_listed(self.folder):
-            if (count := math.prod(self.counts)) > MOST_ASKED:
+            if (count := math.prod(self._counts)) > MOST_ASKED:
                 wanted = f"a store that lists objects, or at most {MOST_ASKED} chunks"
                 raise FileError(f"{self.folder}: expected {wanted}, found {count}").at(path=self.folder)
-            return columns_and_ends(self.ends(range(count), end_nbytes))
+            return _columns_and_ends(self._ends(range(count), self._index_nbytes))
         try:
-            found = [*self._asked()] if math.prod(self.counts) <= _FEW else []
+            found = [*self._asked()] if math.prod(self._counts) <= _FEW else []
             found = found or sorted(self._found())  # none may be due to a folder that cannot be listed
         except FileError:
             raise
@@ -183,7 +288,7 @@ class StoredChunkFiles:
         """Yield number and size of the stored chunks of a small grid, without listing folders."""
         if isinstance(self.folder, Address):
             return
-        for number in range(math.prod(self.counts)):
+        for number in range(math.prod(self._counts)):
             with suppress(FileNotFoundError, NotADirectoryError):
                 status = os.stat(self.path_of(number))
                 if not stat.S_ISDIR(status.st_mode):
@@ -207,19 +312,19 @@ class StoredChunkFiles:
     def _number_of(self, key: str) -> int | None:
         """Return the number of the chunk with a key; None if it is not the key of a chunk of the grid."""
         index = tuple(map(int, _NUMBERS.findall(key)))
-        if not self.counts:
+        if not self._counts:
             return 0 if key == self.key_of(()) else None
-        if len(index) != len(self.counts) or self.key_of(index) != key:
+        if len(index) != len(self._counts) or self.key_of(index) != key:
             return None
         number = 0
-        for at, count in zip(index, self.counts, strict=True):
+        for at, count in zip(index, self._counts, strict=True):
             if at >= count:
                 return None  # left behind when the array was made smaller
             number = number * count + at
         return number
 
 
-def columns_and_ends(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Part]]:
+def _columns_and_ends(ends: Mapping[int, Part | None]) -> tuple[Columns, list[Part]]:
     """Return numbers and sizes of those files that are there, and their last bytes."""
     found = {number: end for number, end in ends.items() if end is not None}
     return _columns((number, end.size) for number, end in found.items()), [*found.values()]
