@@ -15,21 +15,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tamis import _native
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
+from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
 from tamis.jobs.repack.job import run_repack
 from tamis.jobs.repack.resuming import NOTHING_LEFT
-from tamis.jobs.result import error_dict, json_value
+from tamis.jobs.result import VERSION, error_dict, json_value
 from tamis.lazy_property import lazy_property
 from tamis.remote.address import Address, place_of
 from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
 from tamis.safety.journal import marked
 from tamis.safety.library_errors import causes_of, disk_text, error_number
-from tamis.safety.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.safety.transaction import Transaction, remove
 from tamis.stores.other_files import Places
 
@@ -127,7 +126,7 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
         record,
         recipe=task.options.key,
         packing=task.options.packing_key,
-        version=_native.version,
+        version=VERSION,
         seconds=round(time.perf_counter() - began, 3),
         attempt=task.attempt,
         serial=task.serial,

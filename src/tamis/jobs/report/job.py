@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis import _native, meaning
+from tamis import meaning
 from tamis.accuracy.requirement import Requirement
 from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, WHOLES, Kind
 from tamis.arrays.threads import checked_threads
@@ -26,6 +26,7 @@ from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
+from tamis.jobs.result import VERSION
 from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
 from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
 from tamis.pipeline import as_pipeline
@@ -264,7 +265,7 @@ def _provenance_of(source: Store, target: Store, recipe: Recipe | None, progress
     command = [Path(sys.argv[0]).name, *sys.argv[1:]] if "tamis_command" in sys.modules else []
     if command:
         facts["command"] = shell_line(command)
-    facts["tamis"] = _native.version
+    facts["tamis"] = VERSION
     facts["Python, NumPy"] = f"{platform.python_version()}, {np.__version__}"
     facts["system"] = platform.platform()
     return facts
