@@ -9,5 +9,6 @@ process, which writes a record (`state`).
 - `look_ahead`: mistakes that are found before the first file is made.
 - `leftovers`: what killed runs left.
 - `manifest`, `result`: what was done.
+- `other_writers`: whether another program writes a file.
 - `verify`: two folders compared.
 """
