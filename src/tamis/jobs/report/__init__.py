@@ -5,5 +5,6 @@ fields once more, by `pair`.
 
 - `charts`, `maps`, `rates`, `findings`: the sections of a variable, and what they mean in words.
 - `page`, `parts`: the page, and what all pages are made of; the folder beside them has scripts and styles.
-- `file_page`, `folder`: pages about one file, and about a folder of files.
+- `chunk_figures`: how the chunks of an array are stored, also for the page of inspect.
+- `folder`: a page about a folder of files.
 """
