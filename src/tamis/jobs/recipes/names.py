@@ -278,6 +278,22 @@ def as_chunks(value: object) -> Chunks:
     return DimensionChunks(extents)
 
 
+def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
+    """Return the first paths of datasets that are left out, with companions of missing values."""
+    dropped = {path for name in drop for path in names.match_any(name).labels}
+    if not dropped:
+        return frozenset()
+    for companion, variable in store.arrays.companions():
+        if store.first_path(variable) in dropped:
+            dropped.add(companion.path)
+        elif companion.path in dropped:
+            raise ParameterError(
+                f"{companion.path}: expected {variable} to be left out as well, because this mask has its "
+                f"missing values"
+            )
+    return frozenset(dropped)
+
+
 def dimensions_of(store: Store, path: str) -> tuple[str, ...] | None:
     """Return the names of an array's dimensions; None if it has none."""
     group, _, name = path.rpartition("/")

@@ -19,8 +19,7 @@ from tamis.errors import TamisError
 from tamis.formats.registry import comparison_of, open_store
 from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.names import Names
-from tamis.jobs.repack.planning import dropped_datasets
+from tamis.jobs.recipes.names import Names, dropped_datasets
 from tamis.jobs.verify.bounds import (
     PACKED_ATTRIBUTES,
     RECORDED,
