@@ -17,7 +17,6 @@ from tamis.arrays.grid import (
 )
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
-from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline
@@ -230,7 +229,7 @@ def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
-    names = [filter_name(item) for item in chunking.pipeline.filters]
+    names = [item.shown_name for item in chunking.pipeline.filters]
     for i, item in enumerate(chunking.pipeline.filters):
         if i and item.needs_values and chunking.applied(i):
             before = " and ".join(dict.fromkeys(names[:i]))
@@ -271,7 +270,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
                 stage.filter.check(chunking.chunk)
             except ParameterError as error:
                 reason = f": {error}"
-        name = filter_name(stage.filter)
+        name = stage.filter.shown_name
         yield Note("unused", f"{name} is in the pipeline but was skipped for every chunk{reason}")
 
 

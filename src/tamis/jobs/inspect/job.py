@@ -17,7 +17,6 @@ from tamis.arrays.grid import zfp_padding
 from tamis.arrays.index import UnsureIndexError
 from tamis.errors import FileError
 from tamis.filters import Filter
-from tamis.filters.unknown import filter_name
 from tamis.formats.registry import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
@@ -200,7 +199,7 @@ def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:
 
 
 def _groups(pipeline: Pipeline, masks: Mapping[int, int]) -> tuple[ChunkGroup, ...]:
-    names = [filter_name(item) for item in pipeline.filters]
+    names = [item.shown_name for item in pipeline.filters]
     groups = []
     for mask, count in sorted(masks.items(), key=lambda entry: (-entry[1], entry[0])):
         applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)
