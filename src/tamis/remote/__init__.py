@@ -9,3 +9,34 @@
 - `references`: a document of references (kerchunk) as a store.
 - `waiting`: a warning about requests without an answer.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.remote.address import Address, is_address, located_path, place_of
+    from tamis.remote.counted import CountedObjects, counted_at
+    from tamis.remote.file import can_list, list_below
+
+__all__ = [
+    "Address",
+    "CountedObjects",
+    "can_list",
+    "counted_at",
+    "is_address",
+    "list_below",
+    "located_path",
+    "place_of",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "address": "Address is_address located_path place_of",
+        "counted": "CountedObjects counted_at",
+        "file": "can_list list_below",
+    },
+)

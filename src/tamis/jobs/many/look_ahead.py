@@ -19,8 +19,8 @@ from tamis.jobs.repack.planning import may_spoil, plan_datasets
 from tamis.jobs.repack.survey import SURVEY_ALONE
 from tamis.jobs.repack.views import Fates, sources_of, with_needed
 from tamis.remote.address import is_address, place_of
-from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.packed_array import in_units, marks_of
+from tamis.rewrite.spread import Warned, coarse_bounds
 from tamis.rounding import PackingRange
 from tamis.stores.other_files import Places
 

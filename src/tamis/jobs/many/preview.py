@@ -19,7 +19,7 @@ from tamis.stores.first_bytes import format_of
 from tamis.stores.other_files import OtherFile, Places
 
 if TYPE_CHECKING:
-    from tamis.rewrite.coarse_bounds import Warned
+    from tamis.rewrite.spread import Warned
 
 
 def preview_of(run: PreparedRun) -> FolderPreview:

@@ -45,7 +45,7 @@ from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.repack.job import repack
 from tamis.old_names import current_value, takes_old_keywords
-from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
+from tamis.rewrite.spread import Spread, Warned, rounded_spread, warnings_of
 from tamis.safety.library_errors import reading
 from tamis.stores.facts import values_nbytes_of
 

@@ -24,7 +24,7 @@ from tamis.jobs.plan.planned import (
 from tamis.jobs.plan.plot import figure_of
 from tamis.jobs.recipes.saved_recipe import Recipe
 from tamis.jobs.result import SCHEMA, DatasetsResult, Part, Table, json_fields, json_value, shared, title
-from tamis.rewrite.coarse_bounds import Warned
+from tamis.rewrite.spread import Warned
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.policies import MissingPolicy

@@ -1,1 +1,37 @@
 """The job verify: compare a file with its source, within bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
+    from tamis.jobs.verify.job import BOUNDS, COARSE, FileComparison, run_verify, take_in_as
+    from tamis.jobs.verify.result import Compared, Finding, Verification, number
+
+__all__ = [
+    "BOUNDS",
+    "COARSE",
+    "RECORDED",
+    "Bound",
+    "Bounds",
+    "Compared",
+    "FileComparison",
+    "Finding",
+    "Verification",
+    "checked_bounds",
+    "number",
+    "run_verify",
+    "take_in_as",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "bounds": "Bound Bounds RECORDED checked_bounds",
+        "job": "BOUNDS COARSE FileComparison run_verify take_in_as",
+        "result": "Compared Finding Verification number",
+    },
+)

@@ -35,10 +35,10 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
-from tamis.rewrite.coarse_bounds import spread_of
 from tamis.rewrite.damage import damage_of
 from tamis.rewrite.packed_array import ArrayInUnits
 from tamis.rewrite.packed_array import in_units as values_in_units
+from tamis.rewrite.spread import spread_of
 from tamis.rounding import Pack
 from tamis.safety.library_errors import reading
 from tamis.stores.comparison import companion_note, new_attribute

@@ -12,7 +12,7 @@ from tamis.jobs.report.maps import CIVIDIS, png
 from tamis.jobs.report.parts import bar_of, chart_figure, picture_rule, text
 
 if TYPE_CHECKING:
-    from tamis.stores.protocols import StoredArray
+    from tamis.stores import StoredArray
 
 _MOST_SIDE = 256
 _LEVELS = 127
