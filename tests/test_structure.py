@@ -164,6 +164,8 @@ def test_jobs_know_formats_by_the_registry_alone() -> None:
     assert not against
 
 
+# Rooms in jobs/ that the tools stand on. All else there are tools, and what they share.
+BELOW_TOOLS = ("jobs/recipes", "jobs/repack", "jobs/witness")
 FACES = [name for name, path in NAMES.items() if path.name == "__init__.py" and "face_names(" in path.read_text()]
 
 
@@ -191,6 +193,18 @@ def origins(path: Path) -> Iterator[tuple[int, str, str]]:
                 is_exported = f'"{alias.name}"' in NAMES[str(node.module)].read_text()
                 is_module = inner in NAMES and not is_exported
                 yield node.lineno, *((inner, "") if is_module else (str(node.module), alias.name))
+
+
+def test_tools_import_from_their_own_folder_and_from_faces() -> None:
+    tools = [path for path in MODULES if is_within(path, "jobs") and not is_within(path, *BELOW_TOOLS)]
+    against = [
+        f"{path.relative_to(PACKAGE)}:{line}: import {name or module} from {face_of(module)}, the face of its room, "
+        f"instead of {module}; if the face does not have it, see docs/structure.md"
+        for path in tools
+        for line, module, name in origins(path)
+        if module != face_of(module) != face_of(name_of(path))
+    ]
+    assert not against, "\n".join(against)
 
 
 @pytest.mark.parametrize("name", FACES)

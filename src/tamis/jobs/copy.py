@@ -28,22 +28,17 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
 from tamis.jobs.progress import Progress
-from tamis.jobs.recipes.names import least_nbytes
-from tamis.jobs.recipes.saved_recipe import Recipe, check_policy
-from tamis.jobs.repack.job import run_preview, run_repack
-from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.result import RepackResult
+from tamis.jobs.recipes import Recipe, check_policy, least_nbytes
+from tamis.jobs.repack import RepackOptions, RepackResult, run_preview, run_repack
 from tamis.lazy_property import lazy_property
-from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
-from tamis.notation.text import malformed
+from tamis.notation import ALL, NccopyArgument, in_netcdf_order, malformed, parse_argument
 from tamis.old_names import current_value
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.policies import MissingPolicy
-    from tamis.jobs.repack.result import RepackPreview
-    from tamis.stores.data_model import Dimension
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.recipes import MissingPolicy
+    from tamis.jobs.repack import RepackPreview
+    from tamis.stores import Dimension, Store, StoredArray
 
 
 _PART = re.compile(r"(?:\\.|[^\\,])*", re.DOTALL)

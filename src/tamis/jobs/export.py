@@ -12,18 +12,17 @@ from urllib.parse import quote, urlparse
 
 from tamis.arguments import FLAG, NAMES, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
-from tamis.formats.references.targets import KINDS, check_target, manifest_store, write_references
-from tamis.formats.registry import open_store
-from tamis.formats.zarr.stored.readers import OF_TAMIS
-from tamis.formats.zarr.stored.store import check_installed
+from tamis.formats import open_store
+from tamis.formats.references import KINDS, check_target, manifest_store, write_references
+from tamis.formats.zarr import OF_TAMIS, check_installed
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
-from tamis.remote.address import Address, located_path, place_of
-from tamis.safety.library_errors import reading
-from tamis.stores.first_bytes import is_references, is_zarr
+from tamis.remote import Address, located_path, place_of
+from tamis.safety import reading
+from tamis.stores import is_references, is_zarr
 
 if TYPE_CHECKING:
-    from tamis.formats.references.hierarchy import References
+    from tamis.formats.references import References
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,7 @@ class ReferenceParser:
         """Return the ``ManifestStore`` of a local file."""
         TEXT.check("url", url)
         check_installed("tamis.ReferenceParser", "virtualizarr")
-        from tamis.formats.references.hierarchy import references_of
+        from tamis.formats.references import references_of
 
         address = urlparse(url)
         if address.scheme not in ("", "file"):
@@ -231,7 +230,7 @@ class ReferenceParser:
 def _references(
     paths: list[str | os.PathLike[str]], url: str | None, concat: str | None, drop: Collection[str], stack: ExitStack
 ) -> References:
-    from tamis.formats.references.hierarchy import joined, references_of
+    from tamis.formats.references import joined, references_of
 
     parts = []
     for path in paths:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tamis.arguments import FLAG, PATH
 from tamis.errors import FileError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Part, Table
 
@@ -85,7 +85,7 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
     if not folder.is_dir():
         raise FileError(f"{folder}: expected the folder of a Zarr store, found {_kind(folder)}").at(path=folder)
     with open_store(folder) as store:
-        from tamis.formats.zarr.stored.shuffle_repair import repair_shuffles
+        from tamis.formats.zarr import repair_shuffles
 
         arrays = repair_shuffles(folder, store, dry_run=dry_run)
         repaired = tuple(RepairedArray(array.path, array.type.text, str(array.storage.pipeline)) for array in arrays)

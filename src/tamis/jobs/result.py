@@ -22,7 +22,7 @@ from tamis import _native
 from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
 from tamis.formatting import printable
 from tamis.old_names import with_old_keys
-from tamis.safety.whole_file import write_whole
+from tamis.safety import write_whole
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.filters import Request
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import printable
-from tamis.notation.cdl import separate, value_text
-from tamis.notation.netcdf import chain_text, in_netcdf_order
+from tamis.notation import chain_text, in_netcdf_order, separate, value_text
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+    from tamis.stores import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 
 KEYWORDS = frozenset(
     (

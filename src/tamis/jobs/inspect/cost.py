@@ -7,19 +7,16 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.arrays.gather import whole
-from tamis.arrays.reader import ContiguousReader
-from tamis.arrays.selection import Selection
+from tamis.arrays import ContiguousReader, Selection, whole
 from tamis.errors import FileError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import size_text
-from tamis.remote.address import Address, place_of
-from tamis.remote.counted import CountedObjects, counted_at
-from tamis.stores.facts import array_nbytes
+from tamis.remote import Address, CountedObjects, counted_at, place_of
+from tamis.stores import array_nbytes
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
-    from tamis.stores.protocols import StoredArray
+    from tamis.arrays import Region
+    from tamis.stores import StoredArray
 
 _BANDWIDTH = 50e6  # bytes in a second
 

@@ -14,12 +14,11 @@ from tamis.jobs.result import json_value
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
-    from tamis.advice.chunk_shapes import BetterChunks, Note
-    from tamis.meaning.variables import PackingDict
+    from tamis.advice import BetterChunks, Note
+    from tamis.meaning import PackingDict
     from tamis.pipeline import Pipeline
-    from tamis.rounding import Rounding
-    from tamis.rounding.rounding_base import RoundingDict
-    from tamis.stores.readers import Readers
+    from tamis.rounding import Rounding, RoundingDict
+    from tamis.stores import Readers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
+from tamis.advice import Chunking, Note, better_for_zfp, judge
 from tamis.arguments import NAMES, PATH
-from tamis.arrays.grid import zfp_padding
-from tamis.arrays.index import UnsureIndexError
+from tamis.arrays import UnsureIndexError, zfp_padding
 from tamis.errors import FileError
 from tamis.filters import Filter
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
 from tamis.jobs.inspect.result import Inspection
-from tamis.jobs.recipes.names import Names
+from tamis.jobs.recipes import Names
 from tamis.meaning import numbers
-from tamis.rounding import recorded_rounding
-from tamis.rounding.pack import used_bits
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import values_nbytes_of
-from tamis.stores.protocols import Store, StoredArray
-from tamis.stores.readers import Readers
+from tamis.rounding import recorded_rounding, used_bits
+from tamis.safety import reading
+from tamis.stores import Readers, Store, StoredArray, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.meaning import Role

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import percent_text, plural, ratio_text, shape_text, size_text
 from tamis.jobs.inspect.dataset_info import COLUMNS, DatasetInfo, row
-from tamis.jobs.report.figures import ChunkFigures, chunk_figures
-from tamis.jobs.report.parts import MADE_BY, items_of, table_of_rows, text, whole_page
-from tamis.safety.library_errors import reading
+from tamis.jobs.report import MADE_BY, ChunkFigures, chunk_figures, items_of, table_of_rows, text, whole_page
+from tamis.safety import reading
 
 _MOST_BARS, _MOST_DATASETS, _MOST_ROWS = 40, 20, 400
 

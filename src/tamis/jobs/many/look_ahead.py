@@ -9,28 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.accuracy.measured import Measured
-from tamis.arrays.grid import grid_of
+from tamis.accuracy import Measured
+from tamis.arrays import grid_of
 from tamis.errors import FileError, ParameterError, TamisError
-from tamis.formats.registry import target_form
+from tamis.formats import target_form
 from tamis.formatting import did_you_mean
-from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
-from tamis.jobs.repack.planning import may_spoil, plan_datasets
-from tamis.jobs.repack.survey import SURVEY_ALONE
-from tamis.jobs.repack.views import Fates, sources_of, with_needed
-from tamis.remote.address import is_address, place_of
-from tamis.rewrite.packed_array import in_units, marks_of
-from tamis.rewrite.spread import Warned, coarse_bounds
+from tamis.jobs.recipes import STANDARD_NAME, absolute, has_pattern_signs
+from tamis.jobs.repack import SURVEY_ALONE, Fates, may_spoil, plan_datasets, sources_of, with_needed
+from tamis.remote import is_address, place_of
+from tamis.rewrite import Warned, coarse_bounds, in_units, marks_of
 from tamis.rounding import PackingRange
-from tamis.stores.other_files import Places
+from tamis.stores import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
     from tamis.jobs.many.task import FolderOptions
-    from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack import RepackOptions
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.plan import ArrayPlan
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.rewrite import ArrayPlan
+    from tamis.stores import Store, StoredArray
 
 _MOST_PARTS = 8
 _MOST_LISTED = 12

@@ -17,9 +17,8 @@ from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, s
 from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State, new_content
 from tamis.jobs.result import SCHEMA, VERSION, Line, Part, Result, Table, json_text
-from tamis.safety.disk import nbytes_of, sha256_of
-from tamis.safety.library_errors import disk_text
-from tamis.stores.other_files import OtherFile, needed_text
+from tamis.safety import disk_text, nbytes_of, sha256_of
+from tamis.stores import OtherFile, needed_text
 
 NAME = "manifest.json"
 

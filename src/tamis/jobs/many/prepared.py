@@ -24,14 +24,12 @@ from tamis.jobs.many.listing import (
 )
 from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, Packing
-from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.option_table import DEFAULTS
-from tamis.jobs.repack.options import RepackOptions
+from tamis.jobs.recipes import Recipe, Recipes
+from tamis.jobs.repack import DEFAULTS, RepackOptions
 from tamis.jobs.result import VERSION
-from tamis.jobs.witness.process import check_installed
-from tamis.remote.address import is_address, located_path
-from tamis.stores.first_bytes import is_folder
+from tamis.jobs.witness import check_installed
+from tamis.remote import is_address, located_path
+from tamis.stores import is_folder
 
 
 class PreparedRun(NamedTuple):

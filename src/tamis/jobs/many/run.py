@@ -24,7 +24,7 @@ from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
 from tamis.jobs.result import VERSION
 from tamis.jobs.workers import Died, Event, Progressed, Workers
-from tamis.safety.disk import Identity
+from tamis.safety import Identity
 
 _MOST_DEATHS = 3
 """Ends of its process after which a file is set aside."""

@@ -21,21 +21,28 @@ from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
 from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
-from tamis.jobs.repack.job import run_repack
-from tamis.jobs.repack.resuming import NOTHING_LEFT
+from tamis.jobs.repack import NOTHING_LEFT, run_repack
 from tamis.jobs.result import VERSION, error_dict, json_value
 from tamis.lazy_property import lazy_property
-from tamis.remote.address import Address, place_of
-from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
-from tamis.safety.journal import marked
-from tamis.safety.library_errors import causes_of, disk_text, error_number
-from tamis.safety.transaction import Transaction, remove
-from tamis.stores.other_files import Places
+from tamis.remote import Address, place_of
+from tamis.safety import (
+    Identity,
+    Transaction,
+    causes_of,
+    disk_text,
+    error_number,
+    marked,
+    nbytes_of,
+    remove,
+    sha256_of,
+    sync_file,
+    sync_folder,
+)
+from tamis.stores import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
-    from tamis.jobs.repack.options import RepackOptions
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack import RepackOptions, RepackResult
 
 
 Packing = Literal["one", "each"]

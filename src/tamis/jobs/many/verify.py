@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tamis.arguments import CALLBACK, FLAG, NAMES, PATH
-from tamis.arrays.threads import checked_threads
+from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify.bounds import Bounds, checked_bounds
-from tamis.jobs.verify.job import BOUNDS, COARSE, run_verify
-from tamis.safety.library_errors import disk_text
+from tamis.jobs.verify import BOUNDS, COARSE, Bounds, checked_bounds, run_verify
+from tamis.safety import disk_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.verify.result import Verification
+    from tamis.jobs.verify import Verification
 
 _MOST_ROWS = 20
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.statistics import Tally, compare
+from tamis.accuracy import Tally, compare
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Data, Filter, Sperr, Sz3
 from tamis.formatting import plural
@@ -29,7 +29,7 @@ from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.rewrite.plan import ArrayPlan
+    from tamis.rewrite import ArrayPlan
 
 FOREIGN = ("sz3", "sperr")
 _LOSSLESS = Pipeline.parse("shuffle|deflate(4)")

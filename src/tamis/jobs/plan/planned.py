@@ -13,7 +13,7 @@ from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.saved_recipe import Evidence
+    from tamis.jobs.recipes import Evidence
 
 _SURE = 1.1
 _FACTOR = 1.03

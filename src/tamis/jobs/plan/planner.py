@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.fields import FIELD_WORDS
-from tamis.advice.chunk_shapes import chunking_text, oversized, oversized_note, right_sized
-from tamis.arrays.grid import default_chunks, grid_of
+from tamis.accuracy import FIELD_WORDS
+from tamis.advice import chunking_text, oversized, oversized_note, right_sized
+from tamis.arrays import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
 from tamis.formatting import absent_text, ratio_text, shape_text, size_text
@@ -45,15 +45,14 @@ from tamis.jobs.plan.readers import READERS, Readers, read_by
 from tamis.jobs.plan.recommended import recommended_requirement
 from tamis.jobs.plan.requirements import FROM_NOISE, RECOMMENDED, PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.recipes.names import Names, assigned, units_along
+from tamis.jobs.recipes import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
-from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
-from tamis.stores.protocols import Store, StoredArray
+from tamis.stores import ELSEWHERE, Store, StoredArray, size_of, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step
-    from tamis.jobs.recipes.policies import MissingPolicy
+    from tamis.jobs.recipes import MissingPolicy
 
 _LEAST_NBYTES = 1 << 16
 

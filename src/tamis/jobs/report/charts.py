@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES
-from tamis.accuracy.field_profile import period_of
+from tamis.accuracy import MOST_STEPS, QUANTILES, period_of
 from tamis.formatting import plural, shape_text
 from tamis.jobs.report.reported import Chart, Facts, Series
-from tamis.stores.facts import size_of
+from tamis.stores import size_of
 
 if TYPE_CHECKING:
-    from tamis.accuracy.error_profile import ErrorProfile
-    from tamis.accuracy.field_profile import FieldProfile
-    from tamis.accuracy.statistics import Tally
-    from tamis.stores.protocols import StoredArray
+    from tamis.accuracy import ErrorProfile, FieldProfile, Tally
+    from tamis.stores import StoredArray
 
 _MOST_POINTS = 400
 _ZFP_SIDE = 4

@@ -13,31 +13,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.requirement import Requirement
+from tamis.accuracy import Requirement
 from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, WHOLES, Kind
-from tamis.arrays.threads import checked_threads
+from tamis.arrays import checked_threads
 from tamis.errors import ParameterError, TamisError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import shell_line, size_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.names import Names, assigned
-from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.recipes import Names, Recipe, assigned
 from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.result import VERSION
-from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
+from tamis.jobs.verify import BOUNDS, RECORDED, Bound, Bounds, FileComparison, checked_bounds, take_in_as
 from tamis.pipeline import as_pipeline
-from tamis.safety.disk import sha256_of
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import size_of
+from tamis.safety import reading, sha256_of
+from tamis.stores import size_of
 
 if TYPE_CHECKING:
     from tamis.jobs.report.reported import Reported
-    from tamis.jobs.verify.result import Compared, Finding
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.verify import Compared, Finding
+    from tamis.stores import Store, StoredArray
 
 USUAL_BUDGET = 2_000_000
 """Bytes of the page."""

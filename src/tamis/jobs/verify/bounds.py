@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.statistics import Place, Squares, Tally
+from tamis.accuracy import Place, Squares, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
-from tamis.jobs.recipes.names import Names, assigned
+from tamis.jobs.recipes import Names, assigned
 from tamis.rounding import ERROR_BOUND, PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
-    from tamis.stores.protocols import StoredArray
+    from tamis.stores import StoredArray
 
 RECORDED: Literal["recorded"] = "recorded"
 """Means the bound that the filters of a target dataset record in the file."""

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tamis.accuracy.statistics import Observer, Tally, compare, compared, unchanged
+from tamis.accuracy import Observer, Tally, compare, compared, unchanged
 from tamis.arguments import CALLBACK, FLAG, NAMES, PATH, Kind
-from tamis.arrays.index import Parts, joined
-from tamis.arrays.threads import checked_threads
+from tamis.arrays import Parts, checked_threads, joined
 from tamis.errors import TamisError
-from tamis.formats.registry import comparison_of, open_store
+from tamis.formats import comparison_of, open_store
 from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.names import Names, dropped_datasets
+from tamis.jobs.recipes import Names, dropped_datasets
 from tamis.jobs.verify.bounds import (
     PACKED_ATTRIBUTES,
     RECORDED,
@@ -35,20 +34,25 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
-from tamis.rewrite.damage import damage_of
-from tamis.rewrite.packed_array import ArrayInUnits
-from tamis.rewrite.packed_array import in_units as values_in_units
-from tamis.rewrite.spread import spread_of
+from tamis.rewrite import ArrayInUnits, damage_of, spread_of
+from tamis.rewrite import in_units as values_in_units
 from tamis.rounding import Pack
-from tamis.safety.library_errors import reading
-from tamis.stores.comparison import companion_note, new_attribute
-from tamis.stores.facts import array_nbytes, size_of
-from tamis.stores.protocols import Change, Linked, StoreComparison, read_alike
+from tamis.safety import reading
+from tamis.stores import (
+    Change,
+    Linked,
+    StoreComparison,
+    array_nbytes,
+    companion_note,
+    new_attribute,
+    read_alike,
+    size_of,
+)
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Grid
+    from tamis.arrays import Grid
     from tamis.meaning import Packing
-    from tamis.stores.protocols import Alike, Store, StoredArray
+    from tamis.stores import Alike, Store, StoredArray
 
 COARSE = "coarse-bound"
 """Code of a note about a bound that is too large for the values."""
