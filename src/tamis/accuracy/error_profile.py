@@ -32,6 +32,7 @@ _PIECE_COUNT = 1 << 16
 """Values that are counted at once: they fit into the processor's cache."""
 
 QUANTILES = (0.0001, 0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 0.9999)
+"""Quantiles of the values that are told before and after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,6 +80,7 @@ STANDARD_NAME = "standard_name="
 _DIGITS = 18  # limit of the digits of an extent, so that it fits 64 bits
 
 Recipes = Mapping[str, Pipeline | Filter | str]
+"""Filters by the name or pattern of datasets."""
 
 
 def split_filters(text: str) -> tuple[str, Pipeline]:

@@ -26,7 +26,9 @@ RECORDED: Literal["recorded"] = "recorded"
 """Means the bound that the filters of a target dataset record in the file."""
 
 Bound = float | Literal["recorded"]
+"""A bound in units of the variable, or that which the filters of the target record."""
 Bounds = Mapping[str, Bound] | Literal["recorded"]
+"""Bounds by the name or pattern of datasets, or the recorded ones of all."""
 
 
 def parse_bound(text: str) -> Bound:

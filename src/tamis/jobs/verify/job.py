@@ -58,6 +58,7 @@ COARSE = "coarse-bound"
 """Code of a note about a bound that is too large for the values."""
 
 BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
+"""The kind of the argument `bounds`."""
 
 
 def verify(
