@@ -15,9 +15,9 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.accuracy.distribution import ValueChanges, ks_probability
-    from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES, ErrorProfile
+    from tamis.accuracy.error_profile import ErrorProfile
     from tamis.accuracy.field_profile import FieldProfile, period_of
-    from tamis.accuracy.fields import FIELD_WORDS, SIGNIFICAND_BITS, BitPairs, Spectra, bit_pairs, dssim, keepbits
+    from tamis.accuracy.fields import FIELD_WORDS, SIGNIFICAND_BITS, BitPairs, Spectra, dssim, keepbits
     from tamis.accuracy.measured import AT_MOST, Measured, is_missed
     from tamis.accuracy.reasonable import ZEROED_SHARE, Effects
     from tamis.accuracy.requirement import (
@@ -38,8 +38,6 @@ __all__ = [
     "EACH_VALUE",
     "FIELD_WORDS",
     "FLAGS",
-    "MOST_STEPS",
-    "QUANTILES",
     "RELATIVE_WORDS",
     "SIGNIFICAND_BITS",
     "WHOLE",
@@ -59,7 +57,6 @@ __all__ = [
     "Tally",
     "ValueChanges",
     "Vocabulary",
-    "bit_pairs",
     "compare",
     "compared",
     "dssim",
@@ -77,9 +74,9 @@ __getattr__ = face_names(
     globals(),
     {
         "distribution": "ValueChanges ks_probability",
-        "error_profile": "ErrorProfile MOST_STEPS QUANTILES",
+        "error_profile": "ErrorProfile",
         "field_profile": "FieldProfile period_of",
-        "fields": "BitPairs FIELD_WORDS SIGNIFICAND_BITS Spectra bit_pairs dssim keepbits",
+        "fields": "BitPairs FIELD_WORDS SIGNIFICAND_BITS Spectra dssim keepbits",
         "measured": "AT_MOST Measured is_missed",
         "reasonable": "Effects ZEROED_SHARE",
         "requirement": "EACH_VALUE FLAGS RELATIVE_WORDS Requirement Vocabulary WHOLE relative_of share text_of",

@@ -7,34 +7,19 @@ from typing import TYPE_CHECKING
 from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
-    from tamis.advice.chunk_shapes import (
-        BetterChunks,
-        Chunking,
-        Note,
-        better_for_zfp,
-        chunking_text,
-        judge,
-        oversized,
-        oversized_note,
-        right_sized,
-    )
+    from tamis.advice.chunk_shapes import BetterChunks, Chunking, Note, oversized, oversized_note
 
 __all__ = [
     "BetterChunks",
     "Chunking",
     "Note",
-    "better_for_zfp",
-    "chunking_text",
-    "judge",
     "oversized",
     "oversized_note",
-    "right_sized",
 ]
 
 __getattr__ = face_names(
     globals(),
     {
-        "chunk_shapes": "BetterChunks Chunking Note better_for_zfp chunking_text judge oversized oversized_note"
-        " right_sized",
+        "chunk_shapes": "BetterChunks Chunking Note oversized oversized_note",
     },
 )

@@ -8,7 +8,7 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.notation import cdl, h5py_keywords, zarr
-    from tamis.notation.cdl import separate, value_text
+    from tamis.notation.cdl import filters_as_stored
     from tamis.notation.detect import read
     from tamis.notation.h5repack import command_text
     from tamis.notation.netcdf import (
@@ -33,21 +33,20 @@ __all__ = [
     "cdl",
     "chain_text",
     "command_text",
+    "filters_as_stored",
     "h5py_keywords",
     "in_netcdf_order",
     "malformed",
     "netcdf_requests",
     "parse_argument",
     "read",
-    "separate",
-    "value_text",
     "zarr",
 ]
 
 __getattr__ = face_names(
     globals(),
     {
-        "cdl": "cdl separate value_text",
+        "cdl": "cdl filters_as_stored",
         "detect": "read",
         "h5py_keywords": "h5py_keywords",
         "h5repack": "command_text",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tamis.rewrite.new_chunk import make_chunk
     from tamis.rewrite.packed_array import ArrayInUnits, as_floats, fill_of, in_units, marks_of, unpacked_type
     from tamis.rewrite.plan import ArrayPlan, Copy
-    from tamis.rewrite.spread import Spread, Warned, coarse_bounds, rounded_spread, spread_of, warnings_of
+    from tamis.rewrite.spread import Warned, coarse_bounds, rounded_bounds, spread_of
     from tamis.rewrite.steps import PackStep, RoundStep
     from tamis.rewrite.tolerance import LadderPart
 
@@ -33,7 +33,6 @@ __all__ = [
     "LadderPart",
     "PackStep",
     "RoundStep",
-    "Spread",
     "Warned",
     "as_floats",
     "coarse_bounds",
@@ -42,20 +41,19 @@ __all__ = [
     "in_units",
     "make_chunk",
     "marks_of",
-    "rounded_spread",
+    "rounded_bounds",
     "spread_of",
     "unpacked_type",
-    "warnings_of",
 ]
 
 __getattr__ = face_names(
     globals(),
     {
-        "spread": "Spread Warned coarse_bounds rounded_spread spread_of warnings_of",
         "damage": "damage_of",
         "new_chunk": "make_chunk",
         "packed_array": "ArrayInUnits as_floats fill_of in_units marks_of unpacked_type",
         "plan": "ArrayPlan Copy",
+        "spread": "Warned coarse_bounds rounded_bounds spread_of",
         "steps": "PackStep RoundStep",
         "tolerance": "LadderPart",
     },

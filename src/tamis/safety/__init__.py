@@ -9,19 +9,18 @@ from tamis.lazy_names import face_names
 if TYPE_CHECKING:
     from tamis.safety.disk import Identity, lock_at_once, nbytes_of, sha256_of, sync_file, sync_folder, write_all
     from tamis.safety.journal import find_leftovers, marked
-    from tamis.safety.library_errors import causes_of, disk_text, error_number, reading
+    from tamis.safety.library_errors import disk_text, may_pass, reading
     from tamis.safety.transaction import Transaction, remove
     from tamis.safety.whole_file import write_whole
 
 __all__ = [
     "Identity",
     "Transaction",
-    "causes_of",
     "disk_text",
-    "error_number",
     "find_leftovers",
     "lock_at_once",
     "marked",
+    "may_pass",
     "nbytes_of",
     "reading",
     "remove",
@@ -37,7 +36,7 @@ __getattr__ = face_names(
     {
         "disk": "Identity lock_at_once nbytes_of sha256_of sync_file sync_folder write_all",
         "journal": "find_leftovers marked",
-        "library_errors": "causes_of disk_text error_number reading",
+        "library_errors": "disk_text may_pass reading",
         "transaction": "Transaction remove",
         "whole_file": "write_whole",
     },

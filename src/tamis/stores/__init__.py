@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
-    from tamis.stores.comparison import companion_note, new_attribute
     from tamis.stores.data_model import Dimension
-    from tamis.stores.facts import ELSEWHERE, array_nbytes, size_of, values_nbytes_of
+    from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
     from tamis.stores.first_bytes import READABLE, format_of, is_folder, is_read, is_references, is_zarr, kind_of
     from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
     from tamis.stores.joined import JoinedStore
@@ -56,8 +55,6 @@ __all__ = [
     "StoreComparison",
     "StoredArray",
     "TakenIn",
-    "array_nbytes",
-    "companion_note",
     "format_of",
     "hdf5_text",
     "is_folder",
@@ -66,7 +63,6 @@ __all__ = [
     "is_zarr",
     "kind_of",
     "needed_text",
-    "new_attribute",
     "place",
     "read_alike",
     "size_of",
@@ -76,9 +72,8 @@ __all__ = [
 __getattr__ = face_names(
     globals(),
     {
-        "comparison": "companion_note new_attribute",
         "data_model": "Dimension",
-        "facts": "ELSEWHERE array_nbytes size_of values_nbytes_of",
+        "facts": "ELSEWHERE size_of values_nbytes_of",
         "first_bytes": "READABLE format_of is_folder is_read is_references is_zarr kind_of",
         "header": "CdlType Header HeaderAttribute HeaderGroup HeaderVariable",
         "joined": "JoinedStore",

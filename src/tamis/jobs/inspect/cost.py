@@ -12,7 +12,7 @@ from tamis.errors import FileError
 from tamis.formats import open_store
 from tamis.formatting import size_text
 from tamis.remote import Address, CountedObjects, counted_at, place_of
-from tamis.stores import array_nbytes
+from tamis.stores import values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.arrays import Region
@@ -109,7 +109,7 @@ def _largest(path: Any) -> str:
     with open_store(path) as store:
         if not store.arrays:
             raise FileError(f"{store.path}: has no arrays").at(path=store.path)
-        return max(store.arrays, key=lambda name: array_nbytes(store.arrays[name]))
+        return max(store.arrays, key=lambda name: values_nbytes_of(store.arrays[name]))
 
 
 def _of_selection(name: str, array: StoredArray, region: Region, counted: CountedObjects, latency: float) -> Access:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.advice import Chunking, Note, better_for_zfp, judge
+from tamis.advice import Chunking, Note
 from tamis.arguments import NAMES, PATH
 from tamis.arrays import UnsureIndexError, zfp_padding
 from tamis.errors import FileError
@@ -125,8 +125,8 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         chunk_groups=_groups(pipeline, masks),
         readers=own_readers,
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
-        zfp_better=better_for_zfp(chunking) if chunking else None,
-        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
+        zfp_better=chunking.better_for_zfp if chunking else None,
+        notes=(chunking.notes if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
         problem=dataset.storage.problem or problem or unsure,
         role=role,
         packing=dataset.meaning.packing,

@@ -28,10 +28,9 @@ from tamis.remote import Address, place_of
 from tamis.safety import (
     Identity,
     Transaction,
-    causes_of,
     disk_text,
-    error_number,
     marked,
+    may_pass,
     nbytes_of,
     remove,
     sha256_of,
@@ -142,25 +141,13 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
     )
 
 
-_PASSING = {
-    *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC),
-    *(errno.EDQUOT, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
-}
-"""Errors of the system that may not come again in another try: of networks, busy disks and short memory."""
-
-
 def _described(error: Exception) -> dict[str, Any]:
-    facts = {**error_dict(error), "may_pass": _may_pass(error)}
+    facts = {**error_dict(error), "may_pass": may_pass(error)}
     if isinstance(error, TamisError):
         return facts
     if isinstance(error, OSError):
         return {**facts, "message": f"{error.filename or ''}: {disk_text(error)}".lstrip(": ")}
     return {**facts, "message": f"{error!r}", "traceback": traceback.format_exc()}
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Return whether an error may not come again in another try, by its cause."""
-    return any(isinstance(cause, MemoryError) or error_number(cause) in _PASSING for cause in causes_of(error))
 
 
 def why_refused(file: SourceFile, options: FolderOptions) -> str:

@@ -17,7 +17,7 @@ from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify import BOUNDS, COARSE, Bounds, checked_bounds, run_verify
+from tamis.jobs.verify import COARSE, Bounds, checked_bounds, run_verify
 from tamis.safety import disk_text
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def verify_many(
     """
     PATH.check("source", source)
     PATH.check("target", target)
-    BOUNDS.check_optional("bounds", bounds)
+    limits = checked_bounds(bounds)
     NAMES.check("include", include)
     NAMES.check("exclude", exclude)
     NAMES.check("variables", variables)
@@ -138,7 +138,7 @@ def verify_many(
     if not os.path.isdir(target):
         raise FileError(f"{os.fsdecode(target)}: no such folder").at(path=target)
     report = progress or (lambda *_: None)
-    limits, threads = checked_bounds(bounds), checked_threads(threads)
+    threads = checked_threads(threads)
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()

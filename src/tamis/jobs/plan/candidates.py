@@ -39,7 +39,7 @@ from tamis.jobs.plan.planned import Candidate, Offer
 from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
 from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
 from tamis.jobs.recipes import Recipe, dimensions_of
-from tamis.jobs.repack import SURVEY_ALONE, RepackOptions, packs, plan_datasets
+from tamis.jobs.repack import ReadSurvey, RepackOptions, packs, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite import ArrayPlan, Copy, as_floats, fill_of, marks_of, unpacked_type
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
@@ -228,7 +228,7 @@ class VariableToPlan(NamedTuple):
             missing=self.missing,
         )
         options = RepackOptions(recipe)
-        pairs = zip(self.stores, surveys or [SURVEY_ALONE] * len(self.stores), strict=True)
+        pairs = zip(self.stores, surveys or [ReadSurvey()] * len(self.stores), strict=True)
         return [plan_datasets(store, options, survey).plans[self.path] for store, survey in pairs]
 
 
@@ -239,7 +239,7 @@ class _Sampled(NamedTuple):
 
     def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`: this reads all values."""
-        return SURVEY_ALONE.measured(plan, source, moments=moments)
+        return ReadSurvey().measured(plan, source, moments=moments)
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`: range and missing values of the sample."""

@@ -43,7 +43,7 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes import POLICIES, MissingPolicy, Recipe
 from tamis.jobs.repack import repack
 from tamis.old_names import current_value, takes_old_keywords
-from tamis.rewrite import Spread, Warned, rounded_spread, warnings_of
+from tamis.rewrite import Warned, rounded_bounds
 from tamis.safety import reading
 from tamis.stores import values_nbytes_of
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.repack import Repacked, RepackResult
     from tamis.pipeline import Pipeline
-    from tamis.stores import Store
+    from tamis.stores import Store, StoredArray
 
 
 @dataclass(slots=True)
@@ -428,14 +428,14 @@ def _warnings(variables: Sequence[VariableToPlan], results: Sequence[PlannedVari
     asked = [variable for variable in variables if variable.path in chosen]
     warnings: dict[str, Warned] = {}
     for number in range(_MOST_FILES):
-        spreads: dict[str, tuple[float, Spread]] = {}
+        bounds: dict[str, float] = {}
+        arrays: dict[str, StoredArray] = {}
         for variable in asked:
             bound = _absolute_bound(variable, chosen[variable.path])
             if bound and number < len(variable.arrays):
-                spread = rounded_spread(variable.arrays[number], bound)
-                spreads |= {variable.path: (bound, spread)} if spread is not None else {}
+                bounds[variable.path], arrays[variable.path] = bound, variable.arrays[number]
         patterns = {variable.path: variable.pattern for variable in asked if variable.pattern}
-        for warning in warnings_of(spreads, patterns):
+        for warning in rounded_bounds(bounds, arrays, patterns):
             warnings.setdefault(warning.path, warning)
     return tuple(warnings.values())
 

@@ -22,7 +22,6 @@ from tamis.accuracy import (
     Squares,
     Tally,
     ValueChanges,
-    bit_pairs,
     compare,
     dssim,
     keepbits,
@@ -369,7 +368,7 @@ def informative_bits(sample: Sample, missing: Sequence[Missing], share: float) -
             absent = marks.find(piece.values)
             for axis, extent in enumerate(piece.values.shape):
                 if extent > 1:
-                    pairs = bit_pairs(piece.values, None if absent is None else ~absent, axis)
+                    pairs = BitPairs.of(piece.values, None if absent is None else ~absent, axis)
                     counts[axis] = counts[axis].plus(pairs) if axis in counts else pairs
     return keepbits([pairs.information() for pairs in counts.values()], itemsize, share)
 

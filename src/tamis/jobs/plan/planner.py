@@ -11,7 +11,7 @@ import numpy as np
 
 from tamis import meaning
 from tamis.accuracy import FIELD_WORDS
-from tamis.advice import chunking_text, oversized, oversized_note, right_sized
+from tamis.advice import oversized, oversized_note
 from tamis.arrays import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
@@ -89,8 +89,8 @@ def variables_of(
                 continue
             shape = _chunk_shape(path, arrays)
             if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
-                shape = right_sized(chunking)
-                note = "; ".join(filter(None, (note, chunking_text(chunking))))
+                shape = chunking.right_size
+                note = "; ".join(filter(None, (note, chunking.oversized_text)))
             number = arrays[0].type.numbers
             is_float = number is not None and (number.kind == "f" or arrays[0].meaning.packing is not None)
             has_noise = is_float and not role.is_exact
@@ -158,7 +158,7 @@ def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collectio
     found = []
     for path, array in stores[0].arrays.items():
         if path not in planned and (chunking := oversized(array)) is not None:
-            found.append(Rechunked(path, right_sized(chunking), oversized_note(path, chunking), path in kept))
+            found.append(Rechunked(path, chunking.right_size, oversized_note(path, chunking), path in kept))
     return tuple(found)
 
 

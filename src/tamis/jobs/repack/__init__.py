@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets
     from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
     from tamis.jobs.repack.resuming import NOTHING_LEFT
-    from tamis.jobs.repack.survey import SURVEY_ALONE, ReadSurvey, Survey
+    from tamis.jobs.repack.survey import ReadSurvey, Survey
     from tamis.jobs.repack.views import Fates, sources_of, with_needed
     from tamis.jobs.repack.witnessing import look, witness_of
 
 __all__ = [
     "DEFAULTS",
     "NOTHING_LEFT",
-    "SURVEY_ALONE",
     "Fates",
     "Planning",
     "ReadSurvey",
@@ -82,7 +81,7 @@ __getattr__ = face_names(
         "planning": "Planning may_spoil plan_datasets",
         "result": "RepackPreview RepackResult Repacked",
         "resuming": "NOTHING_LEFT",
-        "survey": "ReadSurvey SURVEY_ALONE Survey",
+        "survey": "ReadSurvey Survey",
         "views": "Fates sources_of with_needed",
         "witnessing": "look witness_of",
     },

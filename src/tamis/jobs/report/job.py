@@ -26,7 +26,7 @@ from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, with_rates
 from tamis.jobs.result import VERSION
-from tamis.jobs.verify import BOUNDS, RECORDED, Bound, Bounds, FileComparison, checked_bounds, take_in_as
+from tamis.jobs.verify import RECORDED, Bound, Bounds, FileComparison, checked_bounds, take_in_as
 from tamis.pipeline import as_pipeline
 from tamis.safety import reading, sha256_of
 from tamis.stores import size_of
@@ -124,7 +124,7 @@ def report(
     PATH.check("target", target)
     NAMES.check("variables", variables)
     _RECIPE.check_optional("recipe", recipe)
-    BOUNDS.check_optional("bounds", bounds)
+    limits = _all_bounds(bounds)
     _TIMES.check("time", time)
     NAMES.check("also", also)
     WHOLE.check("budget", budget)
@@ -151,7 +151,7 @@ def report(
             profilers[compared.path] = profiler
             return profiler
 
-        comparison = FileComparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
+        comparison = FileComparison.of(before, after, limits, names, drop, threads, progress, observe)
         if not isinstance(time, str):
             _check_times(time, [before.array(path).shape for path in comparison.paths])
         reported: list[Reported] = []

@@ -8,11 +8,10 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-    from tamis.jobs.verify.job import BOUNDS, COARSE, FileComparison, run_verify, take_in_as
+    from tamis.jobs.verify.job import COARSE, FileComparison, run_verify, take_in_as
     from tamis.jobs.verify.result import Compared, Finding, Verification, number
 
 __all__ = [
-    "BOUNDS",
     "COARSE",
     "RECORDED",
     "Bound",
@@ -31,7 +30,7 @@ __getattr__ = face_names(
     globals(),
     {
         "bounds": "Bound Bounds RECORDED checked_bounds",
-        "job": "BOUNDS COARSE FileComparison run_verify take_in_as",
+        "job": "COARSE FileComparison run_verify take_in_as",
         "result": "Compared Finding Verification number",
     },
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from tamis import meaning
 from tamis.accuracy import Place, Squares, Tally
+from tamis.arguments import Kind
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
@@ -43,8 +44,12 @@ def parse_bound(text: str) -> Bound:
     raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}")
 
 
+_BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
+
+
 def checked_bounds(bounds: Bounds | None) -> Bounds:
     """Check that names of bounds are texts, and values finite numbers of at least 0 or `RECORDED`; return them."""
+    _BOUNDS.check_optional("bounds", bounds)
     if isinstance(bounds, str):
         if bounds != RECORDED:
             raise ParameterError(f"expected bounds by name, or {RECORDED!r}, got {bounds!r}")
