@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTERS = ("imported", "import_module", "__import__")
 """Functions that import a module by its name."""
-LAZY = ("late_names", "lazy_loader", "attach", "attach_stub")
+LAZY = ("late_names", "face_names", "lazy_loader", "attach", "attach_stub")
 """Functions that make names of a package which are imported when they are first used."""
 
 When = Literal["at once", "late", "for types"]

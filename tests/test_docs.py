@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+import tamis
 from tamis.cli import main
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -20,6 +22,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
     [
         ("filter_table", "filters.md", "| 32013 | `zfp` |"),
         ("format_table", "format.md", "| several links to an array, hard or soft,"),
+        ("tool_names", "names.md", "| `open_store` | Open the store at a path"),
     ],
 )
 def test_table_as_the_code_makes_it(name: str, page: str, line: str) -> None:
@@ -31,6 +34,18 @@ def test_table_as_the_code_makes_it(name: str, page: str, line: str) -> None:
     text = (DOCS / page).read_text()
     assert line in text
     assert module.with_table(text) == text, f"run: python docs/{name}.py"
+
+
+def test_page_of_public_names_has_each_once() -> None:
+    public = (DOCS / "names.md").read_text().partition("\n## For those")[0]
+    named = re.findall(r"^\| `(\S+)` \|", public, re.MULTILINE)
+    assert not [name for name, count in Counter(named).items() if count > 1]
+    modules = {name: getattr(tamis, name) for name in ("cf", "filters", "hdf5", "netcdf", "zarr", "zfp")}
+    expected = {f"tamis.{name}" for name in tamis.__all__}
+    for name, module in modules.items():
+        own = [each for each in module.__all__ if getattr(module, each) is not getattr(tamis, each, None)]
+        expected |= {f"tamis.{name}.{each}" for each in own}
+    assert {*named} == expected
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

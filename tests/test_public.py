@@ -40,7 +40,7 @@ MODULES = {
         valid_range""",
     "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Pcodec
         Request Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice
-        filter_named from_values number real requested_filter""",
+        filter_named from_values number plugin_path real requested_filter""",
     "hdf5": """Appender Partial PhaseChange chunk_type create_appender create_dataset create_group group_filters
         group_phase_change pipeline_of read_chunk write write_stream""",
     "netcdf": """Deflation FilterInfo NetcdfError Quantization create_variable def_var_blosc def_var_bzip2
@@ -51,8 +51,8 @@ MODULES = {
         inq_var_quantize inq_var_shuffle inq_var_szip inq_var_zstandard plugin_path_append plugin_path_get
         plugin_path_prepend plugin_path_set""",
     "zarr": """H5zZfp Pipeline2Codec PipelineCodec ReshapeCodec ZfpCodec Zfpy codecs""",
-    "zfp": """Accuracy Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable decode
-        decode_with_header encode encode_with_header is_lossless max_extent mode mode_of prove""",
+    "zfp": """Accuracy BLOCK_SIDE Config Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable
+        config decode decode_with_header encode encode_with_header is_lossless max_extent mode mode_of prove""",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import json
@@ -163,6 +164,69 @@ def test_jobs_know_formats_by_the_registry_alone() -> None:
     assert not against
 
 
+# Rooms in jobs/ that the tools stand on. All else there are tools, and what they share.
+BELOW_TOOLS = ("jobs/recipes", "jobs/repack", "jobs/witness")
+FACES = [name for name, path in NAMES.items() if path.name == "__init__.py" and "face_names(" in path.read_text()]
+
+
+def is_package(name: str) -> bool:
+    return name in NAMES and NAMES[name].name == "__init__.py"
+
+
+def face_of(name: str) -> str:
+    """Return the face of the room that a module is in; a module outside of rooms is its own face."""
+    parts = name.split(".")
+    in_row = ".".join(parts[:3])
+    if parts[1] == "jobs" or (parts[1] == "formats" and is_package(in_row)):
+        return in_row
+    return ".".join(parts[:2])
+
+
+def origins(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield the names of the package that a file imports: line, module and name, which is empty for a whole module."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, "") for alias in node.names if alias.name.startswith("tamis."))
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("tamis."):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                is_exported = f'"{alias.name}"' in NAMES[str(node.module)].read_text()
+                is_module = inner in NAMES and not is_exported
+                yield node.lineno, *((inner, "") if is_module else (str(node.module), alias.name))
+
+
+def test_tools_import_from_their_own_folder_and_from_faces() -> None:
+    tools = [path for path in MODULES if is_within(path, "jobs") and not is_within(path, *BELOW_TOOLS)]
+    against = [
+        f"{path.relative_to(PACKAGE)}:{line}: import {name or module} from {face_of(module)}, the face of its room, "
+        f"instead of {module}; if the face does not have it, see docs/structure.md"
+        for path in tools
+        for line, module, name in origins(path)
+        if module != face_of(module) != face_of(name_of(path))
+    ]
+    assert not against, "\n".join(against)
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_face_has_the_names_that_it_lists(name: str) -> None:
+    face, path = importlib.import_module(name), NAMES[name]
+    for_types = {own: module for _, module, own in origins(path) if module.startswith(name)}
+    assert sorted(for_types) == sorted(face.__all__) == sorted(dir(face))
+    for own, module in for_types.items():
+        is_module = module == name
+        found = importlib.import_module(f"{name}.{own}" if is_module else module)
+        assert getattr(face, own) is (found if is_module else getattr(found, own))
+        assert is_module or f"{name}.{own}" not in NAMES, f"the module {own} hides the name"
+
+
+def test_importing_all_faces_imports_nothing_else() -> None:
+    code = f"import sys; sys.modules['tamis_command'] = sys; import {', '.join(FACES)}; print(*sys.modules)"
+    loaded = {*subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()}
+    assert {*FACES} <= loaded
+    assert not {"numpy", "h5py"} & loaded
+    assert not {module for module in loaded - {"tamis", *FACES} if module in NAMES and face_of(module) in FACES}
+
+
 def test_modules_call_h5py_on_low_level_only_in_its_folder() -> None:
     low_level = [path for path in MODULES if re.search(r"\.id\.\w+", path.read_text())]
     assert not [str(path) for path in low_level if not is_within(path, "formats/hdf5")]
@@ -199,8 +263,8 @@ OF_ONE_JOB = {
     "arrays/threads.py",
     "cli/ending.py",
     "filters/_plugin_worker.py",
-    "jobs/inspect/cost.py",
     "jobs/report/profiler.py",
+    "remote/counted.py",
     "rewrite/packed_array.py",
     "stores/joined.py",
     "xarray/dataset_store.py",

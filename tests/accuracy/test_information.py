@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy.fields import BitPairs, bit_pairs, information_by_chance, keepbits
+from tamis.accuracy.fields import BitPairs, information_by_chance, keepbits
 
 
 def bits_of(value: Any) -> str:
@@ -56,7 +56,7 @@ def test_information_as_defined(dtype: str, axis: int) -> None:
     values = walk((5, 7, 6), dtype) / 4  # exponents of both signs
     valid = np.random.default_rng(4).random(values.shape) < 0.9
     expected = np.array(plain_information(values, valid, axis))
-    found = bit_pairs(values, valid, axis)
+    found = BitPairs.of(values, valid, axis)
     chance = information_by_chance(found.pair_count)
     np.testing.assert_allclose(found.information(), np.where(expected > chance, expected, 0), atol=1e-12)
     assert found.information().any()
@@ -64,8 +64,8 @@ def test_information_as_defined(dtype: str, axis: int) -> None:
 
 def test_information_of_parts_is_that_of_the_whole() -> None:
     values = walk((8, 9), "f4")
-    whole = bit_pairs(values, None, 1)
-    parts = bit_pairs(values[:3], None, 1).plus(bit_pairs(values[3:], None, 1))
+    whole = BitPairs.of(values, None, 1)
+    parts = BitPairs.of(values[:3], None, 1).plus(BitPairs.of(values[3:], None, 1))
     assert parts.pair_count == whole.pair_count
     np.testing.assert_array_equal(parts.information(), whole.information())
 
@@ -85,15 +85,15 @@ def test_information_by_chance_is_what_random_bits_stay_below() -> None:
 
 def test_information_of_noise_and_without_pairs_is_none() -> None:
     noise = np.random.default_rng(6).integers(0, 1 << 32, (100, 100), np.uint32) & np.uint32(0xBFFFFFFF)
-    assert np.count_nonzero(bit_pairs(noise.view("f4"), None, 0).information()) <= 2
-    assert not bit_pairs(np.ones((1, 4), "f4"), None, 0).information().any()
-    assert not bit_pairs(np.ones((4, 4), "f4"), np.zeros((4, 4), bool), 0).information().any()
+    assert np.count_nonzero(BitPairs.of(noise.view("f4"), None, 0).information()) <= 2
+    assert not BitPairs.of(np.ones((1, 4), "f4"), None, 0).information().any()
+    assert not BitPairs.of(np.ones((4, 4), "f4"), np.zeros((4, 4), bool), 0).information().any()
 
 
 def test_keepbits_of_rounded_values_are_the_bits_that_they_have() -> None:
     smooth = walk((60, 60), "f4")
     coarse = (smooth.view("u4") & np.uint32(0xFFFF0000)).view("f4")  # 7 bits of the significand
-    informations = [bit_pairs(coarse, None, axis).information() for axis in (0, 1)]
+    informations = [BitPairs.of(coarse, None, axis).information() for axis in (0, 1)]
     assert 1 <= keepbits(informations, 4, 0.99) <= keepbits(informations, 4, 1.0) <= 7
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.advice.chunk_shapes import Chunking, judge, padding_note
+from tamis.advice.chunk_shapes import Chunking, padding_note
 from tamis.arrays.grid import OBJECT_NBYTES, chunks_for_objects, default_chunks, region
 from tamis.filters import ChunkType, Zfp
 from tamis.pipeline import Pipeline
@@ -51,7 +51,7 @@ def test_default_chunks_any_shape_inspect_has_no_better_ones(shape: tuple[int, .
     pipeline = Pipeline.parse("zfp(accuracy=0.1)|fletcher32")
     chunk = ChunkType(np.dtype(dtype), default_chunks(shape, int(dtype[1]), zfp=True))
     asked = Chunking(shape, (False,) * len(shape), chunk, pipeline, {})
-    noted = [each for each in judge(asked) if each.code in ("zfp-padding", "tiny-chunks", "large-chunks")]
+    noted = [each for each in asked.notes if each.code in ("zfp-padding", "tiny-chunks", "large-chunks")]
     assert not noted
     assert not padding_note("x", asked)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import Pipeline, Zfp
-from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge, outside
+from tamis.advice.chunk_shapes import Chunking, Note, outside
 from tamis.arrays.grid import zfp_padding
 from tamis.filters import ChunkType, Fletcher32, Stage, StoredZfp, UnknownFilter
 
@@ -34,7 +34,7 @@ def chunking(
 
 
 def notes(*arguments: object, **keywords: object) -> dict[str, str]:
-    return {each.code: each.text for each in judge(chunking(*arguments, **keywords))}  # type: ignore[arg-type]
+    return {each.code: each.text for each in chunking(*arguments, **keywords).notes}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def notes(*arguments: object, **keywords: object) -> dict[str, str]:
     ids=str,
 )
 def test_judge_chunks_that_are_well_says_nothing(filters: str, shape: tuple[int, ...], chunk: tuple[int, ...]) -> None:
-    assert judge(chunking(shape, chunk, filters)) == ()
+    assert chunking(shape, chunk, filters).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_better_for_zfp_saves_what_rate_mode_stores_less() -> None:
         return count * len(data), count
 
     nbytes, count = stored(chunk)
-    better = better_for_zfp(chunking(shape, chunk, rate, masks={0: count}, stored_nbytes=nbytes))
+    better = chunking(shape, chunk, rate, masks={0: count}, stored_nbytes=nbytes).better_for_zfp
     assert better is not None
     assert better.chunks == (8, 12)
     assert better.padding == 0
@@ -145,11 +145,11 @@ def test_better_for_zfp_saves_what_rate_mode_stores_less() -> None:
 
 def test_better_for_zfp_bytes_known_in_rate_mode_alone() -> None:
     for filters, masks in ((CHECKED, {0: 4}), ("zfp(rate=8)|shuffle", {0: 3, 1: 1})):
-        better = better_for_zfp(chunking((80, 80), (10, 10), filters, masks=masks, stored_nbytes=1000))
+        better = chunking((80, 80), (10, 10), filters, masks=masks, stored_nbytes=1000).better_for_zfp
         assert better is not None
         assert better.saved_nbytes is None
-    assert better_for_zfp(chunking((80, 80), (10, 10), "shuffle")) is None
-    assert better_for_zfp(chunking((20, 20), (8, 8))) is None
+    assert chunking((80, 80), (10, 10), "shuffle").better_for_zfp is None
+    assert chunking((20, 20), (8, 8)).better_for_zfp is None
 
 
 def test_judge_unit_axis_names_it() -> None:
@@ -281,7 +281,7 @@ def test_judge_any_chunks_fractions_are_right_and_advice_is_better(
     growing = tuple(step > extent or grow for extent, step, grow in axes)
     covered = math.prod(-(-extent // step) * step for extent, step, _ in axes)
     assert outside(shape, chunk) == pytest.approx(1 - math.prod(shape) / covered)
-    for each in judge(chunking(shape, chunk, filters, growing=growing)):
+    for each in chunking(shape, chunk, filters, growing=growing).notes:
         assert isinstance(each, Note)
         if each.code in ("zfp-padding", "edge-chunks") and "; chunks of " in each.text:
             better = tuple(map(int, each.text.rpartition("; chunks of ")[2].split(" ")[0].split("x")))

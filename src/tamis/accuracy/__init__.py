@@ -6,3 +6,70 @@
 - `error_profile`, `field_profile`: what a report shows of errors.
 - `reasonable`: whether an error is small for the values.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.accuracy.distribution import ValueChanges, ks_probability
+    from tamis.accuracy.error_profile import ErrorProfile
+    from tamis.accuracy.field_profile import FieldProfile, period_of
+    from tamis.accuracy.fields import BitPairs, FIELD_WORDS, SIGNIFICAND_BITS, Spectra, dssim, keepbits
+    from tamis.accuracy.measured import AT_MOST, Measured, is_missed
+    from tamis.accuracy.reasonable import Effects, ZEROED_SHARE
+    from tamis.accuracy.requirement import EACH_VALUE, FLAGS, RELATIVE_WORDS, Requirement, Vocabulary, WHOLE, relative_of, share, text_of
+    from tamis.accuracy.statistics import Moments, Number, Observer, Place, Squares, Tally, compare, compared, unchanged
+
+__all__ = [
+    "AT_MOST",
+    "BitPairs",
+    "EACH_VALUE",
+    "Effects",
+    "ErrorProfile",
+    "FIELD_WORDS",
+    "FLAGS",
+    "FieldProfile",
+    "Measured",
+    "Moments",
+    "Number",
+    "Observer",
+    "Place",
+    "RELATIVE_WORDS",
+    "Requirement",
+    "SIGNIFICAND_BITS",
+    "Spectra",
+    "Squares",
+    "Tally",
+    "ValueChanges",
+    "Vocabulary",
+    "WHOLE",
+    "ZEROED_SHARE",
+    "compare",
+    "compared",
+    "dssim",
+    "is_missed",
+    "keepbits",
+    "ks_probability",
+    "period_of",
+    "relative_of",
+    "share",
+    "text_of",
+    "unchanged",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "distribution": "ValueChanges ks_probability",
+        "error_profile": "ErrorProfile",
+        "field_profile": "FieldProfile period_of",
+        "fields": "BitPairs FIELD_WORDS SIGNIFICAND_BITS Spectra dssim keepbits",
+        "measured": "AT_MOST Measured is_missed",
+        "reasonable": "Effects ZEROED_SHARE",
+        "requirement": "EACH_VALUE FLAGS RELATIVE_WORDS Requirement Vocabulary WHOLE relative_of share text_of",
+        "statistics": "Moments Number Observer Place Squares Tally compare compared unchanged",
+    },
+)

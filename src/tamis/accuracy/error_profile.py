@@ -32,6 +32,7 @@ _PIECE_COUNT = 1 << 16
 """Values that are counted at once: they fit into the processor's cache."""
 
 QUANTILES = (0.0001, 0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 0.9999)
+"""Quantiles of the values that are told before and after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,19 +159,18 @@ class ErrorProfile:
             np.add.at(counts, at, self.errors.table[0])
         return np.asarray((np.arange(ERROR_BINS) - ERROR_BINS // 2) * width, np.float64), counts
 
-    def quantiles(self) -> NDArray[np.float64]:
-        """Return `QUANTILES` of source and target, to the width of a bin."""
+    def quantiles(self) -> list[tuple[float, float, float]]:
+        """Return `QUANTILES`, each as a share, and its value in source and target to the width of a bin."""
         if self.values is None:
-            return np.empty((2, 0))
+            return []
         sums = np.cumsum(self.values.table, axis=1)
         ends = zip(sums, self.lows, self.highs, strict=True)
         centres = self.values.window.centres
-        return np.stack(
-            [
-                np.clip(centres[np.searchsorted(row, np.array(QUANTILES) * row[-1])], low[0], high[0])
-                for row, low, high in ends
-            ]
+        before, after = (
+            np.clip(centres[np.searchsorted(row, np.array(QUANTILES) * row[-1])], low[0], high[0]).tolist()
+            for row, low, high in ends
         )
+        return [*zip(QUANTILES, before, after, strict=True)]
 
 
 def _counted(most: int, *rows: Floats) -> Bins:

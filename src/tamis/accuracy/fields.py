@@ -177,6 +177,19 @@ class BitPairs:
     second: Counts
     both: Counts
 
+    @classmethod
+    def of(cls, values: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) -> BitPairs:
+        """Return the counts of bits of neighbours along an axis; pairs with a missing value are left out."""
+        native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        if not native.size:
+            none = np.zeros(8 * native.itemsize, np.int64)
+            return cls(0, none, none, none)
+        extents = math.prod(values.shape[:axis]), values.shape[axis], math.prod(values.shape[axis + 1 :])
+        flags = None if valid is None else np.ascontiguousarray(valid)
+        pair_count, *counts = _native.bit_pairs(native, flags, extents)
+        first, second, both = (np.array(count[::-1], np.int64) for count in counts)
+        return cls(pair_count, first, second, both)
+
     def plus(self, other: BitPairs) -> BitPairs:
         """Return the counts of these pairs and of others."""
         return BitPairs(
@@ -214,19 +227,6 @@ def information_by_chance(pair_count: int, confidence: float = CONFIDENCE) -> fl
     """
     share = min(1.0, 0.5 + NormalDist().inv_cdf((1 + confidence) / 2) / (2 * math.sqrt(pair_count)))
     return 1.0 + sum(part * math.log2(part) for part in (share, 1 - share) if part > 0)
-
-
-def bit_pairs(values: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) -> BitPairs:
-    """Return the counts of bits of neighbours along an axis; pairs with a missing value are left out."""
-    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-    if not native.size:
-        none = np.zeros(8 * native.itemsize, np.int64)
-        return BitPairs(0, none, none, none)
-    extents = math.prod(values.shape[:axis]), values.shape[axis], math.prod(values.shape[axis + 1 :])
-    flags = None if valid is None else np.ascontiguousarray(valid)
-    pair_count, *counts = _native.bit_pairs(native, flags, extents)
-    first, second, both = (np.array(count[::-1], np.int64) for count in counts)
-    return BitPairs(pair_count, first, second, both)
 
 
 def keepbits(informations: Sequence[NDArray[np.float64]], itemsize: int, share: float) -> int:

@@ -75,6 +75,7 @@ class Moments:
 Array = NDArray[Any]
 Index = tuple[int, ...]
 Number = int | float
+"""A value of an array, exact if it is a whole number."""
 
 _STEP = 1 << 15
 """Values that are compared at once: they fit into the processor's cache, and memory does not depend on chunks."""

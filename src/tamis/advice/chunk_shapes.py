@@ -17,7 +17,6 @@ from tamis.arrays.grid import (
 )
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
-from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline
@@ -87,6 +86,65 @@ class Chunking:
         """The zfp filter among `applied_filters`; None if there is none."""
         return next((item for item in self.applied_filters if isinstance(item, Zfp)), None)
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes about the chunks and their filters; none if all is well."""
+        about_size = (_oversized,) if is_oversized(self) else (_size, _edges)
+        rules = (
+            _order,
+            _byte_order,
+            _unused,
+            _larger,
+            _varying,
+            _shuffled_bytes,
+            _zfp_padding,
+            _zfp_unit_axes,
+            _unchecked,
+            *about_size,
+        )
+        if not self.pipeline.stages:
+            rules = (_oversized,)
+        return tuple(note for rule in rules for note in rule(self))
+
+    @property
+    def right_size(self) -> tuple[int, ...]:
+        """A chunk shape for the array if its chunks are oversized; an axis that may grow gets room for more."""
+        shape = list(_default(self))
+        if any(self.growing):
+            axis = self.growing.index(True)
+            others = math.prod(shape) // shape[axis] * max(self.chunk.dtype.itemsize, 1)
+            shape[axis] = max(shape[axis], min(LEAST_CHUNK_NBYTES // others, self.chunk.shape[axis]))
+        return tuple(shape)
+
+    @property
+    def oversized_text(self) -> str:
+        """How much larger chunks are than their array, in words."""
+        itemsize = self.chunk.dtype.itemsize
+        stored = f"{size_text(self.stored_nbytes)} are stored, and " if self.stored_nbytes else ""
+        return (
+            f"chunks of {shape_text(self.chunk.shape)} are much larger than all of {shape_text(self.shape)}:"
+            f" {stored}{size_text(self.chunk.nbytes * self.count)} decoded, for"
+            f" {size_text(math.prod(self.shape) * itemsize)} of values"
+        )
+
+    @property
+    def better_for_zfp(self) -> BetterChunks | None:
+        """A chunk shape that saves ZFP padding; None if there is none nearby, or ZFP encodes nothing."""
+        if self.zfp is None:
+            return None
+        present = self.chunk.shape
+        if zfp_padding(present) < 0.005:
+            return None
+        better = whole_block_steps(self.shape, present, self.growing)
+        saved = 1 - math.prod(
+            encoded_extent(extent, new, grows) / encoded_extent(extent, step, grows)
+            for extent, new, step, grows in zip(self.shape, better, present, self.growing, strict=True)
+        )
+        if saved < 0.005 or math.prod(better) == 1 or _is_small(better, self):
+            return None
+        fixed = isinstance(self.zfp.mode, Rate) and all(self.through_zfp(mask) for mask in self.masks)
+        return BetterChunks(better, zfp_padding(better), saved, round(saved * self.stored_nbytes) if fixed else None)
+
 
 @dataclass(frozen=True, slots=True)
 class BetterChunks:
@@ -97,26 +155,6 @@ class BetterChunks:
     saved: float  # Saved fraction of what ZFP now encodes for the whole array, including chunks at its edges
     # Bytes that are saved; None unless rate mode stores all chunks: other modes spend less on padding than on values
     saved_nbytes: int | None
-
-
-def judge(chunking: Chunking) -> tuple[Note, ...]:
-    """Return notes about chunks and their filters; none if all is well."""
-    about_size = (_oversized,) if is_oversized(chunking) else (_size, _edges)
-    rules = (
-        _order,
-        _byte_order,
-        _unused,
-        _larger,
-        _varying,
-        _shuffled_bytes,
-        _zfp_padding,
-        _zfp_unit_axes,
-        _unchecked,
-        *about_size,
-    )
-    if not chunking.pipeline.stages:
-        rules = (_oversized,)
-    return tuple(note for rule in rules for note in rule(chunking))
 
 
 def is_oversized(chunking: Chunking) -> bool:
@@ -142,50 +180,11 @@ def oversized(array: StoredArray) -> Chunking | None:
     return replace(chunking, pipeline=array.storage.pipeline, stored_nbytes=array.stored_nbytes)
 
 
-def right_sized(chunking: Chunking) -> tuple[int, ...]:
-    """Return a chunk shape for an array whose chunks are oversized; an axis that may grow gets room for more."""
-    shape = list(_default(chunking))
-    if any(chunking.growing):
-        axis = chunking.growing.index(True)
-        others = math.prod(shape) // shape[axis] * max(chunking.chunk.dtype.itemsize, 1)
-        shape[axis] = max(shape[axis], min(LEAST_CHUNK_NBYTES // others, chunking.chunk.shape[axis]))
-    return tuple(shape)
-
-
 def oversized_note(name: str, chunking: Chunking) -> str:
     """Return a note that chunks are much larger than the array, with better ones; empty if they are not."""
     if not is_oversized(chunking):
         return ""
-    return f"{chunking_text(chunking)}; -c '{name}:{shape_text(right_sized(chunking))}' makes smaller ones"
-
-
-def chunking_text(chunking: Chunking) -> str:
-    """Return in words how much larger chunks are than their array."""
-    itemsize = chunking.chunk.dtype.itemsize
-    stored = f"{size_text(chunking.stored_nbytes)} are stored, and " if chunking.stored_nbytes else ""
-    return (
-        f"chunks of {shape_text(chunking.chunk.shape)} are much larger than all of {shape_text(chunking.shape)}:"
-        f" {stored}{size_text(chunking.chunk.nbytes * chunking.count)} decoded, for"
-        f" {size_text(math.prod(chunking.shape) * itemsize)} of values"
-    )
-
-
-def better_for_zfp(chunking: Chunking) -> BetterChunks | None:
-    """Return a chunk shape that saves ZFP padding; None if there is none nearby, or ZFP encodes nothing."""
-    if chunking.zfp is None:
-        return None
-    present = chunking.chunk.shape
-    if zfp_padding(present) < 0.005:
-        return None
-    better = whole_block_steps(chunking.shape, present, chunking.growing)
-    saved = 1 - math.prod(
-        encoded_extent(extent, new, grows) / encoded_extent(extent, step, grows)
-        for extent, new, step, grows in zip(chunking.shape, better, present, chunking.growing, strict=True)
-    )
-    if saved < 0.005 or math.prod(better) == 1 or _is_small(better, chunking):
-        return None
-    fixed = isinstance(chunking.zfp.mode, Rate) and all(chunking.through_zfp(mask) for mask in chunking.masks)
-    return BetterChunks(better, zfp_padding(better), saved, round(saved * chunking.stored_nbytes) if fixed else None)
+    return f"{chunking.oversized_text}; -c '{name}:{shape_text(chunking.right_size)}' makes smaller ones"
 
 
 def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
@@ -230,7 +229,7 @@ def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
-    names = [filter_name(item) for item in chunking.pipeline.filters]
+    names = [item.shown_name for item in chunking.pipeline.filters]
     for i, item in enumerate(chunking.pipeline.filters):
         if i and item.needs_values and chunking.applied(i):
             before = " and ".join(dict.fromkeys(names[:i]))
@@ -271,7 +270,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
                 stage.filter.check(chunking.chunk)
             except ParameterError as error:
                 reason = f": {error}"
-        name = filter_name(stage.filter)
+        name = stage.filter.shown_name
         yield Note("unused", f"{name} is in the pipeline but was skipped for every chunk{reason}")
 
 
@@ -300,7 +299,7 @@ def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
 
 
 def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
-    better = better_for_zfp(chunking)
+    better = chunking.better_for_zfp
     if better is None:
         return
     chunk = chunking.chunk.shape
@@ -351,7 +350,7 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
 
 def _oversized(chunking: Chunking) -> Iterator[Note]:
     if is_oversized(chunking):
-        text = f"{chunking_text(chunking)}; use chunks such as {shape_text(right_sized(chunking))}"
+        text = f"{chunking.oversized_text}; use chunks such as {shape_text(chunking.right_size)}"
         yield Note("oversized-chunks", text)
 
 

@@ -19,6 +19,7 @@ Origin = tuple[int, ...]
 """Index of the first value of a chunk."""
 
 Region = tuple[slice, ...]
+"""A part of an array: from where to where along each axis, with steps of 1."""
 
 # 1 MiB: large enough for the codec, small enough for a reader's cache.
 _CHUNK_NBYTES = 1 << 20

@@ -12,7 +12,7 @@ from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choi
 from tamis.filters.registry import Stage, by_id, by_name, filter_named, from_values, requested_filter
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.unknown import UnknownFilter
-from tamis.filters.zfp import StoredZfp, Zfp
+from tamis.filters.zfp import StoredZfp, Zfp, plugin_path
 from tamis.lazy_names import late_names
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ __all__ = [
     "filter_named",
     "from_values",
     "number",
+    "plugin_path",
     "real",
     "requested_filter",
 ]

@@ -397,6 +397,11 @@ class Filter(Parameterized, ABC):
             If a package is not installed; names the package.
         """
 
+    @property
+    def shown_name(self) -> str:
+        """Name for people; of a filter that tamis does not know, the label in the file and the id."""
+        return self.name
+
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return a description of the filter with its parameters.
 

@@ -214,8 +214,6 @@ _SWAP = 1 << 31
 _SPERR_VERSION = 1 << 10
 _SPERR_DEFAULTS = {"mode": "rate", "quality": 16.0, "missing_values": "none", "order": "kept"}
 _SPERR_RANGE = 2.0**60
-SPERR_MISSING = 1e35
-"""SPERR takes numbers of at least this size as missing values."""
 _FLOAT32 = 1 << 4
 _SPERR_IN_WORDS = {
     "rate": "{} bits per value",
@@ -260,6 +258,8 @@ class Sperr(Foreign):
     registered_name: ClassVar[str] = "H5Z-SPERR"
     about: ClassVar[str] = "floats in 2 or 3 axes, lossy"
     plugin: ClassVar[str] = "libh5sperr.so"
+    least_missing: ClassVar[float] = 1e35
+    """SPERR takes numbers of at least this size as missing values."""
 
     def __post_init__(self) -> None:
         """Check that the quality fits into its 28 bits, and that a bound is alone."""
@@ -314,7 +314,7 @@ class Sperr(Foreign):
 
     def with_tolerance(self, tolerance: float, missing: Sequence[Any] = ()) -> Self:
         """Return the filter with an absolute error, the order of HDF5's axes, and markers of these missing values."""
-        marker = "1e35" if any(abs(float(value)) >= SPERR_MISSING for value in missing) else "none"
+        marker = "1e35" if any(abs(float(value)) >= self.least_missing for value in missing) else "none"
         return type(self)("absolute", tolerance, marker, "swapped")
 
     def check(self, chunk: ChunkType) -> None:
@@ -327,11 +327,11 @@ class Sperr(Foreign):
     def _check_values(self, values: NDArray[Any]) -> None:
         sizes = np.abs(values)
         if self.missing_values == "1e35":
-            sizes = sizes[~(sizes >= SPERR_MISSING)]  # keeps NaN
+            sizes = sizes[~(sizes >= self.least_missing)]  # keeps NaN
         elif self.missing_values == "nan":
             sizes = sizes[~np.isnan(sizes)]
         # It also ends for a range of more than 2^64 tolerances.
-        most = min(SPERR_MISSING, self.quality * _SPERR_RANGE) if self.mode == "absolute" else SPERR_MISSING
+        most = min(self.least_missing, self.quality * _SPERR_RANGE) if self.mode == "absolute" else self.least_missing
         if not sizes.size or not float(sizes.max()) < most:
             raise DataError(
                 f"sperr takes chunks with some valid values, all of them below {most:g} in size: it marks "

@@ -117,6 +117,15 @@ class UnknownFilter(Filter):
             raise StreamError(self._refusal())
         raise MissingFilterError(self._refusal())
 
+    @property
+    def shown_name(self) -> str:
+        """Label in the file, shortened, with the id."""
+        # Some labels are whole sentences, or have a web address after a semicolon.
+        label = self.label.partition(";")[0].strip()
+        if len(label) > _LONGEST_LABEL:
+            label = REGISTERED.get(self.id, label)
+        return f"{label or 'filter'} [{self.id}]"
+
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Name, id and parameters."""
         text = f"{self.label or self.name} [{self.id}]"
@@ -139,14 +148,3 @@ def _whole(value: object, most: int, subject: str) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= most:
         raise ParameterError(f"expected {subject} of 0 to {most}, got {value!r}")
     return int(value)
-
-
-def filter_name(member: Filter) -> str:
-    """Return the name of a filter; for an unknown one the label in the file and the id."""
-    if not isinstance(member, UnknownFilter):
-        return member.name
-    # Some labels are whole sentences, or have a web address after a semicolon.
-    label = member.label.partition(";")[0].strip()
-    if len(label) > _LONGEST_LABEL:
-        label = REGISTERED.get(member.id, label)
-    return f"{label or 'filter'} [{member.id}]"

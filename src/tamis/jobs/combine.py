@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING, Unpack
 from tamis.arguments import CALLBACK, FLAG, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
-from tamis.jobs.many.listing import Choice, left_out_notes, list_files
+from tamis.jobs.many import Choice, left_out_notes, list_files
 from tamis.jobs.progress import Progress
-from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.options import RepackKeywords, RepackOptions, refuse_unknown, takes_repack_options
-from tamis.jobs.repack.result import RepackResult
-from tamis.jobs.repack.witnessing import look, witness_of
-from tamis.remote.address import is_address, located_path
-from tamis.safety.disk import Identity
-from tamis.stores.joined import JoinedStore
+from tamis.jobs.recipes import Recipe, Recipes
+from tamis.jobs.repack import (
+    RepackKeywords,
+    RepackOptions,
+    RepackResult,
+    look,
+    refuse_unknown,
+    save_store,
+    takes_repack_options,
+    witness_of,
+)
+from tamis.remote import is_address, located_path
+from tamis.safety import Identity
+from tamis.stores import JoinedStore
 
 if TYPE_CHECKING:
-    from tamis.jobs.repack.planning import Planning
-    from tamis.jobs.repack.result import Repacked
-    from tamis.jobs.witness.look import Witnessed
+    from tamis.jobs.repack import Planning, Repacked
+    from tamis.jobs.witness import Witnessed
 
 
 @takes_repack_options

@@ -29,19 +29,24 @@ from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
 from tamis.jobs.copy_table import DEFAULTS, OF_NCCOPY, OF_REPACK, TABLE
 from tamis.jobs.progress import Progress
-from tamis.jobs.repack.job import run_preview, run_repack
-from tamis.jobs.repack.options import RepackOptions, check_kinds, kinds_of, refuse_unknown, takes_options
-from tamis.jobs.repack.result import RepackResult
+from tamis.jobs.repack import (
+    RepackOptions,
+    RepackResult,
+    check_kinds,
+    kinds_of,
+    refuse_unknown,
+    run_preview,
+    run_repack,
+    takes_options,
+)
 from tamis.lazy_property import lazy_property
-from tamis.notation.netcdf import ALL, NccopyArgument, in_netcdf_order, parse_argument
-from tamis.notation.text import malformed
+from tamis.notation import ALL, NccopyArgument, in_netcdf_order, malformed, parse_argument
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.policies import MissingPolicy
-    from tamis.jobs.repack.result import RepackPreview
-    from tamis.stores.data_model import Dimension
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.recipes import MissingPolicy
+    from tamis.jobs.repack import RepackPreview
+    from tamis.stores import Dimension, Store, StoredArray
 
 
 _PART = re.compile(r"(?:\\.|[^\\,])*", re.DOTALL)

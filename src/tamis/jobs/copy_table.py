@@ -5,8 +5,7 @@ Nothing is imported here that takes long, because the command line builds its he
 
 from __future__ import annotations
 
-from tamis.jobs.repack import option_table
-from tamis.jobs.repack.option_table import Option
+from tamis.jobs.repack import Option, option_table
 
 OF_NCCOPY = (
     Option(

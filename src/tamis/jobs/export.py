@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
@@ -13,26 +12,17 @@ from urllib.parse import quote, urlparse
 
 from tamis.arguments import FLAG, NAMES, PATH, PATHS, TEXT
 from tamis.errors import FileError, ParameterError
-from tamis.formats.references import targets
-from tamis.formats.references.targets import kerchunk_document, manifest_store, send_icechunk
-from tamis.formats.registry import open_store
-from tamis.formats.zarr.array_metadata import fill_note
-from tamis.formats.zarr.stored.readers import OF_TAMIS
-from tamis.formats.zarr.stored.store import check_installed
+from tamis.formats import open_store
+from tamis.formats.references import KINDS, check_target, manifest_store, write_references
+from tamis.formats.zarr import OF_TAMIS, check_installed
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Fields, Part, Table
-from tamis.remote.address import Address, located_path, place_of
-from tamis.remote.file import size_of
-from tamis.remote.objects import failure, objects_of
-from tamis.safety.journal import marked
-from tamis.safety.library_errors import reading
-from tamis.safety.transaction import FolderTransaction
-from tamis.safety.whole_file import write_whole
-from tamis.stores.first_bytes import is_references, is_zarr
+from tamis.remote import Address, located_path, place_of
+from tamis.safety import reading
+from tamis.stores import is_references, is_zarr
 
 if TYPE_CHECKING:
-    from tamis.formats.references.hierarchy import References
-    from tamis.formats.zarr.codec_choice import Codecs
+    from tamis.formats.references import References
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +104,6 @@ class ExportResult(DatasetsResult[ExportedArray]):
             yield "note", f"readers need tamis (pip install 'tamis[zarr]') for {' and '.join(names)}"
 
 
-KINDS = ("kerchunk", "icechunk", "zarr-manifest")
-"""What can be made."""
-
-
 def export(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -182,50 +168,26 @@ def export(
         raise ParameterError(f"{len(paths)} files need the dimension along which they are joined: --concat, or concat=")
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
     place = place_of(target)
-    if isinstance(place, Address):
-        check_remote_target(place, kind, overwrite=overwrite)
-    elif os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
-        advice = "choose another name, or replace it: overwrite=True" if kind == "kerchunk" else "choose another name"
-        raise FileError(f"{place}: File exists: {advice}").at(path=place)
+    check_target(place, kind, overwrite=overwrite)
     with ExitStack() as stack, reading(*map(located_path, paths), only_damage=True):
         references = _references(paths, url, concat, drop, stack)
-        if isinstance(place, Address) and kind == "icechunk":
-            send_icechunk(references, place, f"references to {plural(len(paths), 'file')} by tamis export")
-        elif isinstance(place, Address):
-            _send_kerchunk(references, place)
-        elif kind == "kerchunk":
-            _write_kerchunk(references, place, overwrite=overwrite)
-        else:
-            _write_folder(references, place, kind, f"references to {plural(len(paths), 'file')} by tamis export")
+        message = f"references to {plural(len(paths), 'file')} by tamis export"
+        write_references(references, place, kind, message, overwrite=overwrite)
+        zarr_format = 2 if kind == "kerchunk" else 3
         arrays = tuple(
             ExportedArray(
                 path,
                 str(array.dtype),
                 array.shape,
                 array.chunk_shape,
-                _codec_names(array.codecs, kind),
+                array.codecs.names(zarr_format),
                 len(array.chunks),
                 sum(map(len, array.inlined.values())),
             )
             for path, array in references.arrays.items()
         )
-        notes = references.notes if kind == "kerchunk" else (*references.notes, *_hidden_fill_values(references))
+        notes = references.notes_in(zarr_format)
     return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays, notes)
-
-
-def _hidden_fill_values(references: References) -> Iterator[str]:
-    """Yield a note for each fill value that Zarr 3 cannot have for xarray."""
-    for path, array in references.arrays.items():
-        if note := fill_note(array.attributes, array.dtype):
-            yield printable(f"{path}: {note}")
-
-
-def _codec_names(codecs: Codecs, kind: str) -> tuple[str, ...]:
-    """Return the names of the codecs in the version of Zarr that references of a kind have."""
-    if kind == "kerchunk":
-        return tuple(str(config["id"]) for config in codecs.version_2)
-    names = (str(config["name"]) for config in codecs.version_3 or ())
-    return tuple(name for name in names if name != "bytes")
 
 
 class ReferenceParser:
@@ -251,7 +213,7 @@ class ReferenceParser:
         """Return the ``ManifestStore`` of a local file."""
         TEXT.check("url", url)
         check_installed("tamis.ReferenceParser", "virtualizarr")
-        from tamis.formats.references.hierarchy import references_of
+        from tamis.formats.references import references_of
 
         address = urlparse(url)
         if address.scheme not in ("", "file"):
@@ -268,7 +230,7 @@ class ReferenceParser:
 def _references(
     paths: list[str | os.PathLike[str]], url: str | None, concat: str | None, drop: Collection[str], stack: ExitStack
 ) -> References:
-    from tamis.formats.references.hierarchy import joined, references_of
+    from tamis.formats.references import joined, references_of
 
     parts = []
     for path in paths:
@@ -283,42 +245,3 @@ def _references(
             address = str(place) if isinstance(place, Address) else Path(place).absolute().as_uri()
         parts.append(references_of(store, store.model, address, drop))
     return parts[0] if concat is None else joined(parts, concat)
-
-
-def check_remote_target(place: Address, kind: str, *, overwrite: bool) -> None:
-    """Raise an error unless references of this kind can be written to an address."""
-    if kind == "icechunk" and place.startswith("s3://") and place.store is None:
-        return
-    if kind != "kerchunk":
-        raise ParameterError(f"{place}: only kerchunk can be written to an address, and icechunk to S3, got {kind!r}")
-    if not overwrite and size_of(place) is not None:
-        raise FileError(f"{place}: File exists: choose another name, or replace it: overwrite=True").at(path=place)
-
-
-def _send_kerchunk(references: References, place: Address) -> None:
-    objects, key = objects_of(place)
-    try:
-        objects.put(key, json.dumps(kerchunk_document(references)).encode())
-    except Exception as error:  # obstore and fsspec raise many kinds
-        raise failure(error, place, "written") from None
-
-
-def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:
-    write_whole(place, json.dumps(kerchunk_document(references)), overwrite=overwrite)
-
-
-def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
-    """Write a folder that gets its name once it is complete."""
-    from tamis.formats.zarr.writing.form import ZarrForm
-
-    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction, marked(transaction):
-        try:
-            if kind == "icechunk":
-                targets.write_icechunk(references, transaction.path, message, transaction.mode)
-            else:
-                targets.write_manifests(references, transaction.path, place.absolute().as_uri())
-        except OSError as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
-        transaction.commit()

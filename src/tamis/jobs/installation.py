@@ -16,10 +16,9 @@ from pathlib import Path, PurePosixPath
 
 from tamis.access import take_access
 from tamis.errors import FileError, ParameterError
-from tamis.filters.zfp import plugin_path
-from tamis.safety.disk import sync_file
-from tamis.safety.library_errors import disk_text
-from tamis.zfp.configuration import config
+from tamis.filters import plugin_path
+from tamis.safety import disk_text, sync_file
+from tamis.zfp import config
 
 RECORD = "share/tamis/h5z-zfp.sha256"
 """Digests of the files that were installed, in the form of sha256sum, relative to the folder."""

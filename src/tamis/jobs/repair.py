@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tamis.arguments import FLAG, PATH
 from tamis.errors import FileError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import plural, printable
 from tamis.jobs.result import DatasetsResult, Part, Table
 
@@ -85,31 +85,9 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
     if not folder.is_dir():
         raise FileError(f"{folder}: expected the folder of a Zarr store, found {_kind(folder)}").at(path=folder)
     with open_store(folder) as store:
-        from tamis.formats.zarr.stored.shuffle_repair import (
-            check_correction,
-            corrections_of,
-            is_by_netcdf,
-            remove_left_behind,
-            replace_together,
-        )
+        from tamis.formats.zarr import repair_shuffles
 
-        corrections = corrections_of(folder)
-        if corrections and not is_by_netcdf(folder):
-            raise FileError(
-                f"{folder}: no sign that netCDF-C wrote this store: in stores of other writers, shuffle with "
-                "elements of 0 bytes does nothing, and they are read correctly"
-            ).at(path=folder)
-        paths: dict[str, None] = {}
-        for correction in corrections:
-            for key in correction.arrays:
-                own = store.first_path(f"/{key}") or next(iter(store.arrays))  # the folder may be an array itself
-                paths[own] = None
-                if correction.path.name == ".zarray":
-                    check_correction(correction, store.array(own))  # type: ignore[arg-type]
-        arrays = [store.array(own) for own in paths]
-        if not dry_run:
-            remove_left_behind(folder)
-            replace_together(corrections)
+        arrays = repair_shuffles(folder, store, dry_run=dry_run)
         repaired = tuple(RepairedArray(array.path, array.type.text, str(array.storage.pipeline)) for array in arrays)
     return RepairResult(os.fsdecode(path), dry_run, repaired)
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from tamis import _native
 from tamis.arguments import FLAG, PATH, TEXT, WHOLE, Kind
 from tamis.formatting import printable
 from tamis.old_names import with_old_keys
-from tamis.safety.whole_file import write_whole
+from tamis.safety import write_whole
 
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
@@ -191,6 +192,9 @@ def _cell_len(text: str) -> int:
 
 SCHEMA = 1
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
+
+VERSION = _native.version
+"""Version of tamis, for what a result says about its making."""
 
 
 def json_text(document: object, *, indent: int | None = None) -> str:

@@ -14,13 +14,22 @@ from tamis.arguments import TEXT
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
-from tamis.jobs.recipes.names import chunk_shape
+from tamis.jobs.recipes import chunk_shape
 from tamis.jobs.result import SCHEMA, Part, Result, json_text, json_value
-from tamis.notation import cdl, h5py_keywords, zarr
-from tamis.notation.detect import read
-from tamis.notation.h5repack import command_text
-from tamis.notation.netcdf import ALL, Compat, argument_text, chain_text, netcdf_requests
-from tamis.notation.text import Chain, Reading
+from tamis.notation import (
+    ALL,
+    Chain,
+    Compat,
+    Reading,
+    argument_text,
+    cdl,
+    chain_text,
+    command_text,
+    h5py_keywords,
+    netcdf_requests,
+    read,
+    zarr,
+)
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import BitRound, Rounding
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tamis.meaning.missing import NONE_MISSING, Missing
 from tamis.meaning.roles import DATA, KINDS, Role, roles_of
 from tamis.meaning.variables import (
     FILL_ATTRIBUTES,
     Packing,
+    PackingDict,
     ValidRange,
     Variable,
     is_known,
@@ -22,7 +24,10 @@ __all__ = [
     "DATA",
     "FILL_ATTRIBUTES",
     "KINDS",
+    "NONE_MISSING",
+    "Missing",
     "Packing",
+    "PackingDict",
     "Role",
     "ValidRange",
     "Variable",

@@ -70,6 +70,7 @@ class Missing:
 
 
 NONE_MISSING = Missing()
+"""No markers and no limits."""
 
 
 def _fits(marker: NDArray[Any], dtype: np.dtype[Any]) -> bool:

@@ -81,6 +81,7 @@ class Role:
 
 
 DATA = Role("data")
+"""The role of a variable that is nothing else."""
 
 
 _VARIABLES = Kind(

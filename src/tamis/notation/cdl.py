@@ -53,7 +53,7 @@ def attributes(
 ) -> dict[str, Value]:
     """Write a pipeline as attributes."""
     requests = netcdf_requests(chain)
-    own, rest = separate(requests)
+    own, rest = _separate(requests)
     result: dict[str, Value] = {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)} if chunk_shape else {}
     result |= own
     if rest:
@@ -66,7 +66,7 @@ def attributes(
     return result
 
 
-def separate(requests: Sequence[Request]) -> tuple[dict[str, Value], list[Request]]:
+def _separate(requests: Sequence[Request]) -> tuple[dict[str, Value], list[Request]]:
     """Return the first filters as attributes of their own, if netCDF has them in this order, and the rest."""
     own, rest = dict[str, Value](), list(requests)
     if rest and rest[0].id == 3:
@@ -81,15 +81,42 @@ def separate(requests: Sequence[Request]) -> tuple[dict[str, Value], list[Reques
     return own, rest
 
 
+_SZIP_CODINGS = 38  # the bits of szip's options that netCDF shows: entropy coding, nearest neighbour, chip
+
+
+def filters_as_stored(chain: Chain) -> dict[str, str]:
+    """Return filters by keys of CDL: separate ones if netCDF has them in this order, otherwise all in ``_Filter``.
+
+    Parameters are those in a file. A value is followed by the end of a line of CDL, and perhaps by a comment.
+    """
+    requests = [Request(stage.filter.id, _shown(stage.filter.id, stage.stored)) for stage in chain]
+    own, rest = _separate(requests)
+    special = {key: f"{_value_text(value)} ;" for key, value in own.items()}
+    if not rest:
+        return special
+    numbers = [request.id for request in rest]
+    if not {1, 2, 3} & {*numbers} and len({*numbers}) == len(numbers):
+        return special | {"_Filter": f'"{chain_text(rest)}" ;'}
+    ordered = in_netcdf_order(requests)
+    note = "" if ordered == requests else f" // as stored; ncgen makes it {chain_text(ordered)}"
+    return {"_Filter": f'"{chain_text(requests)}" ;{note}'}
+
+
+def _shown(number: int, stored: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the parameters of a filter as netCDF shows them."""
+    values = tuple(stored or ())
+    return (values[0] & _SZIP_CODINGS, *values[1:2]) if number == 4 and values else values
+
+
 def attributes_text(values: Mapping[str, Value], variable: str) -> str:
     """Write attributes as lines of CDL."""
     if not variable or "/" in variable or "\n" in variable:
         raise ParameterError(f"expected the name of a variable of the group that the CDL describes, got {variable!r}")
     name = re.sub(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]", r"\\\g<0>", variable)
-    return "\n".join(f"{name}:{key} = {value_text(value)} ;" for key, value in values.items())
+    return "\n".join(f"{name}:{key} = {_value_text(value)} ;" for key, value in values.items())
 
 
-def value_text(value: Value) -> str:
+def _value_text(value: Value) -> str:
     """Return the value of an attribute."""
     if isinstance(value, str):
         return f'"{value}"'

@@ -52,6 +52,7 @@ from tamis.notation.netcdf_scanf import words_double
 from tamis.notation.text import Chain, malformed
 
 Compat = Literal["netcdf-c", "doc"]
+"""How ambiguous numbers in texts of netCDF are read: as netcdf-c reads them, or as its documentation says."""
 
 
 class _Reading(NamedTuple):

@@ -5,7 +5,7 @@ it, and every reader can read the result.
 """
 
 from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
-from tamis.rounding.pack import PACKING_ATTRIBUTES, Codes, Pack, PackingRange
+from tamis.rounding.pack import PACKING_ATTRIBUTES, Codes, Pack, PackingRange, used_bits
 from tamis.rounding.recorded import (
     ALL_KINDS,
     BY_NAME,
@@ -20,7 +20,7 @@ from tamis.rounding.recorded import (
     recorded_rounding,
     still_needed,
 )
-from tamis.rounding.rounding_base import Rounded, Rounding, relative_error
+from tamis.rounding.rounding_base import Rounded, Rounding, RoundingDict, relative_error
 
 __all__ = [
     "ALL_KINDS",
@@ -40,10 +40,12 @@ __all__ = [
     "PackingRange",
     "Rounded",
     "Rounding",
+    "RoundingDict",
     "container_attributes",
     "container_names",
     "is_container",
     "recorded_rounding",
     "relative_error",
     "still_needed",
+    "used_bits",
 ]

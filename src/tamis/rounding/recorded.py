@@ -25,6 +25,7 @@ CONTAINER = "quantization"
 """The attribute of a rounded variable that names its container."""
 
 CONTAINER_ATTRIBUTES = ("algorithm", "implementation")
+"""Attributes of a container."""
 
 COUNTS = ("quantization_nsb", "quantization_nsd")
 """Attributes of a rounded variable: number of significant bits, or of significant digits."""
@@ -52,6 +53,7 @@ KINDS: tuple[type[Rounding], ...] = (BitGroom, Granular, BitRound)
 """The kinds of netCDF, in the order of its numbers 1 to 3, in which it also looks for their attributes."""
 
 ALL_KINDS: tuple[type[Rounding], ...] = (*KINDS, Absolute, Pack)
+"""All kinds of roundings."""
 
 ROUNDING_ATTRIBUTES = (*(kind.attribute for kind in ALL_KINDS), CONTAINER, *COUNTS)
 """Attributes of a variable that record a rounding."""

@@ -1,1 +1,43 @@
 """Files and folders that appear complete or not at all, and runs that can be resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.safety.disk import Identity, lock_at_once, nbytes_of, sha256_of, sync_file, sync_folder, write_all
+    from tamis.safety.journal import find_leftovers, marked
+    from tamis.safety.library_errors import disk_text, may_pass, reading
+    from tamis.safety.transaction import Transaction, remove
+    from tamis.safety.whole_file import write_whole
+
+__all__ = [
+    "Identity",
+    "Transaction",
+    "disk_text",
+    "find_leftovers",
+    "lock_at_once",
+    "marked",
+    "may_pass",
+    "nbytes_of",
+    "reading",
+    "remove",
+    "sha256_of",
+    "sync_file",
+    "sync_folder",
+    "write_all",
+    "write_whole",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "disk": "Identity lock_at_once nbytes_of sha256_of sync_file sync_folder write_all",
+        "journal": "find_leftovers marked",
+        "library_errors": "disk_text may_pass reading",
+        "transaction": "Transaction remove",
+        "whole_file": "write_whole",
+    },
+)

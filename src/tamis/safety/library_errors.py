@@ -108,3 +108,15 @@ def error_number(error: BaseException) -> int | None:
 def _number(error: BaseException) -> int | None:
     """Return the errno of an error or of its causes; None if there is none."""
     return next((number for cause in causes_of(error) if (number := error_number(cause)) is not None), None)
+
+
+_PASSING = {
+    *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC),
+    *(errno.EDQUOT, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+}
+"""Errors of the system that may not come again in another try: of networks, busy disks and short memory."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether an error may not come again in another try, by its cause."""
+    return any(isinstance(cause, MemoryError) or error_number(cause) in _PASSING for cause in causes_of(error))

@@ -13,3 +13,72 @@ chunks. `tamis.rewrite` knows only these three.
 - `other_files`: what a target leads to.
 - `first_bytes`, `readers`: what a file is, and who can read it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.stores.data_model import Dimension
+    from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
+    from tamis.stores.first_bytes import READABLE, format_of, is_folder, is_read, is_references, is_zarr, kind_of
+    from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+    from tamis.stores.joined import JoinedStore
+    from tamis.stores.other_files import OtherFile, Places, TakenIn, needed_text, place
+    from tamis.stores.protocols import Alike, Change, Linked, Store, StoreComparison, StoredArray, read_alike
+    from tamis.stores.readers import EVERY_PROGRAM, NCO, NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, Readers, hdf5_text
+
+__all__ = [
+    "Alike",
+    "CdlType",
+    "Change",
+    "Dimension",
+    "ELSEWHERE",
+    "EVERY_PROGRAM",
+    "Header",
+    "HeaderAttribute",
+    "HeaderGroup",
+    "HeaderVariable",
+    "JoinedStore",
+    "Linked",
+    "NCO",
+    "NETCDF_PLUGINS",
+    "OF_HDF5",
+    "OF_HDF5PLUGIN",
+    "OtherFile",
+    "Places",
+    "READABLE",
+    "Readers",
+    "Store",
+    "StoreComparison",
+    "StoredArray",
+    "TakenIn",
+    "format_of",
+    "hdf5_text",
+    "is_folder",
+    "is_read",
+    "is_references",
+    "is_zarr",
+    "kind_of",
+    "needed_text",
+    "place",
+    "read_alike",
+    "size_of",
+    "values_nbytes_of",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "data_model": "Dimension",
+        "facts": "ELSEWHERE size_of values_nbytes_of",
+        "first_bytes": "READABLE format_of is_folder is_read is_references is_zarr kind_of",
+        "header": "CdlType Header HeaderAttribute HeaderGroup HeaderVariable",
+        "joined": "JoinedStore",
+        "other_files": "OtherFile Places TakenIn needed_text place",
+        "protocols": "Alike Change Linked Store StoreComparison StoredArray read_alike",
+        "readers": "EVERY_PROGRAM NCO NETCDF_PLUGINS OF_HDF5 OF_HDF5PLUGIN Readers hdf5_text",
+    },
+)

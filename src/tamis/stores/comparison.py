@@ -22,7 +22,7 @@ from tamis.formatting import shortened
 from tamis.lazy_property import lazy_property
 from tamis.meaning.companions import ANCILLARY, MARK
 from tamis.meaning.variables import HISTORY, NON_COORDINATE, added_line
-from tamis.rounding import ERROR_BOUND, ROUNDING_ATTRIBUTES, is_container
+from tamis.rounding import is_container
 from tamis.stores.data_model import (
     is_fixed_text,
     is_latin_1,
@@ -48,22 +48,10 @@ def history_change(path: str, name: str, before: str, after: str) -> Change | No
     return Change(path, "attribute", text, attribute=name) if line else None
 
 
-def new_attribute(path: str, name: str) -> Change:
-    """Return the note that only the target has an attribute."""
-    about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
-    about = ": it records the bound that was asked for" if name == ERROR_BOUND else about
-    return Change(path, "attribute", f"attribute {name!r} is new{about}", attribute=name)
-
-
 def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
     """Return the note that only the target has an array."""
     about = ": it describes how values were rounded" if is_container(shape, attributes) else ""
     return Change(path, "new-dataset", f"only in the target{about}")
-
-
-def companion_note(path: str, variable: str) -> Change:
-    """Return the note that a companion is not compared itself: its missing values are restored to their array."""
-    return Change(path, "companion", f"the missing-value mask of {variable}: compared as its missing values")
 
 
 class Named(Protocol):
@@ -296,7 +284,7 @@ class ModelComparison:
                 text = f"attribute {name!r}: {_text(value)} became {_text(now)}"
                 yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
         for name in after.keys() - before.keys():
-            yield new_attribute(path, name)
+            yield Change.of_new_attribute(path, name)
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
@@ -306,7 +294,7 @@ class ModelComparison:
         for path, group in self._groups.items():
             for name, variable in group.variables.items():
                 if variable.path in self._other_companions:
-                    yield companion_note(variable.path, self._other_companions[variable.path])
+                    yield Change.of_companion(variable.path, self._other_companions[variable.path])
                 elif (path, name) not in places:
                     yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
 

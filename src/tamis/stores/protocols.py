@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.arrays.reader import ArrayReader
 from tamis.errors import FileError
+from tamis.rounding import ERROR_BOUND, ROUNDING_ATTRIBUTES
 from tamis.stores.facts import ArrayFacts
 
 if TYPE_CHECKING:
@@ -68,6 +69,18 @@ class Change(NamedTuple):
     harmless: bool = True  # Whether the second store still has everything in the first one
     attribute: str = ""  # Name of the attribute, if it is the difference of one
     linked: Linked | None = None  # Where a link leads; whether these objects differ is not known yet
+
+    @classmethod
+    def of_new_attribute(cls, path: str, name: str) -> Change:
+        """Return the note that only the second store has an attribute."""
+        about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
+        about = ": it records the bound that was asked for" if name == ERROR_BOUND else about
+        return cls(path, "attribute", f"attribute {name!r} is new{about}", attribute=name)
+
+    @classmethod
+    def of_companion(cls, path: str, variable: str) -> Change:
+        """Return the note that a companion is not compared itself: its missing values are restored to their array."""
+        return cls(path, "companion", f"the missing-value mask of {variable}: compared as its missing values")
 
 
 @dataclass(frozen=True, slots=True)

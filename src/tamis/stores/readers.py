@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 EVERY_PROGRAM = frozenset(("shuffle", "deflate", "fletcher32"))
 """Filters of variables with which every program that has HDF5 can do all that it does."""
 OF_HDF5 = EVERY_PROGRAM | {"nbit", "scaleoffset", "szip"}
 """HDF5's own filters, which its usual builds read, and so netCDF-C, h5py and all that is based on them."""
+NETCDF_PLUGINS = frozenset(("bzip2", "zstd"))
+"""Filters of the plugins that netCDF-C builds and installs, also in the wheels of netCDF4."""
+OF_HDF5PLUGIN = NETCDF_PLUGINS | {"bitshuffle", "blosc", "blosc2", "lz4", "sperr", "sz3", "zfp"}
+"""Filters of hdf5plugin."""
 NOT_OF_NCO = frozenset(("scaleoffset", "szip"))
-"""Those of them that NCO prints, but whose variables its operators do not all copy and average."""
+"""HDF5's own that NCO prints, but whose variables its operators do not all copy and average."""
 NCO = "NCO 5.1"
 """The version for which that was found, as it is in Debian 12."""
+
+
+def hdf5_text(filters: Iterable[str]) -> str:
+    """Return which HDF5 libraries can read what filters of these names store."""
+    names = dict.fromkeys(name for name in filters if name not in EVERY_PROGRAM)
+    if [*names] == ["szip"]:
+        return f"any HDF5 with szip, not {NCO}"
+    return f"HDF5 with {' and '.join(names)}" if names else "any HDF5"
 
 
 def package_text(package: str, *, bars_store: bool) -> str:

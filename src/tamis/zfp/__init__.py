@@ -16,12 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tamis.lazy_names import late_names
-from tamis.zfp.header import MAX_RANK, Header, check_encodable, max_extent
+from tamis.zfp.header import BLOCK_SIDE, MAX_RANK, Header, check_encodable, max_extent
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, as_mode, is_lossless, mode, mode_of
 
 __all__ = [
+    "BLOCK_SIDE",
     "MAX_RANK",
     "Accuracy",
+    "Config",
     "Expert",
     "Header",
     "Mode",
@@ -30,6 +32,7 @@ __all__ = [
     "Reversible",
     "as_mode",
     "check_encodable",
+    "config",
     "decode",
     "decode_with_header",
     "encode",
@@ -43,8 +46,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header, prove
+    from tamis.zfp.configuration import Config, config
 
-__getattr__ = late_names(
-    globals(),
-    dict.fromkeys(("decode", "decode_with_header", "encode", "encode_with_header", "prove"), "tamis.zfp.arrays"),
-)
+_LATE = {
+    **dict.fromkeys(("decode", "decode_with_header", "encode", "encode_with_header", "prove"), "tamis.zfp.arrays"),
+    **dict.fromkeys(("Config", "config"), "tamis.zfp.configuration"),
+}
+"""Names that are imported when they are first used, with their modules."""
+
+__getattr__ = late_names(globals(), _LATE)

@@ -17,7 +17,7 @@ import pytest
 
 import tamis
 from tamis.jobs.many import task as many_task
-from tamis.safety.other_writers import can_tell, lease_on
+from tamis.jobs.many.other_writers import can_tell, lease_on
 
 TAMIS = [sys.executable, "-m", "tamis"]
 RECIPE = {"T": "shuffle|deflate(4)"}
@@ -109,7 +109,7 @@ def test_u78_a_write_during_the_exchange_gives_the_old_file_its_name_back(
     path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """A handle that was opened before, of a kind that no lease sees, writes in the last moment."""
-    monkeypatch.setattr("tamis.safety.other_writers.can_tell", lambda _: False)
+    monkeypatch.setattr("tamis.jobs.many.other_writers.can_tell", lambda _: False)
     handle, times = os.open(path, os.O_RDWR), []
 
     def write() -> None:

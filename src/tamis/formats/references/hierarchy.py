@@ -19,7 +19,7 @@ from tamis.arrays.grid import Grid
 from tamis.arrays.index import Parts
 from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType
-from tamis.formats.zarr.array_metadata import Described
+from tamis.formats.zarr.array_metadata import Described, fill_note
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.masked import MASK_MARK
 from tamis.formatting import absent_text, printable, with_article
@@ -238,6 +238,13 @@ class References:
     groups: Mapping[str, Mapping[str, Any]]  # Attributes by path, ``/`` first
     arrays: Mapping[str, ReferencedArray]
     notes: tuple[str, ...] = ()  # What is left out
+
+    def notes_in(self, zarr_format: int) -> tuple[str, ...]:
+        """Return what is left out, also fill values that this version of Zarr cannot have for xarray."""
+        if zarr_format == 2:
+            return self.notes
+        found = ((path, fill_note(array.attributes, array.dtype)) for path, array in self.arrays.items())
+        return (*self.notes, *(printable(f"{path}: {note}") for path, note in found if note))
 
 
 def references_of(store: Store, model: DataModel, url: str, drop: Collection[str] = ()) -> References:

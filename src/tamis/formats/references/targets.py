@@ -14,12 +14,78 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tamis.access import NEW_FOLDER
-from tamis.errors import FileError
+from tamis.errors import FileError, ParameterError
 from tamis.formats.zarr.array_metadata import attributes_2, json_attributes, metadata_2, metadata_3
 from tamis.remote.address import Address
+from tamis.remote.file import size_of
+from tamis.remote.objects import failure, objects_of
+from tamis.safety.journal import marked
+from tamis.safety.transaction import FolderTransaction
+from tamis.safety.whole_file import write_whole
 
 if TYPE_CHECKING:
     from tamis.formats.references.hierarchy import Index, ReferencedArray, References
+
+
+KINDS = ("kerchunk", "icechunk", "zarr-manifest")
+"""What references are written as."""
+
+
+def check_target(place: Path | Address, kind: str, *, overwrite: bool) -> None:
+    """Raise an error unless references of this kind can be written to a place."""
+    if isinstance(place, Address):
+        _check_address(place, kind, overwrite=overwrite)
+    elif os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
+        advice = "choose another name, or replace it: overwrite=True" if kind == "kerchunk" else "choose another name"
+        raise FileError(f"{place}: File exists: {advice}").at(path=place)
+
+
+def _check_address(place: Address, kind: str, *, overwrite: bool) -> None:
+    if kind == "icechunk" and place.startswith("s3://") and place.store is None:
+        return
+    if kind != "kerchunk":
+        raise ParameterError(f"{place}: only kerchunk can be written to an address, and icechunk to S3, got {kind!r}")
+    if not overwrite and size_of(place) is not None:
+        raise FileError(f"{place}: File exists: choose another name, or replace it: overwrite=True").at(path=place)
+
+
+def write_references(
+    references: References, place: Path | Address, kind: str, message: str, *, overwrite: bool
+) -> None:
+    """Write references as one of `KINDS`; a repository of Icechunk gets the message."""
+    if isinstance(place, Address) and kind == "icechunk":
+        _send_icechunk(references, place, message)
+    elif isinstance(place, Address):
+        _send_kerchunk(references, place)
+    elif kind == "kerchunk":
+        write_whole(place, json.dumps(kerchunk_document(references)), overwrite=overwrite)
+    else:
+        _write_folder(references, place, kind, message)
+
+
+def _send_kerchunk(references: References, place: Address) -> None:
+    objects, key = objects_of(place)
+    try:
+        objects.put(key, json.dumps(kerchunk_document(references)).encode())
+    except Exception as error:  # obstore and fsspec raise many kinds
+        raise failure(error, place, "written") from None
+
+
+def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
+    """Write a folder that gets its name once it is complete."""
+    from tamis.formats.zarr.writing.form import ZarrForm
+
+    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction, marked(transaction):
+        try:
+            if kind == "icechunk":
+                write_icechunk(references, transaction.path, message, transaction.mode)
+            else:
+                write_manifests(references, transaction.path, place.absolute().as_uri())
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
+        transaction.commit()
 
 
 def kerchunk_document(references: References) -> dict[str, Any]:
@@ -169,7 +235,7 @@ def write_icechunk(references: References, place: Path | Address, message: str, 
     return str(session.commit(message))
 
 
-def send_icechunk(references: References, place: Address, message: str) -> None:
+def _send_icechunk(references: References, place: Address, message: str) -> None:
     """Create a repository elsewhere, as `write_icechunk` does; raise FileError if that fails."""
     from icechunk import IcechunkError
 

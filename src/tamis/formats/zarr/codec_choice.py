@@ -38,6 +38,13 @@ class Codecs:
     # zfp is not the first filter, or zfpy cannot express its mode
     with_header: tuple[bytes, tuple[Json, ...]] | None = None
 
+    def names(self, zarr_format: int) -> tuple[str, ...]:
+        """Return the names of the codecs in a version of Zarr, in the order of encoding."""
+        if zarr_format == 2:
+            return tuple(str(config["id"]) for config in self.version_2)
+        names = (str(config["name"]) for config in self.version_3 or ())
+        return tuple(name for name in names if name != "bytes")
+
 
 def choose_codecs(pipeline: Pipeline, chunk: ChunkType, masks: Mapping[int, int]) -> Codecs:
     """Return the codecs of an array: those that other programs know, or otherwise ``tamis.pipeline``."""

@@ -6,4 +6,5 @@ its arrays one by one; `result` renders itself as text, JSON or HTML.
 - `arguments`: filters as arguments of other programs.
 - `cdl`: the header of the store as CDL.
 - `cost`: requests and bytes to read a file over a network.
+- `page`: the page of the command's option ``--html``.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
 from tamis.formatting import printable, shape_text, shell_line
-from tamis.jobs.recipes.names import has_pattern_signs
+from tamis.jobs.recipes import has_pattern_signs
 from tamis.jobs.result import json_text
 from tamis.jobs.spec import spec
 

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.filters import Request
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import printable
-from tamis.notation.cdl import separate, value_text
-from tamis.notation.netcdf import chain_text, in_netcdf_order
+from tamis.notation import filters_as_stored
 
 if TYPE_CHECKING:
-    from tamis.pipeline import Pipeline
-    from tamis.stores.header import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
+    from tamis.stores import CdlType, Header, HeaderAttribute, HeaderGroup, HeaderVariable
 
 KEYWORDS = frozenset(
     (
@@ -137,7 +134,6 @@ def _decoded(value: Any) -> str:
 
 _WIDTH = 80
 _CLASSIC = ("classic", "64-bit offset", "cdf5", "netCDF-4 classic model")
-_SZIP_CODINGS = 38  # the bits of szip's options that netCDF shows: entropy coding, nearest neighbour, chip
 
 
 def cdl_header(path: str | os.PathLike[str]) -> str:
@@ -265,7 +261,7 @@ def _special(variable: HeaderVariable) -> dict[str, str]:
     special = {"_Storage": f'"{variable.storage}" ;'} if variable.storage else {}
     if variable.chunk_shape:
         special["_ChunkSizes"] = f"{', '.join(map(str, variable.chunk_shape))} ;"
-    special |= _filters(variable.pipeline)
+    special |= filters_as_stored(variable.pipeline.stages)
     if variable.codecs:
         special["_Codecs"] = f"{quoted(variable.codecs)} ;"
     if variable.byteorder:
@@ -273,24 +269,3 @@ def _special(variable: HeaderVariable) -> dict[str, str]:
     if variable.has_no_fill:
         special["_NoFill"] = '"true" ;'
     return special
-
-
-def _filters(pipeline: Pipeline) -> dict[str, str]:
-    """Return the filters: separate attributes if netCDF has them in this order, otherwise all in ``_Filter``."""
-    requests = [Request(stage.filter.id, _shown(stage.filter.id, stage.stored)) for stage in pipeline.stages]
-    own, rest = separate(requests)
-    special = {key: f"{value_text(value)} ;" for key, value in own.items()}
-    if not rest:
-        return special
-    numbers = [request.id for request in rest]
-    if not {1, 2, 3} & {*numbers} and len({*numbers}) == len(numbers):
-        return special | {"_Filter": f'"{chain_text(rest)}" ;'}
-    ordered = in_netcdf_order(requests)
-    note = "" if ordered == requests else f" // as stored; ncgen makes it {chain_text(ordered)}"
-    return {"_Filter": f'"{chain_text(requests)}" ;{note}'}
-
-
-def _shown(number: int, stored: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the parameters of a filter as netCDF shows them."""
-    values = tuple(stored or ())
-    return (values[0] & _SZIP_CODINGS, *values[1:2]) if number == 4 and values else values

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.arrays.gather import whole
-from tamis.arrays.reader import ContiguousReader
-from tamis.arrays.selection import Selection
+from tamis.arrays import ContiguousReader, Selection, whole
 from tamis.errors import FileError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import size_text
-from tamis.library_lock import unless_held
-from tamis.remote.address import Address, place_of
-from tamis.remote.file import AT_ONCE, in_fewest_rounds
-from tamis.remote.object_store import Entry, LocalObjects, Objects, Part, Range
-from tamis.remote.objects import objects_of
-from tamis.stores.facts import array_nbytes
+from tamis.remote import Address, CountedObjects, counted_at, place_of
+from tamis.stores import values_nbytes_of
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
-    from tamis.stores.protocols import StoredArray
+    from tamis.arrays import Region
+    from tamis.stores import StoredArray
 
 _BANDWIDTH = 50e6  # bytes in a second
-_ANSWER_SECONDS = 0.003
 
 
 @dataclass(frozen=True)
@@ -76,50 +67,6 @@ class ReadingCost:
         return asdict(self)
 
 
-class _Counted:
-    """A store that counts what is asked of it."""
-
-    protocol = "file"
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects, self.requests, self.nbytes, self.rounds = objects, 0, 0, 0
-        self.can_list, self.reads_tails = objects.can_list, objects.reads_tails
-        self._lock, self.waiting = threading.Lock(), 0
-        self.spans: list[Range] = []  # that were asked for
-
-    def get(self, key: str, span: Range | None, version: str) -> Part:
-        """Return a range; see `Objects.get`."""
-        with unless_held(self._lock):
-            self.rounds += not self.waiting
-            self.waiting += 1
-            self.spans += [] if span is None else [span]
-        time.sleep(_ANSWER_SECONDS)  # so that requests at the same time are seen to be
-        try:
-            part = self._objects.get(key, span, version)
-            self._count([part.data])
-        finally:
-            with unless_held(self._lock):
-                self.waiting -= 1
-        return part._replace(version="")  # without one, no metadata are kept on disk, or taken from there
-
-    def get_many(self, key: str, spans: Sequence[Range]) -> list[bytes | memoryview]:
-        """Return ranges; see `Objects.get_many`."""
-        self.rounds += 1
-        found = self._objects.get_many(key, spans)
-        self._count(found)
-        return found
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield the objects below a folder."""
-        self.requests += 1
-        yield from self._objects.entries(prefix)
-
-    def _count(self, parts: Sequence[bytes | memoryview]) -> None:
-        with unless_held(self._lock):
-            self.requests += len(parts)
-            self.nbytes += sum(map(len, parts))
-
-
 def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0.03, price: float = 0.4) -> ReadingCost:
     """Return what reading an HDF5, netCDF-4 or classic file over a network would cost, or costs.
 
@@ -140,13 +87,9 @@ def reading_cost(path: Any, variables: Sequence[str] = (), *, latency: float = 0
         If the file cannot be read, or is a Zarr store, whose objects are its chunks.
     """
     place = place_of(path)
-    if isinstance(place, Address):
-        objects, key = objects_of(place)
-        counted = _Counted(objects)
-    else:
-        if not place.is_file():
-            raise FileError(f"{place}: not a file, and the cost is only of files: in Zarr, each chunk is a request")
-        counted, key = _Counted(LocalObjects()), str(place.absolute())
+    if not isinstance(place, Address) and not place.is_file():
+        raise FileError(f"{place}: not a file, and the cost is only of files: in Zarr, each chunk is a request")
+    counted, key = counted_at(place)
     names = [*variables] or [_largest(path)]
     accesses = []
     with open_store(Address(key, counted)) as store:
@@ -166,23 +109,19 @@ def _largest(path: Any) -> str:
     with open_store(path) as store:
         if not store.arrays:
             raise FileError(f"{store.path}: has no arrays").at(path=store.path)
-        return max(store.arrays, key=lambda name: array_nbytes(store.arrays[name]))
+        return max(store.arrays, key=lambda name: values_nbytes_of(store.arrays[name]))
 
 
-def _of_selection(name: str, array: StoredArray, region: Region, counted: _Counted, latency: float) -> Access:
+def _of_selection(name: str, array: StoredArray, region: Region, counted: CountedObjects, latency: float) -> Access:
     """Return the cost of a part of a variable, with what finding the values takes."""
     before = counted.requests, counted.nbytes, counted.rounds
     wanted = _chunks_of(array, region) if array.can_read_chunks else _runs_of(array)(region)
-    while counted.waiting:  # values may come with the index
-        time.sleep(_ANSWER_SECONDS)
-    known = counted.spans
-    spans = in_fewest_rounds([(at, end) for at, end in wanted if not any(a <= at and end <= b for a, b in known)])
+    counted.finish()  # values may come with the index
+    counted.count_unread(wanted)
     requests, nbytes, rounds = (
         now - then for now, then in zip((counted.requests, counted.nbytes, counted.rounds), before, strict=True)
     )
-    nbytes += sum(end - begin for begin, end in spans)
-    rounds += -(-len(spans) // AT_ONCE)
-    return Access(name, requests + len(spans), nbytes, rounds * latency + nbytes / _BANDWIDTH)
+    return Access(name, requests, nbytes, rounds * latency + nbytes / _BANDWIDTH)
 
 
 def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
@@ -194,7 +133,7 @@ def _selections(shape: tuple[int, ...]) -> Iterator[tuple[str, Region]]:
     yield "whole", whole(shape)
 
 
-def _chunks_of(array: StoredArray, region: Region) -> list[Range]:
+def _chunks_of(array: StoredArray, region: Region) -> list[tuple[int, int]]:
     """Return the ranges of the chunks that a region touches; reads the chunk index as far as a reader would."""
     selection = Selection(tuple(range(axis.start, axis.stop) for axis in region), frozenset())
     index = (array.open_few(selection) or array.open_chunks()).index
@@ -203,7 +142,7 @@ def _chunks_of(array: StoredArray, region: Region) -> list[Range]:
     return [*zip(begins.tolist(), (begins + sizes).tolist(), strict=True)]
 
 
-def _runs_of(array: StoredArray) -> Callable[[Region], list[Range]]:
+def _runs_of(array: StoredArray) -> Callable[[Region], list[tuple[int, int]]]:
     """Return what gives the ranges of values that are in one run, or in records; none for values elsewhere."""
     with closing(array.open_reader()) as reader:
         if not isinstance(reader, ContiguousReader):

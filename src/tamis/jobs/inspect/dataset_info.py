@@ -9,18 +9,16 @@ import numpy as np
 
 from tamis import zfp
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
-from tamis.filters.unknown import filter_name
 from tamis.formatting import plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.result import json_value
 from tamis.meaning import DATA, Packing, Role
 
 if TYPE_CHECKING:
-    from tamis.advice.chunk_shapes import BetterChunks, Note
-    from tamis.meaning.variables import PackingDict
+    from tamis.advice import BetterChunks, Note
+    from tamis.meaning import PackingDict
     from tamis.pipeline import Pipeline
-    from tamis.rounding import Rounding
-    from tamis.rounding.rounding_base import RoundingDict
-    from tamis.stores.readers import Readers
+    from tamis.rounding import Rounding, RoundingDict
+    from tamis.stores import Readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +318,7 @@ def stage_in_words(stage: Stage) -> str:
     """Return a filter in words, with its flag if that is not the default."""
     text, item = stage.in_words, stage.filter
     if isinstance(item, UnknownFilter) and item.label:
-        text = text.replace(f"{item.label} [{item.id}]", filter_name(item), 1)
+        text = text.replace(f"{item.label} [{item.id}]", item.shown_name, 1)
     if stage.optional == item.optional:
         return text
     return f"{text}, {'optional' if stage.optional else 'required'}"
@@ -380,4 +378,4 @@ def row(dataset: DatasetInfo) -> tuple[str, ...]:
 
 def _short(item: Filter) -> str:
     """Return a filter as tamis text without its flag; a filter unknown to tamis as its name."""
-    return filter_name(item) if isinstance(item, UnknownFilter) else str(item).replace(", ", ",")
+    return item.shown_name if isinstance(item, UnknownFilter) else str(item).replace(", ", ",")

@@ -11,25 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
+from tamis.advice import Chunking, Note
 from tamis.arguments import NAMES, PATH
-from tamis.arrays.grid import zfp_padding
-from tamis.arrays.index import UnsureIndexError
+from tamis.arrays import UnsureIndexError, zfp_padding
 from tamis.errors import FileError
 from tamis.filters import Filter
-from tamis.filters.unknown import filter_name
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import absent_text
 from tamis.jobs.inspect.dataset_info import ChunkGroup, DatasetInfo, GroupInfo
 from tamis.jobs.inspect.result import Inspection
-from tamis.jobs.recipes.names import Names
+from tamis.jobs.recipes import Names
 from tamis.meaning import numbers
-from tamis.rounding import recorded_rounding
-from tamis.rounding.pack import used_bits
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import values_nbytes_of
-from tamis.stores.protocols import Store, StoredArray
-from tamis.stores.readers import Readers
+from tamis.rounding import recorded_rounding, used_bits
+from tamis.safety import reading
+from tamis.stores import Readers, Store, StoredArray, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.meaning import Role
@@ -130,8 +125,8 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role, sto
         chunk_groups=_groups(pipeline, masks),
         readers=own_readers,
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
-        zfp_better=better_for_zfp(chunking) if chunking else None,
-        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
+        zfp_better=chunking.better_for_zfp if chunking else None,
+        notes=(chunking.notes if chunking else ()) + companion_notes + _absence(dataset) + _bar(dataset),
         problem=dataset.storage.problem or problem or unsure,
         role=role,
         packing=dataset.meaning.packing,
@@ -200,7 +195,7 @@ def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:
 
 
 def _groups(pipeline: Pipeline, masks: Mapping[int, int]) -> tuple[ChunkGroup, ...]:
-    names = [filter_name(item) for item in pipeline.filters]
+    names = [item.shown_name for item in pipeline.filters]
     groups = []
     for mask, count in sorted(masks.items(), key=lambda entry: (-entry[1], entry[0])):
         applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)

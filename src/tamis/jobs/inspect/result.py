@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tamis.formatting import percent_text, plural, printable, ratio, ratio_text, shape_text, size_text
 from tamis.jobs.inspect.dataset_info import COLUMNS, DatasetInfo, GroupInfo, row
 from tamis.jobs.result import SCHEMA, Card, PageResult, Part, Table, error_dict, json_text
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Inspection(PageResult[DatasetInfo]):
     @property
     def html(self) -> str:
         """A page about what takes the space in the file: one self-contained file."""
-        from tamis.jobs.report.file_page import file_page  # late: a terminal needs no page
+        from tamis.jobs.inspect.page import file_page  # late: a terminal needs no page
 
         return file_page(self.path, self.nbytes, self.datasets, self.to_dict())
 

@@ -9,5 +9,37 @@ process, which writes a record (`state`).
 - `look_ahead`: mistakes that are found before the first file is made.
 - `leftovers`: what killed runs left.
 - `manifest`, `result`: what was done.
+- `other_writers`: whether another program writes a file.
 - `verify`: two folders compared.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.jobs.many.listing import Choice, left_out_notes, list_files
+    from tamis.jobs.many.manifest import state_of
+    from tamis.jobs.many.result import worst_of
+    from tamis.jobs.many.state import FileRecord
+
+__all__ = [
+    "Choice",
+    "FileRecord",
+    "left_out_notes",
+    "list_files",
+    "state_of",
+    "worst_of",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "listing": "Choice left_out_notes list_files",
+        "manifest": "state_of",
+        "result": "worst_of",
+        "state": "FileRecord",
+    },
+)

@@ -9,8 +9,8 @@ from tamis.jobs.many.listing import SourceFile
 from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.state import Known, State
 from tamis.jobs.many.task import FolderOptions
-from tamis.safety.disk import Identity, nbytes_of
-from tamis.stores.other_files import Places
+from tamis.safety import Identity, nbytes_of
+from tamis.stores import Places
 
 
 def why_again(

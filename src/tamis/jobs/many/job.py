@@ -19,10 +19,8 @@ from tamis.jobs.many.result import FolderPreview, FolderStatus, status_of
 from tamis.jobs.many.run import ManyProgress, Run, unread_records, with_ranges
 from tamis.jobs.many.state import begin_run, listed_targets
 from tamis.jobs.many.task import Packing
-from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.job import Warn
-from tamis.jobs.repack.options import RepackKeywords, refuse_unknown, takes_repack_options
+from tamis.jobs.recipes import Recipe, Recipes
+from tamis.jobs.repack import RepackKeywords, Warn, refuse_unknown, takes_repack_options
 from tamis.jobs.workers import DaskWorkers, LocalWorkers, Workers
 
 _TRIES = Kind("a whole number, 0 or more", lambda value: WHOLE.fits(value) and value >= 0)

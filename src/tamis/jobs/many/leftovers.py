@@ -12,9 +12,7 @@ from typing import NamedTuple
 from tamis.formatting import size_text
 from tamis.jobs.many.listing import REPLACEMENT
 from tamis.jobs.many.state import claim
-from tamis.safety.disk import nbytes_of
-from tamis.safety.journal import find_leftovers
-from tamis.safety.transaction import remove
+from tamis.safety import find_leftovers, nbytes_of, remove
 
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tamis(-journal|-chunks)?")
 

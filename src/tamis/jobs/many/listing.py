@@ -13,11 +13,9 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import plural
-from tamis.remote.address import Address, is_address
-from tamis.remote.file import can_list, list_below
-from tamis.safety.disk import nbytes_of
-from tamis.safety.library_errors import disk_text
-from tamis.stores.first_bytes import READABLE, is_read, is_zarr, kind_of
+from tamis.remote import Address, can_list, is_address, list_below
+from tamis.safety import disk_text, nbytes_of
+from tamis.stores import READABLE, is_read, is_zarr, kind_of
 
 STATE_FOLDER = ".tamis"
 """The folder of state in the folder of targets."""

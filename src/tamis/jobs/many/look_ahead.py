@@ -7,41 +7,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tamis.accuracy.measured import Measured
-from tamis.arrays.grid import grid_of
+from tamis.arrays import grid_of
 from tamis.errors import FileError, ParameterError, TamisError
-from tamis.formats.registry import target_form
+from tamis.formats import target_form
 from tamis.formatting import did_you_mean
-from tamis.jobs.recipes.names import STANDARD_NAME, absolute, has_pattern_signs
-from tamis.jobs.repack.planning import may_spoil, plan_datasets
-from tamis.jobs.repack.survey import SURVEY_ALONE
-from tamis.jobs.repack.views import Fates, sources_of, with_needed
-from tamis.remote.address import is_address, place_of
-from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
-from tamis.rewrite.packed_array import in_units, marks_of
+from tamis.jobs.recipes import STANDARD_NAME, absolute, has_pattern_signs
+from tamis.jobs.repack import Fates, ReadSurvey, may_spoil, plan_datasets, sources_of, with_needed
+from tamis.remote import is_address, place_of
+from tamis.rewrite import Warned, coarse_bounds, in_units, marks_of
 from tamis.rounding import PackingRange
-from tamis.stores.other_files import Places
+from tamis.stores import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.many.listing import SourceFile
     from tamis.jobs.many.task import FolderOptions
-    from tamis.jobs.repack.options import RepackOptions
+    from tamis.jobs.repack import RepackOptions
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.plan import ArrayPlan
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.stores import Store, StoredArray
 
 _MOST_PARTS = 8
 _MOST_LISTED = 12
 
 
-class _SampledSurvey(NamedTuple):
-    """What a few parts of an array tell of its values; see `tamis.jobs.repack.survey.Survey`."""
-
-    def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
-        """See `Survey.measured`: this reads all values."""
-        return SURVEY_ALONE.measured(plan, source, moments=moments)
+class _SampledSurvey(ReadSurvey):
+    """A survey that finds ranges by a few parts of an array."""
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`: range and missing values of the sample."""

@@ -11,16 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tamis import _native
 from tamis.arguments import CALLBACK, PATH
 from tamis.errors import FileError
 from tamis.formatting import bound_text, plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import is_ours
 from tamis.jobs.many.state import FileRecord, State, new_content
-from tamis.jobs.result import SCHEMA, Line, Part, Result, Table, json_text
-from tamis.safety.disk import nbytes_of, sha256_of
-from tamis.safety.library_errors import disk_text
-from tamis.stores.other_files import OtherFile, needed_text
+from tamis.jobs.result import SCHEMA, VERSION, Line, Part, Result, Table, json_text
+from tamis.safety import disk_text, nbytes_of, sha256_of
+from tamis.stores import OtherFile, needed_text
 
 NAME = "manifest.json"
 
@@ -46,7 +44,7 @@ def state_of(folder: str | os.PathLike[str]) -> State:
 def write_manifest(state: State, folder: str | os.PathLike[str]) -> None:
     """Write the manifest of all files that are done, complete or not at all; file by file, for memory."""
     path = state.folder / NAME
-    head = json_text({"schema": SCHEMA, "version": _native.version, "recipes": _recipes(state)})
+    head = json_text({"schema": SCHEMA, "version": VERSION, "recipes": _recipes(state)})
     with new_content(path) as stream:
         stream.write(f'{head[:-1]}, "files": [')
         for number, line in enumerate(state.lines(sorted(state.done), done=True)):
@@ -81,7 +79,7 @@ class Manifest(Result):
         """Return the content of the JSON: that of ``manifest.json``."""
         return {
             "schema": SCHEMA,
-            "version": _native.version,
+            "version": VERSION,
             "recipes": dict(self.recipes),
             "files": [{"schema": SCHEMA, **asdict(record)} for record in self.files],
         }

@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tamis.errors import TamisError
-from tamis.jobs.repack.job import targets_led_to
+from tamis.jobs.repack import targets_led_to
 from tamis.lazy_property import lazy_property
-from tamis.remote.address import is_address
-from tamis.stores.first_bytes import format_of
-from tamis.stores.other_files import place
+from tamis.remote import is_address
+from tamis.stores import format_of, place
 
 if TYPE_CHECKING:
     from tamis.jobs.many.task import FileTask, FolderOptions

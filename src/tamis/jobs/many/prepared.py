@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from tamis import _native
 from tamis.arguments import WHOLE
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.many.listing import (
@@ -25,12 +24,12 @@ from tamis.jobs.many.listing import (
 )
 from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, Packing
-from tamis.jobs.recipes.names import Recipes
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.witness.process import check_installed
-from tamis.remote.address import is_address, located_path
-from tamis.stores.first_bytes import is_folder
+from tamis.jobs.recipes import Recipe, Recipes
+from tamis.jobs.repack import RepackOptions
+from tamis.jobs.result import VERSION
+from tamis.jobs.witness import check_installed
+from tamis.remote import is_address, located_path
+from tamis.stores import is_folder
 
 
 class PreparedRun(NamedTuple):
@@ -184,7 +183,7 @@ def describe(run: PreparedRun, shard: tuple[int, int] | None) -> dict[str, Any]:
     """Return what the state of a folder says of a run."""
     files = run.listing.files.values()
     return {
-        "version": _native.version,
+        "version": VERSION,
         "files": len(files),
         "nbytes": sum(file.nbytes for file in files),
         "part": {"files": len(run.files), "shard": shard},

@@ -14,12 +14,11 @@ from tamis.jobs.many.prepared import PreparedRun
 from tamis.jobs.many.result import FileAction, FilePreview, FolderPreview
 from tamis.jobs.many.state import State
 from tamis.jobs.many.task import FolderOptions, what_is_lost, why_refused
-from tamis.jobs.repack.job import needed_files
-from tamis.stores.first_bytes import format_of
-from tamis.stores.other_files import OtherFile, Places
+from tamis.jobs.repack import needed_files
+from tamis.stores import OtherFile, Places, format_of
 
 if TYPE_CHECKING:
-    from tamis.rewrite.coarse_bounds import Warned
+    from tamis.rewrite import Warned
 
 
 def preview_of(run: PreparedRun) -> FolderPreview:

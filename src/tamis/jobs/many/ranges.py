@@ -19,23 +19,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tamis.errors import TamisError
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.many.state import append_line, claim, new_content
-from tamis.jobs.repack.decide import packs
-from tamis.jobs.repack.planning import plan_datasets
-from tamis.jobs.repack.survey import ReadSurvey
+from tamis.jobs.repack import ReadSurvey, packs, plan_datasets
 from tamis.jobs.workers import Died, Progressed
-from tamis.remote.address import place_of
+from tamis.remote import place_of
 from tamis.rounding import PackingRange
-from tamis.safety.disk import Identity
+from tamis.safety import Identity
 
 if TYPE_CHECKING:
-    from tamis.accuracy.measured import Measured
+    from tamis.accuracy import Measured
     from tamis.jobs.many.listing import SourceFile
     from tamis.jobs.many.task import FolderOptions
     from tamis.jobs.progress import Progress
-    from tamis.jobs.recipes.saved_recipe import Recipe
+    from tamis.jobs.recipes import Recipe
     from tamis.jobs.workers import Workers
-    from tamis.rewrite.plan import ArrayPlan
-    from tamis.stores.protocols import StoredArray
+    from tamis.rewrite import ArrayPlan
+    from tamis.stores import StoredArray
 
 _NAME, _ENDING, _WHOLE = "ranges-", ".jsonl", "packing-{}.json"
 _CLAIM = "ranges of "

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
 from tamis.jobs.many.listing import LeftOut
-from tamis.jobs.recipes.names import has_pattern_signs
+from tamis.jobs.recipes import has_pattern_signs
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.rewrite.coarse_bounds import Warned
-from tamis.stores.other_files import OtherFile, needed_text
+from tamis.rewrite import Warned
+from tamis.stores import OtherFile, needed_text
 
 if TYPE_CHECKING:
     from tamis.jobs.many.state import FileRecord, State

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamis import _native
 from tamis.errors import FileError
 from tamis.formatting import plural
 from tamis.jobs.many.again import done_test, is_as_made, why_again
@@ -23,8 +22,9 @@ from tamis.jobs.many.ranges import common_ranges, is_packed
 from tamis.jobs.many.result import FolderStatus, status_of
 from tamis.jobs.many.state import FileRecord, State, write_record
 from tamis.jobs.many.task import FileTask, FolderOptions
+from tamis.jobs.result import VERSION
 from tamis.jobs.workers import Died, Event, Progressed, Workers
-from tamis.safety.disk import Identity
+from tamis.safety import Identity
 
 _MOST_DEATHS = 3
 """Ends of its process after which a file is set aside."""
@@ -259,7 +259,7 @@ class Run:
 def _failure(path: str, source: str, kind: str, message: str) -> FileRecord:
     """Return the record of a file that no process could record."""
     error = {"kind": kind, "message": message, "path": source}
-    return FileRecord(path, "failed", source, version=_native.version, error=error, time=time.time())
+    return FileRecord(path, "failed", source, version=VERSION, error=error, time=time.time())
 
 
 def unread_records(unread: Mapping[str, Any]) -> dict[str, FileRecord]:

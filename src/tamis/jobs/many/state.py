@@ -26,9 +26,8 @@ from tamis.errors import FileError
 from tamis.forks import begin_in_each_process
 from tamis.jobs.many.listing import STATE_FOLDER
 from tamis.jobs.result import json_text
-from tamis.safety.disk import Identity, lock_at_once, sync_file, write_all
-from tamis.safety.library_errors import disk_text
-from tamis.stores.other_files import Places, TakenIn
+from tamis.safety import Identity, disk_text, lock_at_once, sync_file, write_all
+from tamis.stores import Places, TakenIn
 
 SCHEMA = 1
 _STATE, _RUN, _TARGETS, _ENDING = "state-", "run-", "targets-", ".jsonl"

@@ -15,28 +15,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tamis import _native
 from tamis.access import PRIVATE_FILE, copy_attributes, create_empty, may_give_group, opened_like, take_access
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.many.listing import REPLACED, REPLACEMENT, SourceFile
+from tamis.jobs.many.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
 from tamis.jobs.many.state import FileRecord, State, claim, places_in, write_record
-from tamis.jobs.repack.job import run_repack
-from tamis.jobs.repack.resuming import NOTHING_LEFT
-from tamis.jobs.result import error_dict, json_value
+from tamis.jobs.repack import NOTHING_LEFT, run_repack
+from tamis.jobs.result import VERSION, error_dict, json_value
 from tamis.lazy_property import lazy_property
-from tamis.remote.address import Address, place_of
-from tamis.safety.disk import Identity, nbytes_of, sha256_of, sync_file, sync_folder
-from tamis.safety.journal import marked
-from tamis.safety.library_errors import causes_of, disk_text, error_number
-from tamis.safety.other_writers import SETTLE_SECONDS, SETTLE_SECONDS_ON_SERVERS, Lease, can_tell, lease_on
-from tamis.safety.transaction import Transaction, remove
-from tamis.stores.other_files import Places
+from tamis.remote import Address, place_of
+from tamis.safety import (
+    Identity,
+    Transaction,
+    disk_text,
+    marked,
+    may_pass,
+    nbytes_of,
+    remove,
+    sha256_of,
+    sync_file,
+    sync_folder,
+)
+from tamis.stores import Places
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress
-    from tamis.jobs.repack.options import RepackOptions
-    from tamis.jobs.repack.result import RepackResult
+    from tamis.jobs.repack import RepackOptions, RepackResult
 
 
 Packing = Literal["one", "each"]
@@ -127,7 +132,7 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
         record,
         recipe=task.options.key,
         packing=task.options.packing_key,
-        version=_native.version,
+        version=VERSION,
         seconds=round(time.perf_counter() - began, 3),
         attempt=task.attempt,
         serial=task.serial,
@@ -136,25 +141,13 @@ def _completed(record: FileRecord, task: FileTask, began: float) -> FileRecord:
     )
 
 
-_PASSING = {
-    *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC),
-    *(errno.EDQUOT, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
-}
-"""Errors of the system that may not come again in another try: of networks, busy disks and short memory."""
-
-
 def _described(error: Exception) -> dict[str, Any]:
-    facts = {**error_dict(error), "may_pass": _may_pass(error)}
+    facts = {**error_dict(error), "may_pass": may_pass(error)}
     if isinstance(error, TamisError):
         return facts
     if isinstance(error, OSError):
         return {**facts, "message": f"{error.filename or ''}: {disk_text(error)}".lstrip(": ")}
     return {**facts, "message": f"{error!r}", "traceback": traceback.format_exc()}
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Return whether an error may not come again in another try, by its cause."""
-    return any(isinstance(cause, MemoryError) or error_number(cause) in _PASSING for cause in causes_of(error))
 
 
 def why_refused(file: SourceFile, options: FolderOptions) -> str:

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tamis.arguments import CALLBACK, FLAG, NAMES, PATH
-from tamis.arrays.threads import checked_threads
+from tamis.arrays import checked_threads
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
 from tamis.jobs.many.listing import Choice, left_out_notes, list_files, nothing_in
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.jobs.verify.bounds import Bounds, checked_bounds
-from tamis.jobs.verify.job import BOUNDS, COARSE, run_verify
-from tamis.safety.library_errors import disk_text
+from tamis.jobs.verify import COARSE, Bounds, checked_bounds, run_verify
+from tamis.safety import disk_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.verify.result import Verification
+    from tamis.jobs.verify import Verification
 
 _MOST_ROWS = 20
 
@@ -124,7 +123,7 @@ def verify_many(
     """
     PATH.check("source", source)
     PATH.check("target", target)
-    BOUNDS.check_optional("bounds", bounds)
+    limits = checked_bounds(bounds)
     NAMES.check("include", include)
     NAMES.check("exclude", exclude)
     NAMES.check("variables", variables)
@@ -139,7 +138,7 @@ def verify_many(
     if not os.path.isdir(target):
         raise FileError(f"{os.fsdecode(target)}: no such folder").at(path=target)
     report = progress or (lambda *_: None)
-    limits, threads = checked_bounds(bounds), checked_threads(threads)
+    threads = checked_threads(threads)
     names, dropped = ([given] if isinstance(given, str) else [*given] for given in (variables, drop))
     verdicts = [FileVerdict(path, "failed", message, 0.0) for path, (_, message) in listing.failed.items()]
     met: set[Path] = set()

@@ -9,3 +9,34 @@
 - `foreign_filters`: filters that are measured for comparison, and never chosen.
 - `readers`: who can read what is chosen.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.jobs.plan.candidates import VariableToPlan
+    from tamis.jobs.plan.measure import cost_of, loss_of
+    from tamis.jobs.plan.requirements import PlanRequirement
+    from tamis.jobs.plan.sample import Sample, sample_of
+
+__all__ = [
+    "PlanRequirement",
+    "Sample",
+    "VariableToPlan",
+    "cost_of",
+    "loss_of",
+    "sample_of",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "candidates": "VariableToPlan",
+        "measure": "cost_of loss_of",
+        "requirements": "PlanRequirement",
+        "sample": "Sample sample_of",
+    },
+)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from tamis.accuracy.fields import SIGNIFICAND_BITS
-from tamis.accuracy.requirement import FLAGS, Requirement
-from tamis.arrays.grid import grid_of
+from tamis.accuracy import FLAGS, SIGNIFICAND_BITS, Requirement
+from tamis.arrays import grid_of
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Filter, Sperr, Sz3, Zfp
 from tamis.formatting import ratio, ratio_text
@@ -39,27 +38,20 @@ from tamis.jobs.plan.measure import (
 from tamis.jobs.plan.planned import Candidate, Offer
 from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
 from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
-from tamis.jobs.recipes.names import dimensions_of
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.decide import packs
-from tamis.jobs.repack.options import RepackOptions
-from tamis.jobs.repack.planning import plan_datasets
-from tamis.jobs.repack.survey import SURVEY_ALONE
+from tamis.jobs.recipes import Recipe, dimensions_of
+from tamis.jobs.repack import ReadSurvey, RepackOptions, packs, plan_datasets
 from tamis.pipeline import Pipeline
-from tamis.rewrite.packed_array import as_floats, fill_of, marks_of, unpacked_type
-from tamis.rewrite.plan import ArrayPlan, Copy
+from tamis.rewrite import ArrayPlan, Copy, as_floats, fill_of, marks_of, unpacked_type
 from tamis.rounding import Absolute, BitRound, Pack, PackingRange, Rounding
-from tamis.stores.facts import values_nbytes_of
-from tamis.stores.first_bytes import is_zarr
-from tamis.stores.readers import EVERY_PROGRAM
+from tamis.stores import EVERY_PROGRAM, is_zarr, values_nbytes_of
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
-    from tamis.accuracy.measured import Measured
+    from tamis.accuracy import Measured
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.jobs.recipes.policies import MissingPolicy
-    from tamis.jobs.repack.survey import Survey
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.recipes import MissingPolicy
+    from tamis.jobs.repack import Survey
+    from tamis.stores import Store, StoredArray
 
 
 Preference = Literal["size", "speed", "archive"]
@@ -236,7 +228,7 @@ class VariableToPlan(NamedTuple):
             missing=self.missing,
         )
         options = RepackOptions(recipe)
-        pairs = zip(self.stores, surveys or [SURVEY_ALONE] * len(self.stores), strict=True)
+        pairs = zip(self.stores, surveys or [ReadSurvey()] * len(self.stores), strict=True)
         return [plan_datasets(store, options, survey).plans[self.path] for store, survey in pairs]
 
 
@@ -247,7 +239,7 @@ class _Sampled(NamedTuple):
 
     def measured(self, plan: ArrayPlan, source: StoredArray, *, moments: bool) -> Measured:
         """See `Survey.measured`: this reads all values."""
-        return SURVEY_ALONE.measured(plan, source, moments=moments)
+        return ReadSurvey().measured(plan, source, moments=moments)
 
     def packing_range(self, source: StoredArray, chunk_shape: tuple[int, ...]) -> PackingRange:
         """See `Survey.packing_range`: range and missing values of the sample."""

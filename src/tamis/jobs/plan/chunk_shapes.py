@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from tamis.arrays.grid import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
+from tamis.arrays import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean, ratio_text, shape_text
 from tamis.jobs.plan.costs import cost_class
-from tamis.jobs.recipes.names import as_chunks
-from tamis.zfp.header import BLOCK_SIDE
+from tamis.jobs.recipes import as_chunks
+from tamis.zfp import BLOCK_SIDE
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import VariableToPlan

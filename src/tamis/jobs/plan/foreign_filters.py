@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.statistics import Tally, compare
+from tamis.accuracy import Tally, compare
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
-from tamis.filters import ChunkType, Sperr, Sz3
-from tamis.filters.base import Data
-from tamis.filters.foreign import SPERR_MISSING
+from tamis.filters import ChunkType, Data, Filter, Sperr, Sz3
 from tamis.formatting import plural
 from tamis.jobs.plan.candidates import VariableToPlan, rungs_to_try
 from tamis.jobs.plan.measure import (
@@ -30,9 +28,8 @@ from tamis.jobs.plan.requirements import RELATIVE
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.filters.foreign import Foreign
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.rewrite.plan import ArrayPlan
+    from tamis.rewrite import ArrayPlan
 
 FOREIGN = ("sz3", "sperr")
 _LOSSLESS = Pipeline.parse("shuffle|deflate(4)")
@@ -98,7 +95,7 @@ def compared_with(
     for name in names:
         codecs = {str(codec): codec for codec in (_filter(name, error, marker) for error in errors)}
 
-        def keeps(text: str, codecs: Mapping[str, Foreign] = codecs) -> bool:
+        def keeps(text: str, codecs: Mapping[str, Filter] = codecs) -> bool:
             loss = loss_of(plans, sample, requirement, _change(codecs[text]))
             return not failures(requirement, loss, facts, stored_relative=False, rounds=False)
 
@@ -116,7 +113,7 @@ def compared_with(
             yield Compared(name, problem=str(error))
 
 
-def _filter(name: str, error: float, marker: str) -> Foreign:
+def _filter(name: str, error: float, marker: str) -> Filter:
     """Return a filter with a largest error in stored units."""
     return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, marker, "swapped")
 
@@ -127,11 +124,11 @@ def _marker(sample: Sample) -> str:
     for piece in (piece for pieces in sample.chunks for piece in pieces if piece.values.dtype.kind == "f"):
         if np.isnan(piece.values).any():
             return "nan"
-        large = large or bool((np.abs(piece.values) >= SPERR_MISSING).any())
+        large = large or bool((np.abs(piece.values) >= Sperr.least_missing).any())
     return "1e35" if large else "none"
 
 
-def _change(codec: Foreign) -> Callable[[ArrayPlan, Piece, NDArray[Any]], NDArray[Any]]:
+def _change(codec: Filter) -> Callable[[ArrayPlan, Piece, NDArray[Any]], NDArray[Any]]:
     def change(plan: ArrayPlan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         chunk = ChunkType(values.dtype, values.shape)
@@ -140,12 +137,12 @@ def _change(codec: Foreign) -> Callable[[ArrayPlan, Piece, NDArray[Any]], NDArra
     return change
 
 
-def _encoded(codec: Foreign, values: NDArray[Any]) -> Data:
+def _encoded(codec: Filter, values: NDArray[Any]) -> Data:
     chunk = ChunkType(values.dtype, values.shape)
     return codec.encode(values.tobytes(), chunk, codec.stored(chunk))
 
 
-def _decoded(codec: Foreign, data: Data, chunk: ChunkType) -> NDArray[Any]:
+def _decoded(codec: Filter, data: Data, chunk: ChunkType) -> NDArray[Any]:
     try:
         plain = codec.decode(data, chunk, codec.stored(chunk))
     except TamisError as error:
@@ -153,7 +150,7 @@ def _decoded(codec: Foreign, data: Data, chunk: ChunkType) -> NDArray[Any]:
     return np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)
 
 
-def _measured(codec: Foreign, plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int], None]) -> _Measured:
+def _measured(codec: Filter, plans: Sequence[ArrayPlan], sample: Sample, advance: Callable[[int], None]) -> _Measured:
     """Return bytes, errors and seconds of the chunks of a sample."""
     raw, stored, tally, unlike = list[int](), list[int](), Tally(), 0
     write_seconds = read_seconds = 0.0

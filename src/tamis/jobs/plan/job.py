@@ -15,12 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tamis.accuracy.measured import AT_MOST
-from tamis.accuracy.requirement import WHOLE as MEASURES
-from tamis.accuracy.requirement import Requirement
+from tamis.accuracy import AT_MOST, Requirement
+from tamis.accuracy import WHOLE as MEASURES
 from tamis.arguments import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE
 from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import size_text
 from tamis.jobs.plan.candidates import PREFERENCES, RISKS, Preference
 from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
@@ -41,19 +40,18 @@ from tamis.jobs.plan.requirements import PlanRequirement, as_plan_requirement
 from tamis.jobs.plan.result import Plan
 from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
-from tamis.jobs.recipes.saved_recipe import Recipe
-from tamis.jobs.repack.job import repack
+from tamis.jobs.recipes import POLICIES, MissingPolicy, Recipe
+from tamis.jobs.repack import repack
 from tamis.old_names import current_value, takes_old_keywords
-from tamis.rewrite.coarse_bounds import Spread, Warned, rounded_spread, warnings_of
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import values_nbytes_of
+from tamis.rewrite import Warned, rounded_bounds
+from tamis.safety import reading
+from tamis.stores import values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.candidates import VariableToPlan
-    from tamis.jobs.repack.result import Repacked, RepackResult
+    from tamis.jobs.repack import Repacked, RepackResult
     from tamis.pipeline import Pipeline
-    from tamis.stores.protocols import Store
+    from tamis.stores import Store, StoredArray
 
 
 @dataclass(slots=True)
@@ -430,14 +428,14 @@ def _warnings(variables: Sequence[VariableToPlan], results: Sequence[PlannedVari
     asked = [variable for variable in variables if variable.path in chosen]
     warnings: dict[str, Warned] = {}
     for number in range(_MOST_FILES):
-        spreads: dict[str, tuple[float, Spread]] = {}
+        bounds: dict[str, float] = {}
+        arrays: dict[str, StoredArray] = {}
         for variable in asked:
             bound = _absolute_bound(variable, chosen[variable.path])
             if bound and number < len(variable.arrays):
-                spread = rounded_spread(variable.arrays[number], bound)
-                spreads |= {variable.path: (bound, spread)} if spread is not None else {}
+                bounds[variable.path], arrays[variable.path] = bound, variable.arrays[number]
         patterns = {variable.path: variable.pattern for variable in asked if variable.pattern}
-        for warning in warnings_of(spreads, patterns):
+        for warning in rounded_bounds(bounds, arrays, patterns):
             warnings.setdefault(warning.path, warning)
     return tuple(warnings.values())
 

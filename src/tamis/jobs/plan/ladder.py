@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.accuracy.fields import SIGNIFICAND_BITS
-from tamis.accuracy.reasonable import ZEROED_SHARE
+from tamis.accuracy import SIGNIFICAND_BITS, ZEROED_SHARE
 from tamis.errors import TamisError
 from tamis.jobs.plan.measure import differences_of
 from tamis.jobs.plan.noise import INFORMATION, Noise

@@ -12,20 +12,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.distribution import ValueChanges, ks_probability
-from tamis.accuracy.fields import SIGNIFICAND_BITS, BitPairs, Spectra, bit_pairs, dssim, keepbits
-from tamis.accuracy.measured import Measured
-from tamis.accuracy.reasonable import Effects
-from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchanged
+from tamis.accuracy import (
+    SIGNIFICAND_BITS,
+    BitPairs,
+    Effects,
+    Measured,
+    Moments,
+    Spectra,
+    Squares,
+    Tally,
+    ValueChanges,
+    compare,
+    dssim,
+    keepbits,
+    ks_probability,
+    unchanged,
+)
 from tamis.filters import Zfp
 from tamis.jobs.plan.requirements import RELATIVE, PlanRequirement
 from tamis.jobs.plan.sample import Piece, Sample
-from tamis.meaning.missing import Missing
+from tamis.meaning import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.plan import ArrayPlan
-from tamis.rewrite.steps import PackStep, RoundStep
-from tamis.rewrite.tolerance import LadderPart
+from tamis.rewrite import ArrayPlan, LadderPart, PackStep, RoundStep, make_chunk
 
 if TYPE_CHECKING:
     from tamis import meaning
@@ -360,7 +368,7 @@ def informative_bits(sample: Sample, missing: Sequence[Missing], share: float) -
             absent = marks.find(piece.values)
             for axis, extent in enumerate(piece.values.shape):
                 if extent > 1:
-                    pairs = bit_pairs(piece.values, None if absent is None else ~absent, axis)
+                    pairs = BitPairs.of(piece.values, None if absent is None else ~absent, axis)
                     counts[axis] = counts[axis].plus(pairs) if axis in counts else pairs
     return keepbits([pairs.information() for pairs in counts.values()], itemsize, share)
 

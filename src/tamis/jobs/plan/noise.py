@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis.jobs.plan.measure import informative_bits
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
+    from tamis.arrays import Region
     from tamis.jobs.plan.candidates import VariableToPlan
     from tamis.jobs.plan.sample import Piece, Sample
 

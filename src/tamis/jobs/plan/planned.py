@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tamis import _native
 from tamis.formatting import percent_text, ratio_text, shape_text, shell_line
-from tamis.jobs.result import Fields
+from tamis.jobs.result import VERSION, Fields
 from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.saved_recipe import Evidence
+    from tamis.jobs.recipes import Evidence
 
 _SURE = 1.1
 _FACTOR = 1.03
@@ -337,7 +336,7 @@ class PlannedVariable(Fields):
         facts["read_by"] = chosen.read_by
         if self.offers:
             facts["offers"] = "; ".join(map(str, self.offers))
-        return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {_native.version}"}
+        return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {VERSION}"}
 
     def with_note(self, note: str) -> PlannedVariable:
         """Return the same with an added remark about the choice."""

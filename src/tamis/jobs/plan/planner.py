@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.fields import FIELD_WORDS
-from tamis.advice.chunk_shapes import chunking_text, oversized, oversized_note, right_sized
-from tamis.arrays.grid import default_chunks, grid_of
+from tamis.accuracy import FIELD_WORDS
+from tamis.advice import oversized, oversized_note
+from tamis.arrays import default_chunks, grid_of
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Zstd
 from tamis.formatting import absent_text, ratio_text, shape_text, size_text
@@ -45,15 +45,14 @@ from tamis.jobs.plan.readers import READERS, Readers, read_by
 from tamis.jobs.plan.recommended import recommended_requirement
 from tamis.jobs.plan.requirements import FROM_NOISE, RECOMMENDED, PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of
-from tamis.jobs.recipes.names import Names, assigned, units_along
+from tamis.jobs.recipes import Names, assigned, units_along
 from tamis.pipeline import Pipeline
 from tamis.rounding import recorded_rounding
-from tamis.stores.facts import ELSEWHERE, size_of, values_nbytes_of
-from tamis.stores.protocols import Store, StoredArray
+from tamis.stores import ELSEWHERE, Store, StoredArray, size_of, values_nbytes_of
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step
-    from tamis.jobs.recipes.policies import MissingPolicy
+    from tamis.jobs.recipes import MissingPolicy
 
 _LEAST_NBYTES = 1 << 16
 
@@ -90,8 +89,8 @@ def variables_of(
                 continue
             shape = _chunk_shape(path, arrays)
             if not keeps_chunks and (chunking := oversized(arrays[0])) is not None:
-                shape = right_sized(chunking)
-                note = "; ".join(filter(None, (note, chunking_text(chunking))))
+                shape = chunking.right_size
+                note = "; ".join(filter(None, (note, chunking.oversized_text)))
             number = arrays[0].type.numbers
             is_float = number is not None and (number.kind == "f" or arrays[0].meaning.packing is not None)
             has_noise = is_float and not role.is_exact
@@ -159,7 +158,7 @@ def rechunked(stores: Sequence[Store], planned: Collection[str], kept: Collectio
     found = []
     for path, array in stores[0].arrays.items():
         if path not in planned and (chunking := oversized(array)) is not None:
-            found.append(Rechunked(path, right_sized(chunking), oversized_note(path, chunking), path in kept))
+            found.append(Rechunked(path, chunking.right_size, oversized_note(path, chunking), path in kept))
     return tuple(found)
 
 

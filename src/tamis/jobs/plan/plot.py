@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.formatting import ratio_text
 from tamis.rounding import Pack
-from tamis.safety.whole_file import write_whole
+from tamis.safety import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from tamis.filters import Filter
-from tamis.stores.readers import EVERY_PROGRAM, NCO, OF_HDF5
+from tamis.stores import EVERY_PROGRAM, NCO, NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, hdf5_text
 
 Readers = Literal["any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all"]
 READERS = get_args(Readers)
 
-NETCDF_PLUGINS = frozenset(("bzip2", "zstd"))
-"""Filters of the plugins that netCDF-C builds and installs, also in the wheels of netCDF4."""
-OF_HDF5PLUGIN = NETCDF_PLUGINS | {"bitshuffle", "blosc", "blosc2", "lz4", "sperr", "sz3", "zfp"}
-"""Filters of hdf5plugin."""
 _ZARR: Readers = "zarr"
 _ALLOWED: dict[Readers, frozenset[str]] = {
     "any": EVERY_PROGRAM,
@@ -46,15 +42,13 @@ def least_readers(filters: Sequence[Filter], readers: Readers, *, from_zarr: boo
     return next(name for name in every if readable(filters, name, from_zarr=from_zarr))
 
 
-def read_by(filters: Sequence[Filter], readers: Readers = "all") -> str:
+def read_by(filters: Sequence[Filter], readers: Readers) -> str:
     """Return which HDF5 libraries, or packages for Zarr, can read what these filters store."""
-    names = dict.fromkeys(item.name for item in filters if item.name not in EVERY_PROGRAM)
     if readers == _ZARR:
-        package = "tamis" if not names.keys() <= _ALLOWED[_ZARR] else "pcodec" if "pcodec" in names else ""
+        names = {item.name for item in filters} - EVERY_PROGRAM
+        package = "tamis" if not names <= _ALLOWED[_ZARR] else "pcodec" if "pcodec" in names else ""
         return f"zarr-python and {package}" if package else "zarr-python"
-    if [*names] == ["szip"]:
-        return f"any HDF5 with szip, not {NCO}"
-    return f"HDF5 with {' and '.join(names)}" if names else "any HDF5"
+    return hdf5_text(item.name for item in filters)
 
 
 def needs_of(filters: Sequence[Filter], readers: Readers) -> str:

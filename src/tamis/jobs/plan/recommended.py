@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ParameterError
 from tamis.jobs.plan.requirements import PlanRequirement
-from tamis.jobs.recipes.names import units_along
+from tamis.jobs.recipes import units_along
 
 if TYPE_CHECKING:
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.stores import Store, StoredArray
 
 _SOURCE = "compression-recommendations, doi:10.5281/zenodo.22761209"
 """The package, whose figures are those of a community; it lists them by names of ECMWF and a few of CF."""

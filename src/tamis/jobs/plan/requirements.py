@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tamis.accuracy.requirement import (
+from tamis.accuracy import (
     EACH_VALUE,
     FLAGS,
     RELATIVE_WORDS,
@@ -19,10 +19,10 @@ from tamis.accuracy.requirement import (
     text_of,
 )
 from tamis.errors import ParameterError
-from tamis.jobs.recipes.names import split_recipe
+from tamis.jobs.recipes import split_recipe
 
 if TYPE_CHECKING:
-    from tamis.filters.base import Parameter
+    from tamis.filters import Parameter
 
 LOSSLESS = "lossless"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.accuracy.requirement import Requirement
+from tamis.accuracy import Requirement
 from tamis.formatting import percent_text, plural, printable, ratio_text, shell_line, shell_path, size_text
 from tamis.jobs.plan.planned import (
     Candidate,
@@ -22,12 +22,12 @@ from tamis.jobs.plan.planned import (
     repack_words,
 )
 from tamis.jobs.plan.plot import figure_of
-from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.recipes import Recipe
 from tamis.jobs.result import SCHEMA, DatasetsResult, Part, Table, json_fields, json_value, shared, title
-from tamis.rewrite.coarse_bounds import Warned
+from tamis.rewrite import Warned
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.policies import MissingPolicy
+    from tamis.jobs.recipes import MissingPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.grid import Origin, Region, grid_of, origin_of, whole_blocks
+from tamis.arrays import Origin, Region, grid_of, origin_of, whole_blocks
 from tamis.errors import ParameterError
 from tamis.formatting import shape_text
-from tamis.rewrite.packed_array import as_floats
-from tamis.stores.facts import values_nbytes_of
-from tamis.zfp.header import BLOCK_SIDE
+from tamis.rewrite import as_floats
+from tamis.stores import values_nbytes_of
+from tamis.zfp import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.arrays.index import Parts
-    from tamis.meaning.missing import Missing
-    from tamis.stores.protocols import StoredArray
+    from tamis.arrays import Parts
+    from tamis.meaning import Missing
+    from tamis.stores import StoredArray
 
 MOST_CHUNKS = 64
 """Sampled chunks of a variable: a ratio predicted from this many has an error of a few per cent."""

@@ -80,6 +80,7 @@ STANDARD_NAME = "standard_name="
 _DIGITS = 18  # limit of the digits of an extent, so that it fits 64 bits
 
 Recipes = Mapping[str, Pipeline | Filter | str]
+"""Filters by the name or pattern of datasets."""
 
 
 def split_filters(text: str) -> tuple[str, Pipeline]:
@@ -276,6 +277,22 @@ def as_chunks(value: object) -> Chunks:
     if not extents or not all(isinstance(name, str) and 0 < extent < 10**18 for name, extent in extents):
         raise ParameterError(f"expected whole numbers above 0 by dimension such as {{'time': 10}}, got {value!r}")
     return DimensionChunks(extents)
+
+
+def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
+    """Return the first paths of datasets that are left out, with companions of missing values."""
+    dropped = {path for name in drop for path in names.match_any(name).labels}
+    if not dropped:
+        return frozenset()
+    for companion, variable in store.arrays.companions():
+        if store.first_path(variable) in dropped:
+            dropped.add(companion.path)
+        elif companion.path in dropped:
+            raise ParameterError(
+                f"{companion.path}: expected {variable} to be left out as well, because this mask has its "
+                f"missing values"
+            )
+    return frozenset(dropped)
 
 
 def dimensions_of(store: Store, path: str) -> tuple[str, ...] | None:

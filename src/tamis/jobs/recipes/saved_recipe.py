@@ -36,6 +36,7 @@ T = TypeVar("T")
 CHUNKS = MAPPING.such_as("{'TS': (4, 96, 144)}")
 
 Evidence = Mapping[str, str | float]
+"""Facts that a recipe records about the choice for a dataset, such as its ratio."""
 
 
 _EVIDENCE = Kind(

@@ -23,3 +23,74 @@ A repack goes through these steps:
 - `witnessing`: what xarray is told before it reads the target.
 - `notes`, `result`: what is said about each dataset.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.jobs.repack import option_table
+    from tamis.jobs.repack.decide import packs
+    from tamis.jobs.repack.job import Warn, needed_files, repack, run_preview, run_repack, save_store, targets_led_to
+    from tamis.jobs.repack.option_table import DEFAULTS, Option
+    from tamis.jobs.repack.options import RepackKeywords, RepackOptions, check_kinds, kinds_of, refuse_unknown, takes_options, takes_repack_options
+    from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets
+    from tamis.jobs.repack.result import RepackPreview, RepackResult, Repacked
+    from tamis.jobs.repack.resuming import NOTHING_LEFT
+    from tamis.jobs.repack.survey import ReadSurvey, Survey
+    from tamis.jobs.repack.views import Fates, sources_of, with_needed
+    from tamis.jobs.repack.witnessing import look, witness_of
+
+__all__ = [
+    "DEFAULTS",
+    "Fates",
+    "NOTHING_LEFT",
+    "Option",
+    "Planning",
+    "ReadSurvey",
+    "RepackKeywords",
+    "RepackOptions",
+    "RepackPreview",
+    "RepackResult",
+    "Repacked",
+    "Survey",
+    "Warn",
+    "check_kinds",
+    "kinds_of",
+    "look",
+    "may_spoil",
+    "needed_files",
+    "option_table",
+    "packs",
+    "plan_datasets",
+    "refuse_unknown",
+    "repack",
+    "run_preview",
+    "run_repack",
+    "save_store",
+    "sources_of",
+    "takes_options",
+    "takes_repack_options",
+    "targets_led_to",
+    "with_needed",
+    "witness_of",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "decide": "packs",
+        "job": "Warn needed_files repack run_preview run_repack save_store targets_led_to",
+        "option_table": "DEFAULTS Option option_table",
+        "options": "RepackKeywords RepackOptions check_kinds kinds_of refuse_unknown takes_options"
+        " takes_repack_options",
+        "planning": "Planning may_spoil plan_datasets",
+        "result": "RepackPreview RepackResult Repacked",
+        "resuming": "NOTHING_LEFT",
+        "survey": "ReadSurvey Survey",
+        "views": "Fates sources_of with_needed",
+        "witnessing": "look witness_of",
+    },
+)

@@ -39,8 +39,8 @@ from tamis.jobs.repack.upload import repack_to_address
 from tamis.jobs.repack.views import checked_views
 from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import Address, place_of
-from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.plan import Copy
+from tamis.rewrite.spread import Warned, coarse_bounds
 from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading

@@ -144,3 +144,4 @@ TABLE = (
 """All options but `overwrite`, which only some of the functions take, in the order of the command's help."""
 
 DEFAULTS = {option.name: option.default for option in TABLE}
+"""Defaults of the options of repack, by name."""

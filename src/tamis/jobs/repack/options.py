@@ -84,7 +84,9 @@ def takes_options(table: Iterable[Option], keywords: type) -> Callable[[F], F]:
     return decorate
 
 
-takes_repack_options = takes_options(TABLE, RepackKeywords)
+def takes_repack_options(function: F) -> F:
+    """Let the signature of a function name each option of repack."""
+    return takes_options(TABLE, RepackKeywords)(function)
 
 
 def refuse_unknown(function: str, options: Mapping[str, Any], known: Mapping[str, Any] = DEFAULTS) -> None:

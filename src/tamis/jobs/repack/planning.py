@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from tamis import meaning
 from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
 from tamis.formats.registry import open_store
-from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
+from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned, dropped_datasets
 from tamis.jobs.repack.decide import Asked, Kept, decide, packs, unstored
 from tamis.jobs.repack.required import requirements
 from tamis.jobs.repack.survey import SURVEY_ALONE, Survey
@@ -265,22 +265,6 @@ def taken_in(store: Store, arrays: Iterable[StoredArray], linked: Iterable[str] 
     files = dict.fromkeys((*linked, *(file for array in arrays for file in array.elsewhere.value_files)))
     own = "" if isinstance(store.path, Address) else os.path.realpath(store.path)
     return tuple(TakenIn.of(file) for file in files if file != own)
-
-
-def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
-    """Return the first paths of datasets that are left out, with companions of missing values."""
-    dropped = {path for name in drop for path in names.match_any(name).labels}
-    if not dropped:
-        return frozenset()
-    for companion, variable in store.arrays.companions():
-        if store.first_path(variable) in dropped:
-            dropped.add(companion.path)
-        elif companion.path in dropped:
-            raise ParameterError(
-                f"{companion.path}: expected {variable} to be left out as well, because this mask has its "
-                f"missing values"
-            )
-    return frozenset(dropped)
 
 
 def _is_general(plan: ArrayPlan, dataset: ArrayFacts) -> bool:

@@ -12,8 +12,8 @@ from tamis.jobs.result import SCHEMA, DatasetsResult, Fields, Part, Table, json_
 from tamis.jobs.witness.look import Witnessed
 from tamis.old_names import has_old_keys
 from tamis.pipeline import Pipeline
-from tamis.rewrite.coarse_bounds import Warned
 from tamis.rewrite.damage import Damage
+from tamis.rewrite.spread import Warned
 from tamis.stores.other_files import OtherFile, TakenIn, needed_text
 
 if TYPE_CHECKING:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 NOTHING_LEFT = "nothing to resume: no interrupted run for this target left chunks; started over"
+"""Note of a resumed repack that had to start over."""
 _NAME = "user.tamis.made"
 _VERSION = 1
 _MOST_NBYTES = 4096

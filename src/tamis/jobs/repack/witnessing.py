@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tamis.filters.plugin_folders import netcdf4_folder
 from tamis.formats.registry import open_store
-from tamis.jobs.plan.readers import NETCDF_PLUGINS, OF_HDF5PLUGIN, read_by
 from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.witness.look import (
     Briefing,
@@ -29,10 +28,9 @@ from tamis.jobs.witness.look import (
 from tamis.rewrite.plan import Copy
 from tamis.rounding import CONTAINER
 from tamis.stores.other_files import NUMBER, place
-from tamis.stores.readers import OF_HDF5
+from tamis.stores.readers import NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, hdf5_text
 
 if TYPE_CHECKING:
-    from tamis.filters import Filter
     from tamis.jobs.repack.options import RepackOptions
     from tamis.jobs.repack.result import Repacked
     from tamis.stores.other_files import OtherFile
@@ -207,9 +205,9 @@ def needs_of(target: Store) -> dict[str, Need]:
         if package := array.storage.reader_package:
             needs[path] = Need(package, _is_installed(package))
         elif array.storage.pipeline.stages and Path(target.path).is_file():
-            others = [item for item in array.storage.pipeline.filters if item.name not in OF_HDF5]
+            others = [item.name for item in array.storage.pipeline.filters if item.name not in OF_HDF5]
             if others:
-                needs[path] = Need(read_by(others), _has_plugins(others))
+                needs[path] = Need(hdf5_text(others), _has_plugins(others))
     return needs
 
 
@@ -218,8 +216,8 @@ def _is_installed(package: str) -> bool:
     return "tamis" in package.split() or (package.isidentifier() and find_spec(package) is not None)
 
 
-def _has_plugins(filters: Iterable[Filter]) -> bool:
-    """Return whether packages that are installed have plugins of HDF5 for all filters."""
+def _has_plugins(filters: Iterable[str]) -> bool:
+    """Return whether packages that are installed have plugins of HDF5 for all filters of these names."""
     names = {"zfp"} | (NETCDF_PLUGINS if netcdf4_folder() is not None else frozenset())
     names |= OF_HDF5PLUGIN if find_spec("hdf5plugin") is not None else frozenset()
-    return all(item.name in names for item in filters)
+    return names.issuperset(filters)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.errors import TamisError
-from tamis.jobs.recipes.names import dimensions_of
+from tamis.jobs.recipes import dimensions_of
 from tamis.jobs.report.maps import Box
-from tamis.stores.facts import size_of
+from tamis.stores import size_of
 
 if TYPE_CHECKING:
-    from tamis.stores.protocols import Store
+    from tamis.stores import Store
 
 _NORTH = frozenset(("degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn", "degreen"))
 _EAST = frozenset(("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee"))

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.accuracy.error_profile import MOST_STEPS, QUANTILES
-from tamis.accuracy.field_profile import period_of
+from tamis.accuracy import period_of
 from tamis.formatting import plural, shape_text
 from tamis.jobs.report.reported import Chart, Facts, Series
-from tamis.stores.facts import size_of
+from tamis.stores import size_of
 
 if TYPE_CHECKING:
-    from tamis.accuracy.error_profile import ErrorProfile
-    from tamis.accuracy.field_profile import FieldProfile
-    from tamis.accuracy.statistics import Tally
-    from tamis.stores.protocols import StoredArray
+    from tamis.accuracy import ErrorProfile, FieldProfile, Tally
+    from tamis.stores import StoredArray
 
 _MOST_POINTS = 400
 _ZFP_SIDE = 4
@@ -163,14 +160,15 @@ def over_steps(profile: ErrorProfile, axis: str, units: str) -> Chart | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         root, mean = np.sqrt(squares / counts), totals / counts
     extent = profile.extent
-    x = (np.arange(len(counts)) + 0.5) * extent / len(counts) - 0.5 if extent > MOST_STEPS else np.arange(extent)
+    is_joined = len(counts) < extent
+    x = (np.arange(len(counts)) + 0.5) * extent / len(counts) - 0.5 if is_joined else np.arange(extent)
     series = (
         Series("largest", short(np.where(counts > 0, largest, np.nan)), "line"),
         Series("RMSE", short(root), "dashes"),
         Series("mean", short(mean), "dots"),
     )
     worst = int(np.argmax(largest))
-    joined = f" Each point joins about {extent / len(counts):.3g} steps." if extent > MOST_STEPS else ""
+    joined = f" Each point joins about {extent / len(counts):.3g} steps." if is_joined else ""
     words = f"Errors at each step along {axis}; the largest are at {axis} {round(float(x[worst]))}.{joined}"
     return Chart(
         "steps", f"Errors along {axis}", words, f"{axis}, index", places(x), series, _with_units("error", units)
@@ -202,9 +200,8 @@ def levels(profile: ErrorProfile, units: str) -> Chart | None:
 
 def tails(profile: ErrorProfile, tally: Tally) -> Facts:
     """Return quantiles, extremes, signs, zeros and limits."""
-    before, after = profile.quantiles()
     rows = [("smallest", *_ends(profile.lows))]
-    for share, one, two in zip(QUANTILES, before, after, strict=True):
+    for share, one, two in profile.quantiles():
         rows.append((f"{100 * share:g} %", f"{one:.6g}", f"{two:.6g}", f"{two - one:.3g}"))
     rows.append(("largest", *_ends(profile.highs)))
     rows += [

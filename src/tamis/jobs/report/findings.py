@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.accuracy.field_profile import period_of
+from tamis.accuracy import period_of
 from tamis.formatting import plural
-from tamis.jobs.verify.result import Finding
+from tamis.jobs.verify import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tamis.accuracy.error_profile import ErrorProfile
-    from tamis.accuracy.statistics import Tally
+    from tamis.accuracy import ErrorProfile, Tally
     from tamis.jobs.report.pair import Pair
     from tamis.jobs.report.reported import Reported
 

@@ -12,18 +12,16 @@ from urllib.parse import quote
 from tamis.arguments import CALLBACK, FLAG, PATH, WHOLE
 from tamis.errors import FileError
 from tamis.formatting import plural, printable, ratio, ratio_text, size_text
-from tamis.jobs.many.manifest import state_of
-from tamis.jobs.many.result import worst_of
+from tamis.jobs.many import state_of, worst_of
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.report.job import report
 from tamis.jobs.report.parts import MADE_BY, chart_figure, table_of_rows, text, whole_page
 from tamis.jobs.report.reported import Chart, Series
 from tamis.jobs.result import SCHEMA, Fields, Part, Result, Table, json_fields
-from tamis.safety.library_errors import disk_text
-from tamis.safety.whole_file import write_whole
+from tamis.safety import disk_text, write_whole
 
 if TYPE_CHECKING:
-    from tamis.jobs.many.state import FileRecord
+    from tamis.jobs.many import FileRecord
 
 _MOST_ROWS, _MOST_SHOWN, _MOST_POINTS = 2000, 20, 1000
 

@@ -12,31 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis import _native, meaning
-from tamis.accuracy.requirement import Requirement
+from tamis import meaning
+from tamis.accuracy import Requirement
 from tamis.arguments import CALLBACK, NAMES, PATH, WHOLE, WHOLES, Kind
-from tamis.arrays.threads import checked_threads
+from tamis.arrays import checked_threads
 from tamis.errors import ParameterError, TamisError
-from tamis.formats.registry import open_store
+from tamis.formats import open_store
 from tamis.formatting import shell_line, size_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.names import Names, assigned
-from tamis.jobs.recipes.saved_recipe import Recipe
+from tamis.jobs.recipes import Names, Recipe, assigned
 from tamis.jobs.report.findings import verdict_of
 from tamis.jobs.report.profiler import Profiler
 from tamis.jobs.report.result import Report
 from tamis.jobs.report.variable import VariableReport, Wishes, has_step, with_rates
-from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
-from tamis.jobs.verify.job import BOUNDS, FileComparison, take_in_as
+from tamis.jobs.result import VERSION
+from tamis.jobs.verify import RECORDED, Bound, Bounds, FileComparison, checked_bounds, take_in_as
 from tamis.pipeline import as_pipeline
-from tamis.safety.disk import sha256_of
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import size_of
+from tamis.safety import reading, sha256_of
+from tamis.stores import size_of
 
 if TYPE_CHECKING:
     from tamis.jobs.report.reported import Reported
-    from tamis.jobs.verify.result import Compared, Finding
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.verify import Compared, Finding
+    from tamis.stores import Store, StoredArray
 
 USUAL_BUDGET = 2_000_000
 """Bytes of the page."""
@@ -126,7 +124,7 @@ def report(
     PATH.check("target", target)
     NAMES.check("variables", variables)
     _RECIPE.check_optional("recipe", recipe)
-    BOUNDS.check_optional("bounds", bounds)
+    limits = _all_bounds(bounds)
     _TIMES.check("time", time)
     NAMES.check("also", also)
     WHOLE.check("budget", budget)
@@ -153,7 +151,7 @@ def report(
             profilers[compared.path] = profiler
             return profiler
 
-        comparison = FileComparison.of(before, after, _all_bounds(bounds), names, drop, threads, progress, observe)
+        comparison = FileComparison.of(before, after, limits, names, drop, threads, progress, observe)
         if not isinstance(time, str):
             _check_times(time, [before.array(path).shape for path in comparison.paths])
         reported: list[Reported] = []
@@ -264,7 +262,7 @@ def _provenance_of(source: Store, target: Store, recipe: Recipe | None, progress
     command = [Path(sys.argv[0]).name, *sys.argv[1:]] if "tamis_command" in sys.modules else []
     if command:
         facts["command"] = shell_line(command)
-    facts["tamis"] = _native.version
+    facts["tamis"] = VERSION
     facts["Python, NumPy"] = f"{platform.python_version()}, {np.__version__}"
     facts["system"] = platform.platform()
     return facts

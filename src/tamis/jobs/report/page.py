@@ -25,7 +25,7 @@ from tamis.jobs.report.reported import COLUMNS, Reported, row
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap
-    from tamis.jobs.verify.result import Finding
+    from tamis.jobs.verify import Finding
 
 _LEFT_OUT = "Its maps are left out, to keep this page within its budget."
 _MOST_ROWS, _MOST_OPEN = 400, 8

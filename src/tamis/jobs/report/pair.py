@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import block_shape, read_slab_by_slab
-from tamis.rewrite.packed_array import in_units
+from tamis.arrays import block_shape, read_slab_by_slab
+from tamis.rewrite import in_units
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Region
-    from tamis.arrays.reader import ArrayReader
-    from tamis.stores.protocols import StoredArray
+    from tamis.arrays import ArrayReader, Region
+    from tamis.stores import StoredArray
 
 Shape = tuple[int, ...]
 

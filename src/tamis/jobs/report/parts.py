@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tamis.jobs.report.reported import Chart, Facts
 
 MADE_BY = '<p class="words">Made by tamis. Charts: uPlot, © Leon Sorokin, MIT licence.</p>'
+"""HTML that says who made a page, for its foot."""
 _LONGEST = 300
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 

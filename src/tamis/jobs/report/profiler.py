@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from tamis.accuracy.error_profile import ErrorProfile
-from tamis.accuracy.field_profile import FieldProfile
-from tamis.accuracy.measured import Measured
-from tamis.arrays.grid import Grid, origin_of
-from tamis.arrays.threads import ordered_map
+from tamis.accuracy import ErrorProfile, FieldProfile, Measured
+from tamis.arrays import Grid, ordered_map, origin_of
 from tamis.jobs.report.pair import Pair, Values, blocks_of, values_of
-from tamis.meaning.missing import NONE_MISSING
+from tamis.meaning import NONE_MISSING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tamis.accuracy.requirement import Requirement
-    from tamis.accuracy.statistics import Tally
-    from tamis.arrays.grid import Region
-    from tamis.stores.protocols import StoredArray
+    from tamis.accuracy import Requirement, Tally
+    from tamis.arrays import Region
+    from tamis.stores import StoredArray
 
 _MOST_FIELD_VALUES = 1 << 25
 """Values whose fields are all examined; of larger variables some are."""

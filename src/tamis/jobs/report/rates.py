@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tamis.arrays.grid import default_chunks
+from tamis.arrays import default_chunks
 from tamis.errors import TamisError
 from tamis.filters import Sz3
-from tamis.jobs.plan.candidates import VariableToPlan
-from tamis.jobs.plan.measure import cost_of, loss_of
-from tamis.jobs.plan.requirements import PlanRequirement
-from tamis.jobs.plan.sample import Sample, sample_of
+from tamis.jobs.plan import PlanRequirement, Sample, VariableToPlan, cost_of, loss_of, sample_of
 from tamis.jobs.report.reported import Chart, Facts, Series
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.stores import Store, StoredArray
 
 _SAMPLE_NBYTES = 1_000_000
 _MEASURED_NBYTES = 500_000

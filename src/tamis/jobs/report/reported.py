@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import printable, ratio_text
 from tamis.jobs.result import Fields, json_fields
-from tamis.jobs.verify.result import Compared, Finding, number
+from tamis.jobs.verify import Compared, Finding, number
 
 if TYPE_CHECKING:
     from tamis.jobs.report.maps import FieldMap

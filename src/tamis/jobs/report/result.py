@@ -10,7 +10,7 @@ from tamis.formatting import printable
 from tamis.jobs.report.page import page_of
 from tamis.jobs.report.reported import COLUMNS, Reported, row
 from tamis.jobs.result import PageResult, Part, Table
-from tamis.jobs.verify.result import Finding
+from tamis.jobs.verify import Finding
 
 
 @dataclass(frozen=True, slots=True)

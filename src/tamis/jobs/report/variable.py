@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.fields import Spectra
-from tamis.accuracy.measured import is_missed
-from tamis.accuracy.requirement import WHOLE
+from tamis.accuracy import WHOLE, Spectra, is_missed
 from tamis.errors import TamisError
 from tamis.formatting import plural
 from tamis.jobs.report import charts, findings
@@ -23,17 +21,16 @@ from tamis.jobs.report.maps import FieldMap, field_map, reduced
 from tamis.jobs.report.pair import Pair
 from tamis.jobs.report.profiler import Found, Profiler
 from tamis.jobs.report.reported import Chart, Facts, Reported, Series
-from tamis.jobs.verify.result import Finding
+from tamis.jobs.verify import Finding
 from tamis.rounding import recorded_rounding
-from tamis.safety.library_errors import reading
-from tamis.stores.facts import size_of, values_nbytes_of
+from tamis.safety import reading
+from tamis.stores import size_of, values_nbytes_of
 
 if TYPE_CHECKING:
-    from tamis.accuracy.field_profile import FieldProfile
-    from tamis.accuracy.requirement import Requirement
+    from tamis.accuracy import FieldProfile, Requirement
     from tamis.jobs.progress import Progress, Step
-    from tamis.jobs.verify.result import Compared
-    from tamis.stores.protocols import Store, StoredArray
+    from tamis.jobs.verify import Compared
+    from tamis.stores import Store, StoredArray
 
 _MAP_NBYTES = 36_000
 """Bytes of the pictures of one field."""

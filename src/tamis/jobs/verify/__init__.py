@@ -1,1 +1,36 @@
 """The job verify: compare a file with its source, within bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.lazy_names import face_names
+
+if TYPE_CHECKING:
+    from tamis.jobs.verify.bounds import Bound, Bounds, RECORDED, checked_bounds
+    from tamis.jobs.verify.job import COARSE, FileComparison, run_verify, take_in_as
+    from tamis.jobs.verify.result import Compared, Finding, Verification, number
+
+__all__ = [
+    "Bound",
+    "Bounds",
+    "COARSE",
+    "Compared",
+    "FileComparison",
+    "Finding",
+    "RECORDED",
+    "Verification",
+    "checked_bounds",
+    "number",
+    "run_verify",
+    "take_in_as",
+]
+
+__getattr__ = face_names(
+    globals(),
+    {
+        "bounds": "Bound Bounds RECORDED checked_bounds",
+        "job": "COARSE FileComparison run_verify take_in_as",
+        "result": "Compared Finding Verification number",
+    },
+)

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tamis import meaning
-from tamis.accuracy.statistics import Place, Squares, Tally
+from tamis.accuracy import Place, Squares, Tally
+from tamis.arguments import Kind
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Sperr
 from tamis.formatting import plural
-from tamis.jobs.recipes.names import Names, assigned
+from tamis.jobs.recipes import Names, assigned
 from tamis.rounding import ERROR_BOUND, PACKING_ATTRIBUTES, Pack, recorded_rounding
 
 if TYPE_CHECKING:
     from tamis.meaning import Packing
-    from tamis.stores.protocols import StoredArray
+    from tamis.stores import StoredArray
 
 RECORDED: Literal["recorded"] = "recorded"
 """Means the bound that the filters of a target dataset record in the file."""
 
 Bound = float | Literal["recorded"]
+"""A bound in units of the variable, or that which the filters of the target record."""
 Bounds = Mapping[str, Bound] | Literal["recorded"]
+"""Bounds by the name or pattern of datasets, or the recorded ones of all."""
 
 
 def parse_bound(text: str) -> Bound:
@@ -41,8 +44,12 @@ def parse_bound(text: str) -> Bound:
     raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}")
 
 
+_BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
+
+
 def checked_bounds(bounds: Bounds | None) -> Bounds:
     """Check that names of bounds are texts, and values finite numbers of at least 0 or `RECORDED`; return them."""
+    _BOUNDS.check_optional("bounds", bounds)
     if isinstance(bounds, str):
         if bounds != RECORDED:
             raise ParameterError(f"expected bounds by name, or {RECORDED!r}, got {bounds!r}")

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tamis.accuracy.statistics import Observer, Tally, compare, compared, unchanged
-from tamis.arguments import CALLBACK, FLAG, NAMES, PATH, Kind
-from tamis.arrays.index import Parts, joined
-from tamis.arrays.threads import checked_threads
+from tamis.accuracy import Observer, Tally, compare, compared, unchanged
+from tamis.arguments import CALLBACK, FLAG, NAMES, PATH
+from tamis.arrays import Parts, checked_threads, joined
 from tamis.errors import TamisError
-from tamis.formats.registry import comparison_of, open_store
+from tamis.formats import comparison_of, open_store
 from tamis.formatting import absent_text
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.names import Names
-from tamis.jobs.repack.planning import dropped_datasets
+from tamis.jobs.recipes import Names, dropped_datasets
 from tamis.jobs.verify.bounds import (
     PACKED_ATTRIBUTES,
     RECORDED,
@@ -36,25 +34,25 @@ from tamis.jobs.verify.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
-from tamis.rewrite.coarse_bounds import spread_of
-from tamis.rewrite.damage import damage_of
-from tamis.rewrite.packed_array import ArrayInUnits
-from tamis.rewrite.packed_array import in_units as values_in_units
+from tamis.rewrite import ArrayInUnits, damage_of, spread_of
+from tamis.rewrite import in_units as values_in_units
 from tamis.rounding import Pack
-from tamis.safety.library_errors import reading
-from tamis.stores.comparison import companion_note, new_attribute
-from tamis.stores.facts import array_nbytes, size_of
-from tamis.stores.protocols import Change, Linked, StoreComparison, read_alike
+from tamis.safety import reading
+from tamis.stores import (
+    Change,
+    Linked,
+    StoreComparison,
+    read_alike,
+    size_of,
+)
 
 if TYPE_CHECKING:
-    from tamis.arrays.grid import Grid
+    from tamis.arrays import Grid
     from tamis.meaning import Packing
-    from tamis.stores.protocols import Alike, Store, StoredArray
+    from tamis.stores import Alike, Store, StoredArray
 
 COARSE = "coarse-bound"
 """Code of a note about a bound that is too large for the values."""
-
-BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
 
 def verify(
@@ -120,12 +118,11 @@ def verify(
     """
     PATH.check("source", source)
     PATH.check("target", target)
-    BOUNDS.check_optional("bounds", bounds)
+    limits = checked_bounds(bounds)
     NAMES.check("variables", variables)
     NAMES.check("drop", drop)
     FLAG.check("keep_damaged", keep_damaged)
     CALLBACK.check_optional("progress", progress)
-    limits = checked_bounds(bounds)
     return run_verify(source, target, limits, variables, drop, threads, progress, keep_damaged=keep_damaged)
 
 
@@ -242,7 +239,7 @@ class FileComparison:
         for own, path in (*self.paths.items(), *((own, path) for path, own in self.repeated.items())):
             variable = self.stores.companions.get(own)
             if variable is not None and variable in self.paths:
-                self.add(companion_note(own, variable))
+                self.add(Change.of_companion(own, variable))
                 continue
             count = len(self.compared)
             self.dataset(own, path)
@@ -342,12 +339,12 @@ class FileComparison:
             with self._reading(path):
                 self._add_all(self.stores.attribute_changes(path, source, target))
         else:
-            self._add_all(new_attribute(path, name) for name in alike.new_attributes)
+            self._add_all(Change.of_new_attribute(path, name) for name in alike.new_attributes)
         return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
         """Return a function that takes the number of compared values, and that of all values."""
-        nbytes = array_nbytes(source) // max(size_of(source), 1)
+        nbytes = source.type.nbytes if size_of(source) else 0
         count = len(self.paths) + len(self.repeated)
         return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, count, item_nbytes=nbytes))
 

@@ -10,7 +10,7 @@ from tamis.formatting import plural, printable, relative_text
 from tamis.jobs.result import DatasetsResult, Fields, Line, Part, Table, json_fields, json_value, shared
 
 if TYPE_CHECKING:
-    from tamis.accuracy.statistics import Number, Place, Tally
+    from tamis.accuracy import Number, Place, Tally
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""

@@ -38,7 +38,7 @@ from tamis.formats.hdf5.tree.walk import Contents, address_of
 from tamis.formatting import shortened
 from tamis.meaning.variables import HISTORY
 from tamis.safety.library_errors import reading
-from tamis.stores.comparison import companion_note, history_change, new_attribute, new_dataset
+from tamis.stores.comparison import history_change, new_dataset
 from tamis.stores.facts import ELSEWHERE
 from tamis.stores.protocols import Change, Linked, Unequal
 
@@ -370,7 +370,7 @@ class Hdf5Comparison:
                 if path in known or not self._objects[1].named(path, address_of(members[path])):
                     continue
                 if path in self._objects[1].companions:
-                    yield companion_note(path, self._objects[1].companions[path])
+                    yield Change.of_companion(path, self._objects[1].companions[path])
                 elif kind == "group":
                     yield Change(path, "new-group", "only in the target")
                 else:
@@ -380,7 +380,7 @@ class Hdf5Comparison:
     def _attribute_changes(self, path: str, source: Any, target: Any) -> Iterator[Change]:
         for change in attribute_differences(source, target, self._objects):
             if change.added:
-                yield new_attribute(path, change.name)
+                yield Change.of_new_attribute(path, change.name)
                 continue
             if (path, change.name) == ("/", HISTORY):
                 before, after = (text_attribute(h5py.Group(owner), HISTORY) or "" for owner in (source, target))

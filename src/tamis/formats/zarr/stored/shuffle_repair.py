@@ -9,7 +9,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numcodecs
 import numpy as np
@@ -20,6 +20,7 @@ from tamis.safety.library_errors import disk_text
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.stored.array import ZarrArray
+    from tamis.stores.protocols import Store, StoredArray
 
 Json = dict[str, Any]
 
@@ -28,7 +29,7 @@ _CHECKED_CHUNKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
+class _Correction:
     """A metadata file with other content."""
 
     path: Path  # Path of the file
@@ -37,7 +38,32 @@ class Correction:
     arrays: tuple[str, ...]  # Keys of the corrected arrays in the store, such as ``g/TS``
 
 
-def is_by_netcdf(folder: Path) -> bool:
+def repair_shuffles(folder: Path, store: Store, *, dry_run: bool) -> list[StoredArray]:
+    """Correct the shuffles of a store, and return the arrays that had a wrong one; see `tamis.repair`.
+
+    `dry_run` changes nothing.
+    """
+    corrections = _corrections_of(folder)
+    if corrections and not _is_by_netcdf(folder):
+        raise FileError(
+            f"{folder}: no sign that netCDF-C wrote this store: in stores of other writers, shuffle with "
+            "elements of 0 bytes does nothing, and they are read correctly"
+        ).at(path=folder)
+    paths: dict[str, None] = {}
+    for correction in corrections:
+        for key in correction.arrays:
+            own = store.first_path(f"/{key}") or next(iter(store.arrays))  # the folder may be an array itself
+            paths[own] = None
+            if correction.path.name == ".zarray":
+                _check_correction(correction, cast("ZarrArray", store.array(own)))
+    arrays = [store.array(own) for own in paths]
+    if not dry_run:
+        _remove_left_behind(folder)
+        _replace_together(corrections)
+    return arrays
+
+
+def _is_by_netcdf(folder: Path) -> bool:
     """Return whether netCDF-C wrote a store, judging by attributes or files in the root."""
     if any((folder / name).is_file() for name in (".nczarr", ".nczgroup")):
         return True
@@ -48,7 +74,7 @@ def is_by_netcdf(folder: Path) -> bool:
     return False
 
 
-def corrections_of(folder: Path) -> list[Correction]:
+def _corrections_of(folder: Path) -> list[_Correction]:
     """Return the metadata files of a store with a wrong shuffle, corrected; none if there is nothing to repair."""
     corrections = []
     for parent, folders, names in os.walk(folder):
@@ -62,7 +88,7 @@ def corrections_of(folder: Path) -> list[Correction]:
                 if _correct(metadata, path):
                     arrays.append(inner)
             if arrays:
-                corrections.append(Correction(path, before, json.dumps(document).encode(), tuple(arrays)))
+                corrections.append(_Correction(path, before, json.dumps(document).encode(), tuple(arrays)))
     return sorted(corrections, key=lambda correction: correction.path.name == ".zmetadata")
 
 
@@ -117,7 +143,7 @@ def _is_size(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
-def check_correction(correction: Correction, array: ZarrArray) -> None:
+def _check_correction(correction: _Correction, array: ZarrArray) -> None:
     """Raise FileError unless numcodecs, with the corrected metadata, decodes chunks to the values that tamis reads."""
     metadata = json.loads(correction.after)
     configs = [*(metadata.get("filters") or ()), *filter(None, [metadata.get("compressor")])]
@@ -133,13 +159,13 @@ def check_correction(correction: Correction, array: ZarrArray) -> None:
             ).at(path=correction.path, dataset=array.path, chunk=origin)
 
 
-def replace_together(corrections: list[Correction]) -> None:
+def _replace_together(corrections: list[_Correction]) -> None:
     """Replace metadata files: all of them, or none.
 
     Each is replaced in one step, so a killed run leaves each array repaired or unchanged; the next run continues.
     """
-    written: list[tuple[Correction, Path]] = []
-    replaced: list[Correction] = []
+    written: list[tuple[_Correction, Path]] = []
+    replaced: list[_Correction] = []
     try:
         for correction in corrections:
             written.append((correction, _temporary(correction.path)))
@@ -165,7 +191,7 @@ def replace_together(corrections: list[Correction]) -> None:
         sync_folder(parent)
 
 
-def remove_left_behind(folder: Path) -> None:
+def _remove_left_behind(folder: Path) -> None:
     """Remove the temporary files of killed runs."""
     for parent, _, names in os.walk(folder):
         for name in names:

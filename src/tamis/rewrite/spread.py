@@ -152,6 +152,14 @@ def coarse_bounds(
     )
 
 
+def rounded_bounds(
+    bounds: Mapping[str, float], arrays: Mapping[str, StoredArray], patterns: Mapping[str, str]
+) -> tuple[Warned, ...]:
+    """Return the warnings of `coarse_bounds` about arrays whose values would become multiples of twice a bound."""
+    spreads = {path: (bound, rounded_spread(arrays[path], bound)) for path, bound in bounds.items()}
+    return warnings_of({path: (bound, spread) for path, (bound, spread) in spreads.items() if spread}, patterns)
+
+
 def warnings_of(spreads: Mapping[str, tuple[float, Spread]], patterns: Mapping[str, str]) -> tuple[Warned, ...]:
     """Return the warnings of `coarse_bounds`, by the bound and the spread of each variable."""
     warnings: list[Warned] = []

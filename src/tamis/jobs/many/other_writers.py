@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tamis.arrays.source import opened
+from tamis.arrays import opened
 
 _LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "overlay", "f2fs", "bcachefs", "zfs", "jfs"}
 """File systems of one machine; servers of files refuse leases although nobody writes."""
