@@ -106,3 +106,24 @@ def test_modules_of_tamis_imported_while_another_thread_holds_the_lock() -> None
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
+
+
+def test_names_of_a_face_imported_while_another_thread_waits_for_a_module() -> None:
+    """The other one holds the lock of `imported`, and waits for a module whose import comes to the face."""
+    code = """
+import threading, tamis
+from tamis import library_lock
+
+def use():
+    from tamis.notation import command_text
+    found.append(command_text)
+
+found = []
+with library_lock._importing:
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(30)
+print(len(found))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
