@@ -195,16 +195,25 @@ def origins(path: Path) -> Iterator[tuple[int, str, str]]:
                 yield node.lineno, *((inner, "") if is_module else (str(node.module), alias.name))
 
 
+def tools() -> list[Path]:
+    return [path for path in MODULES if is_within(path, "jobs") and not is_within(path, *BELOW_TOOLS)]
+
+
 def test_tools_import_from_their_own_folder_and_from_faces() -> None:
-    tools = [path for path in MODULES if is_within(path, "jobs") and not is_within(path, *BELOW_TOOLS)]
     against = [
         f"{path.relative_to(PACKAGE)}:{line}: import {name or module} from {face_of(module)}, the face of its room, "
         f"instead of {module}; if the face does not have it, see docs/structure.md"
-        for path in tools
+        for path in tools()
         for line, module, name in origins(path)
         if module != face_of(module) != face_of(name_of(path))
     ]
     assert not against, "\n".join(against)
+
+
+def test_faces_have_no_name_that_no_tool_uses() -> None:
+    used = {(module, name) for path in tools() for _, module, name in origins(path)}
+    listed = {(face, name) for face in FACES for name in importlib.import_module(face).__all__}
+    assert not sorted(listed - used)
 
 
 @pytest.mark.parametrize("name", FACES)

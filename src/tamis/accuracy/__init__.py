@@ -17,36 +17,46 @@ if TYPE_CHECKING:
     from tamis.accuracy.distribution import ValueChanges, ks_probability
     from tamis.accuracy.error_profile import ErrorProfile
     from tamis.accuracy.field_profile import FieldProfile, period_of
-    from tamis.accuracy.fields import BitPairs, FIELD_WORDS, SIGNIFICAND_BITS, Spectra, dssim, keepbits
+    from tamis.accuracy.fields import FIELD_WORDS, SIGNIFICAND_BITS, BitPairs, Spectra, dssim, keepbits
     from tamis.accuracy.measured import AT_MOST, Measured, is_missed
-    from tamis.accuracy.reasonable import Effects, ZEROED_SHARE
-    from tamis.accuracy.requirement import EACH_VALUE, FLAGS, RELATIVE_WORDS, Requirement, Vocabulary, WHOLE, relative_of, share, text_of
+    from tamis.accuracy.reasonable import ZEROED_SHARE, Effects
+    from tamis.accuracy.requirement import (
+        EACH_VALUE,
+        FLAGS,
+        RELATIVE_WORDS,
+        WHOLE,
+        Requirement,
+        Vocabulary,
+        relative_of,
+        share,
+        text_of,
+    )
     from tamis.accuracy.statistics import Moments, Number, Observer, Place, Squares, Tally, compare, compared, unchanged
 
 __all__ = [
     "AT_MOST",
-    "BitPairs",
     "EACH_VALUE",
-    "Effects",
-    "ErrorProfile",
     "FIELD_WORDS",
     "FLAGS",
+    "RELATIVE_WORDS",
+    "SIGNIFICAND_BITS",
+    "WHOLE",
+    "ZEROED_SHARE",
+    "BitPairs",
+    "Effects",
+    "ErrorProfile",
     "FieldProfile",
     "Measured",
     "Moments",
     "Number",
     "Observer",
     "Place",
-    "RELATIVE_WORDS",
     "Requirement",
-    "SIGNIFICAND_BITS",
     "Spectra",
     "Squares",
     "Tally",
     "ValueChanges",
     "Vocabulary",
-    "WHOLE",
-    "ZEROED_SHARE",
     "compare",
     "compared",
     "dssim",

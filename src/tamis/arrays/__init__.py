@@ -8,7 +8,19 @@ from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
     from tamis.arrays.gather import block_shape, read_slab_by_slab, whole
-    from tamis.arrays.grid import Grid, LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, Origin, Region, default_chunks, grid_of, origin_of, whole_blocks, zfp_padding
+    from tamis.arrays.grid import (
+        LARGE_AXES,
+        MOST_OBJECT_VALUES_NBYTES,
+        OBJECT_NBYTES,
+        Grid,
+        Origin,
+        Region,
+        default_chunks,
+        grid_of,
+        origin_of,
+        whole_blocks,
+        zfp_padding,
+    )
     from tamis.arrays.index import Parts, UnsureIndexError, joined
     from tamis.arrays.reader import ArrayReader, ContiguousReader
     from tamis.arrays.selection import Selection
@@ -16,12 +28,12 @@ if TYPE_CHECKING:
     from tamis.arrays.threads import checked_threads, ordered_map
 
 __all__ = [
-    "ArrayReader",
-    "ContiguousReader",
-    "Grid",
     "LARGE_AXES",
     "MOST_OBJECT_VALUES_NBYTES",
     "OBJECT_NBYTES",
+    "ArrayReader",
+    "ContiguousReader",
+    "Grid",
     "Origin",
     "Parts",
     "Region",

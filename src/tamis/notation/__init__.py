@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from tamis.notation.cdl import filters_as_stored
     from tamis.notation.detect import read
     from tamis.notation.h5repack import command_text
-    from tamis.notation.netcdf import ALL, Compat, NccopyArgument, argument_text, chain_text, in_netcdf_order, netcdf_requests, parse_argument
+    from tamis.notation.netcdf import (
+        ALL,
+        Compat,
+        NccopyArgument,
+        argument_text,
+        chain_text,
+        in_netcdf_order,
+        netcdf_requests,
+        parse_argument,
+    )
     from tamis.notation.text import Chain, Reading, malformed
 
 __all__ = [

@@ -34,19 +34,26 @@ if TYPE_CHECKING:
     from tamis.jobs.repack import option_table
     from tamis.jobs.repack.decide import packs
     from tamis.jobs.repack.job import Warn, needed_files, repack, run_preview, run_repack, save_store, targets_led_to
-    from tamis.jobs.repack.option_table import DEFAULTS, Option
-    from tamis.jobs.repack.options import RepackKeywords, RepackOptions, check_kinds, kinds_of, refuse_unknown, takes_options, takes_repack_options
+    from tamis.jobs.repack.option_table import Option
+    from tamis.jobs.repack.options import (
+        RepackKeywords,
+        RepackOptions,
+        check_kinds,
+        kinds_of,
+        refuse_unknown,
+        takes_options,
+        takes_repack_options,
+    )
     from tamis.jobs.repack.planning import Planning, may_spoil, plan_datasets
-    from tamis.jobs.repack.result import RepackPreview, RepackResult, Repacked
+    from tamis.jobs.repack.result import Repacked, RepackPreview, RepackResult
     from tamis.jobs.repack.resuming import NOTHING_LEFT
     from tamis.jobs.repack.survey import ReadSurvey, Survey
     from tamis.jobs.repack.views import Fates, sources_of, with_needed
     from tamis.jobs.repack.witnessing import look, witness_of
 
 __all__ = [
-    "DEFAULTS",
-    "Fates",
     "NOTHING_LEFT",
+    "Fates",
     "Option",
     "Planning",
     "ReadSurvey",
@@ -83,7 +90,7 @@ __getattr__ = face_names(
     {
         "decide": "packs",
         "job": "Warn needed_files repack run_preview run_repack save_store targets_led_to",
-        "option_table": "DEFAULTS Option option_table",
+        "option_table": "Option option_table",
         "options": "RepackKeywords RepackOptions check_kinds kinds_of refuse_unknown takes_options"
         " takes_repack_options",
         "planning": "Planning may_spoil plan_datasets",

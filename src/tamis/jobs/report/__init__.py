@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tamis.jobs.report.parts import MADE_BY, items_of, table_of_rows, text, whole_page
 
 __all__ = [
-    "ChunkFigures",
     "MADE_BY",
+    "ChunkFigures",
     "chunk_figures",
     "items_of",
     "table_of_rows",

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from tamis.lazy_names import face_names
 
 if TYPE_CHECKING:
-    from tamis.jobs.verify.bounds import Bound, Bounds, RECORDED, checked_bounds
+    from tamis.jobs.verify.bounds import RECORDED, Bound, Bounds, checked_bounds
     from tamis.jobs.verify.job import COARSE, FileComparison, run_verify, take_in_as
     from tamis.jobs.verify.result import Compared, Finding, Verification, number
 
 __all__ = [
+    "COARSE",
+    "RECORDED",
     "Bound",
     "Bounds",
-    "COARSE",
     "Compared",
     "FileComparison",
     "Finding",
-    "RECORDED",
     "Verification",
     "checked_bounds",
     "number",
