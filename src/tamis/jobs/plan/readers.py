@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 from tamis.filters import Filter
+from tamis.jobs.plan.choices import Readers
 from tamis.stores.readers import EVERY_PROGRAM, NCO, OF_HDF5
-
-Readers = Literal["any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all"]
-READERS = get_args(Readers)
 
 NETCDF_PLUGINS = frozenset(("bzip2", "zstd"))
 """Filters of the plugins that netCDF-C builds and installs, also in the wheels of netCDF4."""
