@@ -29,6 +29,7 @@ from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
 from tamis.jobs.copy_table import DEFAULTS, OF_NCCOPY, OF_REPACK, TABLE
 from tamis.jobs.progress import Progress
+from tamis.jobs.recipes.policies import MissingPolicy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.options import RepackOptions, check_kinds, kinds_of, refuse_unknown, takes_options
 from tamis.jobs.repack.result import RepackResult
@@ -38,7 +39,6 @@ from tamis.notation.text import malformed
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.repack.result import RepackPreview
     from tamis.stores.data_model import Dimension
     from tamis.stores.protocols import Store, StoredArray
