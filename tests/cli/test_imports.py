@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 
-from tamis.cli.commands import inspect, spec
+from tamis.cli import many
+from tamis.cli.commands import export, inspect, spec
+from tamis.jobs import copy_table
+from tamis.jobs import export as export_job
+from tamis.jobs.copy import CopyKeywords
 from tamis.jobs.inspect import arguments
+from tamis.jobs.many import listing
 from tamis.jobs.repack import option_table
+from tamis.jobs.repack.option_table import Option
 from tamis.jobs.repack.options import RepackKeywords
 from tamis.notation import detect
 
@@ -26,10 +32,17 @@ def test_choices_of_the_command_line_are_all_that_there_are() -> None:
     """They are written out, so that what defines them need not be imported."""
     assert inspect.TARGETS == arguments.TARGETS
     assert spec.NOTATIONS == detect.NOTATIONS
-    own = {option.name: option.choices for option in option_table.TABLE if option.choices}
-    hints = {name: typing.get_type_hints(RepackKeywords)[name] for name in own}
-    for name, choices in own.items():
-        assert {*choices} == {*_texts(hints[name])}, name
+    assert export.KINDS == export_job.KINDS
+    assert many.OTHERS == listing.OTHERS
+
+
+@pytest.mark.parametrize(
+    ("table", "keywords"), [(option_table.TABLE, RepackKeywords), (copy_table.TABLE, CopyKeywords)]
+)
+def test_choices_of_an_option_are_those_of_its_type(table: tuple[Option, ...], keywords: type) -> None:
+    hints = typing.get_type_hints(keywords)
+    for option in table:
+        assert {*option.choices} == {*_texts(hints[option.name])}, option.name
 
 
 def _texts(hint: Any) -> Iterator[str]:

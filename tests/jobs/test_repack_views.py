@@ -38,6 +38,12 @@ def view(path: Path, source: str, inner: str = "T", name: str = "T", shape: Sequ
         file.create_virtual_dataset(name, layout, fillvalue=-1)
 
 
+def lose_a_value(path: Path) -> None:
+    """Make one of the last values missing."""
+    with h5py.File(path, "r+") as file:
+        file["T"][-1, -1, -2] = np.nan
+
+
 def values(path: Path, name: str = "T") -> Any:
     """Read by h5py alone."""
     with h5py.File(path) as file:
@@ -74,6 +80,7 @@ def test_views_of_spoiled_sources_are_refused_before_anything_is_written(
     case: str, in_place: bool, folder: Path, tmp_path: Path
 ) -> None:
     recipe, options, text = REFUSED[case]
+    lose_a_value(folder / "part.h5")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     out = None if in_place else tmp_path / "out"
     for run in (tamis.preview_repack_many, tamis.repack_many):
@@ -136,8 +143,10 @@ SAME_FILE = [
 @pytest.mark.parametrize(("recipe", "options"), SAME_FILE)
 def test_views_in_the_same_file(recipe: dict[str, str], options: dict[str, Any], tmp_path: Path) -> None:
     part(tmp_path / "a.h5")
+    lose_a_value(tmp_path / "a.h5")
     view(tmp_path / "a.h5", ".", name="V")
     view(tmp_path / "a.h5", "a.h5", "V", name="W")
+    expected = values(tmp_path / "a.h5")
     for run in (tamis.preview_repack, tamis.repack):
         with pytest.raises(ParameterError, match="/V: stays a virtual dataset, and shows /T, wh"):
             run(tmp_path / "a.h5", tmp_path / "b.h5", recipe, **options)
@@ -146,8 +155,37 @@ def test_views_in_the_same_file(recipe: dict[str, str], options: dict[str, Any],
         tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipe, **without)
     assert not (tmp_path / "b.h5").exists()
     tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {**recipe, "V": "deflate(1)"}, **options)
-    assert (values(tmp_path / "b.h5", "V") == VALUES).all()
-    assert (values(tmp_path / "b.h5", "W") == VALUES).all()
+    assert np.array_equal(values(tmp_path / "b.h5", "V"), expected, equal_nan=True)
+    assert np.array_equal(values(tmp_path / "b.h5", "W"), expected, equal_nan=True)
+
+
+def test_views_of_sources_without_missing_values_stay_where_masks_are_asked_for(folder: Path, tmp_path: Path) -> None:
+    recipe = {"*": "zfp(accuracy=0.1)"}
+    assert tamis.repack_many(folder, tmp_path / "out", recipe, missing="mask", **QUIET).ok
+    for name in ("part.h5", "master.h5", "other.h5"):
+        assert np.abs(values(tmp_path / "out" / name) - VALUES).max() <= 0.1
+        with h5py.File(tmp_path / "out" / name) as file:
+            assert file["T"].is_virtual == (name != "part.h5")
+            assert [*file] == ["T"]
+    assert tamis.repack_many(folder, None, recipe, missing="mask", replace=True, **QUIET).ok
+    assert np.abs(values(folder / "other.h5") - VALUES).max() <= 0.1
+
+
+def test_fill_values_that_were_never_written_are_missing_values(folder: Path, tmp_path: Path) -> None:
+    with h5py.File(folder / "part.h5", "w") as file:
+        made = file.create_dataset("T", SHAPE, "f4", chunks=(5, 32, 32), fillvalue=np.nan)
+        made[:5] = VALUES[:5]
+    with pytest.raises(ParameterError, match="whose missing values this run fills"):
+        tamis.repack_many(folder, tmp_path / "out", {"*": "zfp(accuracy=0.1)"}, missing="mask", **QUIET)
+
+
+def test_damaged_sources_of_views_may_have_missing_values(folder: Path, tmp_path: Path) -> None:
+    with h5py.File(folder / "part.h5", "r+") as file:
+        del file["T"]
+        damaged = file.create_dataset("T", data=VALUES, chunks=(5, 32, 32), compression="gzip")
+        damaged.id.write_direct_chunk((15, 0, 0), b"no chunk of deflate")
+    with pytest.raises(ParameterError, match="whose missing values this run fills"):
+        tamis.repack_many(folder, tmp_path / "out", {"*": "zfp(accuracy=0.1)"}, missing="mask", **QUIET)
 
 
 def test_views_through_links_and_numbers(tmp_path: Path) -> None:
@@ -171,6 +209,7 @@ def test_views_through_links_and_numbers(tmp_path: Path) -> None:
 
 def test_views_whose_values_cannot_be_read_do_not_stay_where_sources_are_masked(tmp_path: Path) -> None:
     part(tmp_path / "a.h5")
+    lose_a_value(tmp_path / "a.h5")
     layout = h5py.VirtualLayout((40, 32, 32), "f4")
     layout[:20], layout[20:] = (h5py.VirtualSource(name, "T", SHAPE) for name in (".", "gone.h5"))
     with h5py.File(tmp_path / "a.h5", "a") as file:

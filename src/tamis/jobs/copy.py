@@ -29,6 +29,7 @@ from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
 from tamis.formatting import did_you_mean
 from tamis.jobs.copy_table import DEFAULTS, OF_NCCOPY, OF_REPACK, TABLE
 from tamis.jobs.progress import Progress
+from tamis.jobs.recipes import MissingPolicy
 from tamis.jobs.repack import (
     RepackOptions,
     RepackResult,
@@ -44,7 +45,6 @@ from tamis.notation import ALL, NccopyArgument, in_netcdf_order, malformed, pars
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes import MissingPolicy
     from tamis.jobs.repack import RepackPreview
     from tamis.stores import Dimension, Store, StoredArray
 

@@ -167,6 +167,25 @@ def survey(
     )
 
 
+def has_missing(plan: ArrayPlan, source: StoredArray, threads: int = 1) -> bool:
+    """Return whether values of a source are missing, so that a plan with flags gives it a mask; read in threads.
+
+    Reading ends with the first part that has a missing value.
+    """
+    flags = plan.flags
+    if flags is None:
+        return False
+    parts = source.parts(plan.grid(source))
+    if not parts.are_all and flags.find(source.fill.value.astype(plan.dtype).reshape(1)) is not None:
+        return True
+
+    def finds(_: Region, values: NDArray[Any]) -> bool:
+        return flags.find(values) is not None
+
+    with closing(each_result(source.open_reader(), parts, plan.dtype, finds, threads)) as found:
+        return any(found)
+
+
 _SAMPLED = 5
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import escape, iglob
 from typing import Any, Literal, NamedTuple
 
@@ -76,6 +76,8 @@ class Places:
     """Where the files of a run go: the path of each target by that of its source."""
 
     targets: Mapping[str, str] = field(default_factory=dict)  # By `place` of each source
+    # Sources of targets that are not made yet although one that is made leads to them, by path of the target
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_files(cls, files: Iterable[tuple[str, str]]) -> Places:
@@ -93,7 +95,7 @@ class Places:
 
     def and_file(self, source: str, target: str) -> Places:
         """Return the places with those of one more file; one of the run has the place that the run gives it."""
-        return Places({place(source): target, **self.targets})
+        return replace(self, targets={place(source): target, **self.targets})
 
     def targets_of(self, pattern: str) -> str | None:
         """Return the same for a path with a number, as a path with a number; None unless all files are of the run."""

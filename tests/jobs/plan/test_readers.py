@@ -20,7 +20,8 @@ from installation import environment_of, make_installation
 import tamis
 from tamis.cli.main import main
 from tamis.filters import from_values
-from tamis.jobs.plan.readers import READERS, least_readers, readable
+from tamis.jobs.plan.choices import READERS
+from tamis.jobs.plan.readers import least_readers, readable
 from tamis.stores.readers import EVERY_PROGRAM, OF_HDF5
 
 Real = Callable[[str], Path]

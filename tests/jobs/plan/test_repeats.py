@@ -16,10 +16,10 @@ import pytest
 
 import tamis
 from tamis.formats.registry import open_store
-from tamis.jobs.plan.candidates import PREFERENCES, Candidates
+from tamis.jobs.plan.candidates import Candidates
+from tamis.jobs.plan.choices import PREFERENCES, READERS
 from tamis.jobs.plan.costs import COSTS, cost_class, kind_of
 from tamis.jobs.plan.planner import variables_of
-from tamis.jobs.plan.readers import READERS
 from tamis.jobs.plan.requirements import as_plan_requirement
 from tamis.jobs.plan.sample import ALL, sample_of
 

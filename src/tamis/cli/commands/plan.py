@@ -11,11 +11,8 @@ from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import FILE, RenamedChoice, by_name, files_of, old_options, output_options, remote_options
 from tamis.cli.output import output_of_files
 from tamis.errors import ParameterError
+from tamis.jobs.plan.choices import CHUNK_CHOICES, MISSING, PREFERENCES, READERS, RISKS, STORAGES
 
-READERS = ("any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all")
-PREFERENCES = ("size", "speed", "archive")
-STORAGES = ("disk", "lustre", "s3")
-"""Listed here, because the modules that define them take long to import."""
 _SAMPLE = "16MB"
 
 
@@ -69,14 +66,14 @@ _SAMPLE = "16MB"
 )
 @click.option(
     "--chunks",
-    type=click.Choice(("auto", "keep")),
+    type=click.Choice(CHUNK_CHOICES),
     help="auto: choose the chunk shapes with the best ratio. keep: keep all chunks. Without this and "
     "--access, shapes are chosen only for variables without chunks.",
 )
 @click.option(
     "--allow",
     multiple=True,
-    type=click.Choice(("unstable",)),
+    type=click.Choice(RISKS),
     help="unstable: also choose sz3, whose versions do not read each other's chunks.",
 )
 @click.option(
@@ -98,7 +95,7 @@ _SAMPLE = "16MB"
 )
 @click.option(
     "--missing",
-    type=RenamedChoice(("exact", "mask")),
+    type=RenamedChoice(MISSING),
     default="exact",
     show_default=True,
     help="How repack will store missing values.",

@@ -21,21 +21,23 @@ class Order:
     """The files of a run that are not made yet, by their targets, and which of them wait for which.
 
     xarray does not open a file with an external link that leads nowhere, so with a witness such a file is made after
-    those to which its links lead, as far as they are of this run. In place, all targets exist, so none is opened for
-    this; but the names of one file, its hard links, are replaced one after the other.
+    those to which its links lead, as far as they are of this run. Where files lead to each other in a circle, the first
+    one is made with sources in place of the targets that are still to come. In place, all targets exist, so none is
+    opened for this; but the names of one file, its hard links, are replaced one after the other.
     """
 
     def __init__(self, options: FolderOptions, tasks: Iterable[FileTask]) -> None:
         tasks = list(tasks)
         self._options = options
         self._follows_links = bool(options.repack.witness) and not options.replace
-        self._left = {task.file.target for task in tasks}
+        self._left = {task.file.target: task.file.source for task in tasks}
         self._awaited = _names_before(tasks) if options.break_hard_links else {}
         self._released: set[str] = set()
+        self._in_circles: set[str] = set()
 
     def end(self, target: str) -> None:
         """Note that a file is made, or has failed for good."""
-        self._left.discard(target)
+        self._left.pop(target, None)
 
     def awaited(self, task: FileTask) -> frozenset[str]:
         """Return the targets that a file has to wait for."""
@@ -44,7 +46,19 @@ class Order:
             return frozenset()
         if self._follows_links and target not in self._awaited:
             self._awaited[target] = self._found(task)
-        return self._awaited.get(target, frozenset()) & self._left
+        return self._awaited.get(target, frozenset()) & self._left.keys()
+
+    def stand_ins(self, task: FileTask) -> dict[str, str]:
+        """Return the sources of the targets that a file in a circle leads to before they are made, by their paths."""
+        if task.file.target not in self._in_circles:
+            return {}
+        todo, reached = [task.file.target], dict[str, str]()
+        while todo:
+            target = todo.pop()
+            if target in self._left and target not in reached:
+                reached[target] = self._left[target]
+                todo += self._awaited.get(target, ())
+        return {place(os.path.join(self._options.folder, target)): source for target, source in reached.items()}
 
     def release(self, tasks: Iterable[FileTask]) -> bool:
         """Let one of the files wait no more that lead to each other in a circle; return whether there is one.
@@ -53,12 +67,15 @@ class Order:
         """
         by_target = {task.file.target: task for task in tasks}
         target = next((target for target, task in by_target.items() if self.awaited(task)), None)
-        passed = set[str]()
+        passed = list[str]()
         while target is not None and target not in passed:
-            passed.add(target)
+            passed.append(target)
             target = min(self.awaited(by_target[target]) & by_target.keys(), default=None)
-        # Without a circle, the last one waits for a file that nobody makes.
-        self._released |= {target} if target is not None else passed
+        if target is None:  # the last one waits for a file that nobody makes
+            self._released.update(passed)
+        else:
+            self._released.add(target)
+            self._in_circles.update(passed[passed.index(target) :])
         return bool(passed)
 
     def _found(self, task: FileTask) -> frozenset[str]:

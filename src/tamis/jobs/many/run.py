@@ -148,7 +148,7 @@ class Run:
                 self._look_again(task)
             else:
                 self._at_work[task.file.target] = ("begins", 0, 1)
-                workers.submit(task)
+                workers.submit(task._replace(stand_ins=self._order.stand_ins(task)))
         self.queue.extendleft(reversed(waiting))
 
     def _is_new(self, task: FileTask) -> bool:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +101,7 @@ class FileTask(NamedTuple):
     expected: Identity | None = None  # Of the source when it was listed, if it is to be replaced
     is_half_done: bool = False  # Whether the last record says that it is about to be replaced
     is_ours: bool = False  # Whether the target is as an earlier run made it
+    stand_ins: Mapping[str, str] = {}  # See `Places`
 
     def run(self, report: Progress) -> FileRecord:
         """Make the file, unless another process does, and record what was done. An error is recorded, not raised."""
@@ -208,7 +209,7 @@ def _checksums(target: Path, source: Path | None) -> dict[str, Any]:
 
 
 def _repacked(task: FileTask, source: Path | Address, target: Path, report: Progress) -> FileRecord:
-    options, places = task.options.repack, task.options.places
+    options, places = task.options.repack, replace(task.options.places, stand_ins=task.stand_ins)
     result = run_repack(source, target, options, report, private=task.options.replace, places=places)
     if result.done_already and not task.options.replace:
         if _is_recorded(task, source):

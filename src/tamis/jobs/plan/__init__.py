@@ -7,6 +7,7 @@
 - `noise`, `ladder`: bounds from the noise of a variable, where nothing is required.
 - `chunk_shapes`: chunk shapes for the ways in which an array is read.
 - `foreign_filters`: filters that are measured for comparison, and never chosen.
+- `choices`: the words that options may be.
 - `readers`: who can read what is chosen.
 """
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial, reduce
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tamis.arrays import grid_of
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Filter, Sperr, Sz3, Zfp
 from tamis.formatting import ratio, ratio_text
+from tamis.jobs.plan.choices import Preference, Readers
 from tamis.jobs.plan.costs import cost_class
 from tamis.jobs.plan.measure import (
     Cost,
@@ -36,7 +37,7 @@ from tamis.jobs.plan.measure import (
     zfp_ladders,
 )
 from tamis.jobs.plan.planned import Candidate, Offer
-from tamis.jobs.plan.readers import Readers, least_readers, needs_of, read_by, readable
+from tamis.jobs.plan.readers import least_readers, needs_of, read_by, readable
 from tamis.jobs.plan.requirements import ABSOLUTE, RELATIVE, PlanRequirement
 from tamis.jobs.recipes import Recipe, dimensions_of
 from tamis.jobs.repack import ReadSurvey, RepackOptions, packs, plan_datasets
@@ -53,11 +54,6 @@ if TYPE_CHECKING:
     from tamis.jobs.repack import Survey
     from tamis.stores import Store, StoredArray
 
-
-Preference = Literal["size", "speed", "archive"]
-PREFERENCES = get_args(Preference)
-Risk = Literal["unstable"]
-RISKS = get_args(Risk)
 
 _MARGIN = 0.1
 """For several files, the range of the packing is wider than that of the sample by this share, on either side."""

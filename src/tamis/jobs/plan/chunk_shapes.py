@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.arrays import LARGE_AXES, MOST_OBJECT_VALUES_NBYTES, OBJECT_NBYTES, whole_blocks
 from tamis.errors import ParameterError
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 SERIES, MAP, WHOLE, BOX = "series", "map", "whole", "box"
 _BY_NAME = (SERIES, MAP, WHOLE)
 _EXPECTED = "series, map, whole, weights such as series=0.7,map=0.3, or a box such as box:time=10,lat=96"
-
-ChunkChoice = Literal["auto", "keep"]
-CHUNK_CHOICES = get_args(ChunkChoice)
-StorageName = Literal["disk", "lustre", "s3"]
-STORAGES = get_args(StorageName)
 
 
 class Storage(NamedTuple):

@@ -21,8 +21,19 @@ from tamis.arguments import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formats import open_store
 from tamis.formatting import size_text
-from tamis.jobs.plan.candidates import PREFERENCES, RISKS, Preference
-from tamis.jobs.plan.chunk_shapes import CHUNK_CHOICES, STORAGES, ChunkChoice, StorageName, as_access
+from tamis.jobs.plan.choices import (
+    CHUNK_CHOICES,
+    MISSING,
+    PREFERENCES,
+    READERS,
+    RISKS,
+    STORAGES,
+    ChunkChoice,
+    Preference,
+    Readers,
+    StorageName,
+)
+from tamis.jobs.plan.chunk_shapes import as_access
 from tamis.jobs.plan.foreign_filters import foreign_names
 from tamis.jobs.plan.planned import Confirmed, PlannedVariable
 from tamis.jobs.plan.planner import (
@@ -35,12 +46,11 @@ from tamis.jobs.plan.planner import (
     rechunked,
     variables_of,
 )
-from tamis.jobs.plan.readers import READERS, Readers
 from tamis.jobs.plan.requirements import PlanRequirement, as_plan_requirement
 from tamis.jobs.plan.result import Plan
 from tamis.jobs.plan.sample import ALL
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes import POLICIES, MissingPolicy, Recipe
+from tamis.jobs.recipes import MissingPolicy, Recipe
 from tamis.jobs.repack import repack
 from tamis.old_names import current_value, takes_old_keywords
 from tamis.rewrite import Warned, rounded_bounds
@@ -343,7 +353,7 @@ def plan(
     for name, value, known in (
         ("prefer", prefer, PREFERENCES),
         ("readers", readers, READERS),
-        ("missing", missing, POLICIES[:2]),
+        ("missing", missing, MISSING),
         ("storage", storage, STORAGES),
         ("chunks", chunks, (*CHUNK_CHOICES, None)),
         *(("allow", risk, RISKS) for risk in risks),

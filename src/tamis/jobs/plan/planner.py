@@ -19,21 +19,18 @@ from tamis.formatting import absent_text, ratio_text, shape_text, size_text
 from tamis.jobs.plan.candidates import (
     FAST_SHARE,
     Candidates,
-    Preference,
-    Risk,
     VariableToPlan,
     eligible,
     front_of,
     winner_of,
 )
+from tamis.jobs.plan.choices import READERS, ChunkChoice, Preference, Readers, Risk, StorageName
 from tamis.jobs.plan.chunk_shapes import (
     MODELS,
     SAME_RATIO,
     Access,
     Axes,
-    ChunkChoice,
     Reads,
-    StorageName,
     shapes_of_kinds,
     with_best_shape,
 )
@@ -41,7 +38,7 @@ from tamis.jobs.plan.foreign_filters import compared_with
 from tamis.jobs.plan.ladder import SHARES, ladder_of, rounded_bound
 from tamis.jobs.plan.noise import noise_of
 from tamis.jobs.plan.planned import Candidate, Compared, Offer, PlannedVariable, Rechunked, Stored
-from tamis.jobs.plan.readers import READERS, Readers, read_by
+from tamis.jobs.plan.readers import read_by
 from tamis.jobs.plan.recommended import recommended_requirement
 from tamis.jobs.plan.requirements import FROM_NOISE, RECOMMENDED, PlanRequirement
 from tamis.jobs.plan.sample import Sample, sample_of

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 from tamis.filters import Filter
+from tamis.jobs.plan.choices import Readers
 from tamis.stores import EVERY_PROGRAM, NCO, NETCDF_PLUGINS, OF_HDF5, OF_HDF5PLUGIN, hdf5_text
-
-Readers = Literal["any", "netcdf", "netcdf-plugins", "zfp", "hdf5plugin", "zarr", "all"]
-READERS = get_args(Readers)
 
 _ZARR: Readers = "zarr"
 _ALLOWED: dict[Readers, frozenset[str]] = {

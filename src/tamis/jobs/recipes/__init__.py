@@ -21,11 +21,10 @@ if TYPE_CHECKING:
         split_recipe,
         units_along,
     )
-    from tamis.jobs.recipes.policies import POLICIES, MissingPolicy
+    from tamis.jobs.recipes.policies import MissingPolicy
     from tamis.jobs.recipes.saved_recipe import Evidence, Recipe
 
 __all__ = [
-    "POLICIES",
     "STANDARD_NAME",
     "Evidence",
     "MissingPolicy",
@@ -48,7 +47,7 @@ __getattr__ = face_names(
     {
         "names": "Names Recipes STANDARD_NAME absolute as_chunks assigned chunk_shape dimensions_of dropped_datasets"
         " has_pattern_signs split_recipe units_along",
-        "policies": "MissingPolicy POLICIES",
+        "policies": "MissingPolicy",
         "saved_recipe": "Evidence Recipe",
     },
 )

@@ -19,6 +19,7 @@ from tamis.formatting import printable
 from tamis.jobs.recipes.names import Names, assigned
 from tamis.jobs.repack.planning import Planning, plan_datasets
 from tamis.remote.address import place_of
+from tamis.rewrite.surveys import has_missing
 from tamis.rewrite.tolerance import provisional
 from tamis.rounding import PackingRange
 from tamis.stores.facts import ArrayFacts
@@ -46,6 +47,8 @@ class Fate(NamedTuple):
     lost: str = ""  # What makes its values change at all
     gone: str = ""  # Why it is not there
     sources: tuple[Source, ...] = ()  # What it shows, if it stays virtual, or is a link
+    # The plan that only spoils it if it has missing values, which is known when all values are read; None for others
+    masks: ArrayPlan | None = None
 
 
 class AffectedSource(NamedTuple):
@@ -155,10 +158,19 @@ class Fates:
             fits = numbered(path).fullmatch
             return Fate(sources=tuple((file, own) for own in store.paths() if fits(own)))
         if first := store.first_path(path):
-            return self._by_file[file].get(first, Fate())
+            fate = self._by_file[file].get(first, Fate())
+            if fate.masks is not None and not self._has_missing(fate.masks, store.array(first)):
+                fate = fate._replace(spoiled="")
+            return fate
         if (linked := store.linked(path)) is not None:
             return Fate(sources=((os.path.realpath(linked[0]), linked[1]),))
         return Fate() if store.has(path) else Fate(gone=_ABSENT)
+
+    def _has_missing(self, plan: ArrayPlan, array: StoredArray) -> bool:
+        """Return whether a dataset that others show gets a mask; also True if its values cannot be read."""
+        with suppress(TamisError, OSError, RuntimeError):
+            return has_missing(plan, array, self._options.threads)
+        return True
 
     def _fates(self, store: Store, file: str, planning: Planning) -> Iterator[tuple[str, Fate]]:
         """Yield the first path and the fate of each dataset that the run changes or leaves out."""
@@ -170,7 +182,8 @@ class Fates:
                 yield first, Fate(_DROPPED, _DROPPED, _DROPPED)
             elif plan is not None:
                 text = _PACKED if plan.codes is not None else _MASKED if plan.flags is not None else ""
-                yield first, Fate("" if is_done else text, _CHANGED if first in losing else "")
+                spoiled, masks = ("", None) if is_done else (text, plan if text == _MASKED else None)
+                yield first, Fate(spoiled, _CHANGED if first in losing else "", masks=masks)
             elif array.storage.layout == "virtual":
                 yield first, Fate(sources=sources_of(array, file))
 

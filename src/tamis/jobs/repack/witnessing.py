@@ -100,6 +100,7 @@ def look(
         elsewhere=elsewhere,
         damaged=paths.with_all(dict.fromkeys(damaged, "")).keys(),
         of_run=of_run,
+        stand_ins=planning.places.stand_ins,
         name=place(planning.places.target_of(store.path) or os.fspath(target)),
         is_same_format=copies_objects,
         origin=partial(_origin, target),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +75,7 @@ class Briefing(NamedTuple):
     elsewhere: Mapping[str, Elsewhere] = {}
     damaged: Collection[str] = ()  # Variables with chunks that nobody can decode
     of_run: Collection[OtherFile] = ()  # Targets of the run to which this one leads
+    stand_ins: Mapping[str, str] = {}  # Sources of those that are not made yet, by path of the target
     name: str = ""  # Path that the target is to have
     is_same_format: bool = False  # Whether source and target have one format, so that attributes have the same types
     origin: Callable[[str], Origin] = Origin  # Where a path of the target leads
@@ -210,7 +213,10 @@ class XarrayWitness:
         engine = self._before.engine if is_like else ""
         times, codecs = self._before.decode_times, needs_codecs(briefing.needs)
         try:
-            return read(target, also=parts, decode_times=times, engine=engine, with_codecs=codecs)
+            with links_to(briefing.stand_ins, os.path.dirname(briefing.name)) as links:
+                return read(
+                    target, also=parts, decode_times=times, engine=engine, with_codecs=codecs, links_folder=links
+                )
         except UnopenedError as error:
             refuse_absent(target, briefing, "external link")
             raise unopened(target, error) from error
@@ -285,6 +291,36 @@ def unopened(target: Path, error: UnopenedError) -> BoundError:
     return BoundError(f"{target}: xarray cannot open the target: {error}").at(path=target)
 
 
+@contextmanager
+def links_to(files: Mapping[str, str], folder: str) -> Iterator[str]:
+    """Give a folder where HDF5, which looks there first, finds files in place of those that do not exist.
+
+    Parameters
+    ----------
+    files
+        Existing files by the paths that do not exist.
+    folder
+        The folder of the file whose external links lead to them.
+
+    Yields
+    ------
+    str
+        The place of the folder among links, to which relative names lead as they do in the folder itself; HDF5 looks
+        for the last part of absolute ones. Empty if all files exist.
+    """
+    absent = {path: file for path, file in files.items() if not os.path.exists(path)}
+    if not absent:
+        yield ""
+        return
+    with TemporaryDirectory(prefix="tamis-links-") as root:
+        for path, file in absent.items():
+            for link in {root + path, os.path.join(root + folder, os.path.basename(path))}:
+                os.makedirs(os.path.dirname(link), exist_ok=True)
+                with suppress(FileExistsError):  # absolute names with the same last part
+                    os.symlink(os.path.abspath(file), link)
+        yield root + folder
+
+
 def refuse_absent(target: Path, briefing: Briefing, kind: Kind) -> None:
     """Raise FileError if a target leads to another one that does not exist, so that xarray cannot read it."""
     absent = (other for other in briefing.of_run if other.kind == kind and not os.path.exists(other.file))
@@ -294,8 +330,8 @@ def refuse_absent(target: Path, briefing: Briefing, kind: Kind) -> None:
         text = "the target itself, which gets this name after the witness: link to its object by a soft link"
     else:
         text = (
-            "another target of this run, which does not exist: repeat the run when it is made. Files that lead to each"
-            " other need a run without the witness first"
+            "another target of this run, which does not exist: repeat the run when it is made. Files of different parts"
+            " that lead to each other need a run without the witness first"
         )
     leads = "an external link leads to" if kind == "external link" else "its values are in"
     raise FileError(f"{target}: {other.path}: xarray cannot read the target, because {leads} {other.file}, {text}").at(

@@ -69,6 +69,7 @@ def read(
     decode_times: bool | None = None,
     engine: str = "",
     with_codecs: bool = False,
+    links_folder: str = "",
 ) -> Opened:
     """Return what xarray reads in a process without tamis: all metadata, and samples of values.
 
@@ -86,13 +87,15 @@ def read(
         Engine of xarray; by default the first one that opens the path.
     with_codecs
         Let zarr-python use the codecs of tamis.
+    links_folder
+        Where HDF5 first looks for the files of external links; empty for nowhere.
 
     Raises
     ------
     UnopenedError
         If no engine opens it, or the process ends.
     """
-    request = os.fspath(path), only, also, decode_times, engine
+    request = os.fspath(path), only, also, decode_times, engine, links_folder
     process = _idle_process(with_codecs)
     if (answer := process.answer(request)) is None:  # it ended, because it had no work for a minute
         process = _Process(with_codecs)

@@ -27,6 +27,9 @@ _MOST_NBYTES = 64 << 20
 
 _IDLE_SECONDS = 60.0
 
+_LINKS = "HDF5_EXT_PREFIX"
+"""Names the folders where HDF5 looks for the files of external links."""
+
 _PACKAGES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf", "scipy": "scipy", "zarr": "zarr"}
 """Engines of xarray, and the packages that they need."""
 
@@ -40,6 +43,7 @@ class Request(NamedTuple):
     also: dict[Key, list[Region]] | None = None  # Further parts
     decode_times: bool | None = None  # None: times are left as numbers only where they cannot be decoded
     engine: str = ""  # The only engine; empty for the first one that opens the path
+    links_folder: str = ""  # Where HDF5 first looks for the files of external links; empty for nowhere
 
 
 def read(request: Request) -> dict[str, Any]:
@@ -177,6 +181,15 @@ def shortened(part: Region, itemsize: int) -> Region:
     return tuple(slice(axis.start, axis.start + extent) for axis, extent in zip(part, extents, strict=True))
 
 
+def _look_for_links(folder: str, given: str) -> None:
+    """Let HDF5 look for the files of external links in a folder first, then in those that the user gives."""
+    folders = os.pathsep.join(name for name in (folder, given) if name)
+    if folders:
+        os.environ[_LINKS] = folders
+    else:
+        os.environ.pop(_LINKS, None)
+
+
 def serve(blocked: list[str]) -> None:
     """Answer requests of standard input on standard output, without these modules.
 
@@ -187,6 +200,7 @@ def serve(blocked: list[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print
     for name in blocked:
         sys.modules[name] = None  # type: ignore[assignment]  # Python's way to bar a module
+    given = os.environ.get(_LINKS, "")
     while select.select([requests], [], [], _IDLE_SECONDS)[0]:
         try:
             fields = pickle.load(requests)
@@ -194,7 +208,9 @@ def serve(blocked: list[str]) -> None:
             return
         answer: tuple[bool, Any]
         try:
-            answer = True, read(Request(*fields))
+            request = Request(*fields)
+            _look_for_links(request.links_folder, given)
+            answer = True, read(request)
         except Exception as error:
             answer = False, f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers, protocol=5)
