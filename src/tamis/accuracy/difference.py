@@ -46,7 +46,7 @@ def differences(source: NDArray[Any], target: NDArray[Any]) -> NDArray[Any]:
 
 
 def same_values(source: NDArray[Any], target: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values have the same bits; for different types, or types with unused bits, which are equal."""
+    """Return which values have the same bits; of different types, or with unused bits, which are equal numbers."""
     if source.dtype == target.dtype and source.dtype.itemsize <= 8:
         bits = f"u{source.dtype.itemsize}"
         return np.asarray(source.view(bits) == target.view(bits))

@@ -27,7 +27,7 @@ def meaning_of(attributes: Mapping[str, Any], numbers: np.dtype[Any] | None, mar
     Parameters
     ----------
     attributes
-        At least those that `tamis.cf` knows.
+        At least those for which `tamis.meaning.is_known` is True.
     numbers
         Type of the values; None if they are not numbers.
     marker

@@ -48,7 +48,7 @@ class Variable:
     dimensions
         Path of the dimension of each axis; None if it is not known.
     attributes
-        At least those for which `is_known` is True.
+        At least those for which `tamis.meaning.is_known` is True.
     is_scale
         Whether the variable is a dimension scale.
     is_enum

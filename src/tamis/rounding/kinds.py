@@ -1,4 +1,4 @@
-"""The roundings of netCDF: BitRound, granular BitRound and BitGroom."""
+"""Roundings of floats that stay floats: to multiples of a step, and the three of netCDF."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class ListedStore(Generic[A]):
         return ()
 
     def linked(self, path: str) -> tuple[str, str] | None:
-        """Return that there are no links into other files."""
+        """Return None: there are no links into other files."""
         return None
 
     def has(self, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.comparison.StoreComparison`."""
+"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.protocols.StoreComparison`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ExtendedArray(DescribedArray):
         self.storage = source.storage._replace(partial_filtered=True)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what more values do not change: path, address, …."""
+        """Return what more values do not change, such as path and address."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.source, name)

@@ -133,7 +133,7 @@ class ArrayFacts(Protocol):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
+        """Attributes by name, at least those that can be read and for which `tamis.meaning.is_known` is True."""
 
     @property
     def shape(self) -> Any:
