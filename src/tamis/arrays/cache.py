@@ -74,8 +74,8 @@ class ChunkCache:
         self._chunks[key] = values
         self._nbytes += values.nbytes
 
-    def decoded(self, key: Hashable, share: float) -> float:
-        """Add a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
+    def add_part(self, key: Hashable, share: float) -> float:
+        """Count a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
 
         Once they add up to the whole chunk, it is better to decode and cache it whole. So no sequence of selections
         costs more than twice as much as necessary.
