@@ -69,13 +69,15 @@ def read(
 
 
 def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
+    """Return what the other notations expected."""
     lines = ["Read as tamis text. Other notations:"]
     for name in NOTATIONS:
-        if name != "tamis":
-            try:
-                _READERS[name](text, dtype, compat)
-            except ParameterError as error:
-                lines.append(f"  {name}: {str(error).splitlines()[0].rstrip(':')}")
+        if name == "tamis":
+            continue
+        try:
+            _READERS[name](text, dtype, compat)
+        except ParameterError as error:
+            lines.append(f"  {name}: {str(error).splitlines()[0].rstrip(':')}")
     return "\n".join(lines)
 
 

@@ -54,15 +54,22 @@ _PCODEC = {
     "equal_pages_up_to": 1 << 18,
 }
 """Defaults of numcodecs, apart from the level."""
-_ZFPY, _ZFPY_REVERSIBLE = {"rate": 2, "precision": 3, "tolerance": 4}, 5
-"""zfpy's numbers of the modes that numcodecs encodes, by their parameters, and of the one that it only decodes."""
+_ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
+"""zfpy's numbers of the modes that numcodecs encodes, by their parameters."""
+
+_ZFPY_REVERSIBLE = 5
+"""zfpy's number of the mode that numcodecs only decodes."""
 
 
 def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     """Write a pipeline as filters and compressor of version 2."""
     _refuse_late_shuffle(chain)
-    codecs = [_config(stage.filter, dtype) for stage in chain]
-    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+    return _in_version_2([_config(stage.filter, dtype) for stage in chain])
+
+
+def _in_version_2(codecs: Sequence[Json]) -> Json:
+    """Return codecs as filters and compressor."""
+    return {"filters": list(codecs[:-1]) or None, "compressor": codecs[-1] if codecs else None}
 
 
 def _refuse_late_shuffle(chain: Chain) -> None:
@@ -88,11 +95,13 @@ def squeezed_axes(chunk_shape: Sequence[int]) -> list[list[int]] | None:
 
 def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, ...] | None = None) -> Json:
     """Write a pipeline as filters and compressor of netCDF-C's Zarr stores."""
-    codecs = [
-        _h5z_zfp(stage.filter, dtype, chunks) if isinstance(stage.filter, Zfp) else _config(stage.filter, dtype)
-        for stage in chain
-    ]
-    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+    codecs = []
+    for stage in chain:
+        if isinstance(stage.filter, Zfp):
+            codecs.append(_h5z_zfp(stage.filter, dtype, chunks))
+        else:
+            codecs.append(_config(stage.filter, dtype))
+    return _in_version_2(codecs)
 
 
 def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ...] | None) -> Json:
@@ -130,7 +139,8 @@ def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
 
 
 def _zfpy(zfp_filter: Zfp) -> Json:
-    if (config := zfpy_configuration(zfp_filter.mode)) is not None and config["mode"] in _ZFPY.values():
+    config = zfpy_configuration(zfp_filter.mode)
+    if config is not None and config["mode"] in _ZFPY.values():
         return config
     raise ParameterError(
         f"expected rate, precision or accuracy, got {zfp_filter}: Zarr 2 has zfpy, which writes these only"
@@ -164,11 +174,11 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Seq
         return [{"name": "reshape", "configuration": {"shape": axes}}, *codecs] if axes else codecs
     if chain and chain[0].filter.zarr_only:
         return codecs
-    swapped = dtype is not None and not dtype.isnative
-    little = (sys.byteorder == "little") != swapped
-    # Values of one byte have no byte order, and the codec then has no such key.
-    order = {} if dtype is not None and dtype.itemsize == 1 else {"endian": "little" if little else "big"}
-    return [{"name": "bytes", "configuration": order} if order else {"name": "bytes"}, *codecs]
+    if dtype is not None and dtype.itemsize == 1:  # without a byte order
+        return [{"name": "bytes"}, *codecs]
+    is_swapped = dtype is not None and not dtype.isnative
+    is_little = (sys.byteorder == "little") != is_swapped
+    return [{"name": "bytes", "configuration": {"endian": "little" if is_little else "big"}}, *codecs]
 
 
 def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
@@ -216,8 +226,7 @@ def parse_text(text: str) -> tuple[Stage, ...]:
         try:
             codec_filter = _filter_of(config)
         except ParameterError as error:
-            name = config.get("id", config.get("name")) if isinstance(config, dict) else None
-            start = max(text.find(json.dumps(name)), 0)
+            start = max(text.find(json.dumps(_name(config))), 0)
             raise refused(text, start, str(error)) from error
         if codec_filter is not None:
             chain.append(Stage(codec_filter, codec_filter.optional))
@@ -225,6 +234,7 @@ def parse_text(text: str) -> tuple[Stage, ...]:
 
 
 def _name(config: object) -> object:
+    """Return the name of a codec of either version; None if it is no object."""
     return config.get("id", config.get("name")) if isinstance(config, dict) else None
 
 
@@ -241,12 +251,16 @@ def _pipeline_stages(config: Json, text: str) -> tuple[Stage, ...]:
 
 
 def _codec_list(parsed: object, text: str) -> list[Any]:
+    """Return the codecs of a document of either version."""
     if isinstance(parsed, dict) and {"filters", "compressor"} & parsed.keys() and "id" not in parsed:
-        filters, compressor = parsed.get("filters"), parsed.get("compressor")
-        parsed = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
+        filters = parsed.get("filters")
         if filters is not None and not isinstance(filters, list):
             raise malformed(text, max(text.find('"filters"'), 0), "a list of filters, or null")
-    elif isinstance(parsed, dict):
+        codecs = list(filters or ())
+        if parsed.get("compressor") is not None:
+            codecs.append(parsed["compressor"])
+        return codecs
+    if isinstance(parsed, dict):
         parsed = parsed.get("codecs", [parsed])
     if not isinstance(parsed, list):
         raise malformed(text, 0, "a list of codecs, or an object with filters and compressor")
@@ -257,7 +271,7 @@ def _filter_of(config: object) -> Filter | None:
     """Return the filter of a codec; None for ``bytes``, which only has the byte order."""
     if not isinstance(config, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
-    name = config.get("id", config.get("name"))
+    name = _name(config)
     configuration = config.get("configuration", {}) if "name" in config else config
     if not isinstance(name, str) or not isinstance(configuration, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
@@ -331,7 +345,9 @@ def zfp_of(config: Mapping[str, Any]) -> Zfp:
     keys = _ZFP_KEYS[mode]
     if unknown := sorted(map(str, config.keys() - {"mode", *keys})):
         raise ParameterError(f"expected {', '.join(['mode', *keys])} for zfp mode {mode}, got {unknown[0]!r} as well")
-    return _zfp_filter({name: config.get(key) for key, name in keys.items()}) if keys else Zfp(reversible=True)
+    if not keys:
+        return Zfp(reversible=True)
+    return _zfp_filter({name: config.get(key) for key, name in keys.items()})
 
 
 def _zfp_filter(arguments: Mapping[str, Any]) -> Zfp:
