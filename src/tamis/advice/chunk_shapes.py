@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,22 @@ if TYPE_CHECKING:
 
 _TINY_NBYTES = 4096
 _TINY_COUNT = 16
+"""Chunks of fewer bytes are tiny, if there are at least so many."""
+
 _NOTICEABLE_NBYTES = 64 << 10
+"""Bytes below which nothing is worth a note."""
+
 _WASTED = 0.25
+"""Share of the filters' input beyond which padding is worth a note."""
+
 _NEARLY_ALL = 0.9
-_LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
-_OVERSIZED_TIMES, _OVERSIZED_NBYTES = 16, 1 << 20
+"""Share of values outside the array beyond which large chunks are not meant to fill up."""
+
+_LARGE_NBYTES = 8 << 20
+"""Chunks of more bytes are large: this is the largest default of HDF5 itself."""
+
+_OVERSIZED_TIMES = 16
+_OVERSIZED_NBYTES = 1 << 20
 """A chunk this many times as large as the whole array, and this many bytes larger, was made for another array."""
 
 
@@ -101,21 +112,11 @@ class BetterChunks:
 
 def judge(chunking: Chunking) -> tuple[Note, ...]:
     """Return notes about chunks and their filters; none if all is well."""
-    about_size = (_oversized,) if is_oversized(chunking) else (_size, _edges)
-    rules = (
-        _order,
-        _byte_order,
-        _unused,
-        _larger,
-        _varying,
-        _shuffled_bytes,
-        _zfp_padding,
-        _zfp_unit_axes,
-        _unchecked,
-        *about_size,
-    )
-    if not chunking.pipeline.stages:
-        rules = (_oversized,)
+    rules = list(_ABOUT_FILTERS) if chunking.pipeline.stages else []
+    if is_oversized(chunking):
+        rules.append(_oversized)
+    elif chunking.pipeline.stages:
+        rules += [_size, _edges]
     return tuple(note for rule in rules for note in rule(chunking))
 
 
@@ -178,10 +179,10 @@ def better_for_zfp(chunking: Chunking) -> BetterChunks | None:
     if zfp_padding(present) < 0.005:
         return None
     better = whole_block_steps(chunking.shape, present, chunking.growing)
-    saved = 1 - math.prod(
-        encoded_extent(extent, new, grows) / encoded_extent(extent, step, grows)
-        for extent, new, step, grows in zip(chunking.shape, better, present, chunking.growing, strict=True)
-    )
+    left = 1.0  # Fraction of what ZFP encodes now
+    for extent, new, step, grows in zip(chunking.shape, better, present, chunking.growing, strict=True):
+        left *= encoded_extent(extent, new, grows) / encoded_extent(extent, step, grows)
+    saved = 1 - left
     if saved < 0.005 or math.prod(better) == 1 or _is_small(better, chunking):
         return None
     fixed = isinstance(chunking.zfp.mode, Rate) and all(chunking.through_zfp(mask) for mask in chunking.masks)
@@ -204,10 +205,8 @@ def padding_note(name: str, chunking: Chunking) -> str:
         return ""
     near = whole_block_steps(chunking.shape, chunk, chunking.growing) if chunking.zfp else chunk
     unit = BLOCK_SIDE if chunking.zfp else 1
-    even = tuple(
-        step if grows else _even(extent, step, unit)
-        for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
-    )
+    axes = zip(chunking.shape, near, chunking.growing, strict=True)
+    even = tuple(step if grows else _even(extent, step, unit) for extent, step, grows in axes)
     shapes = [shape for shape in (near, even, _default(chunking)) if not _is_small(shape, chunking)]
     # The first of those that waste about the same is the nearest to the present shape.
     better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
@@ -222,11 +221,10 @@ def padding_note(name: str, chunking: Chunking) -> str:
 
 def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
     """Return the fraction of the filters' input that is padding."""
-    fixed = [
-        (extent, step) for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True) if not grows
-    ]
-    inside = 1 - outside(tuple(extent for extent, _ in fixed), tuple(step for _, step in fixed))
-    return 1 - inside * (1 - zfp_padding(chunk) if chunking.zfp else 1)
+    fixed = [axis for axis, grows in enumerate(chunking.growing) if not grows]
+    beyond = outside(tuple(chunking.shape[axis] for axis in fixed), tuple(chunk[axis] for axis in fixed))
+    padding = zfp_padding(chunk) if chunking.zfp else 0
+    return 1 - (1 - beyond) * (1 - padding)
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
@@ -261,7 +259,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
     after_zfp = False
     for i, stage in enumerate(chunking.pipeline.stages):
         if chunking.applied(i):
-            after_zfp |= isinstance(stage.filter, Zfp)
+            after_zfp = after_zfp or isinstance(stage.filter, Zfp)
             continue
         if after_zfp:  # this filter is for chunks that zfp cannot encode, and there are none
             continue
@@ -325,13 +323,15 @@ def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
 def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
     chunk = chunking.chunk.shape
     rank = sum(step > 1 for step in chunk)
-    # A fourth axis gains less than its padding costs.
-    axes = [
-        axis
-        for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
-        if step == 1 and extent >= BLOCK_SIDE and (rank < MAX_RANK - 1 or pads_little(extent))
-    ]
-    if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
+    if chunking.zfp is None or not 0 < rank < MAX_RANK:
+        return
+    axes = []
+    for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True)):
+        # A fourth axis gains less than its padding costs.
+        is_worth_it = rank < MAX_RANK - 1 or pads_little(extent)
+        if step == 1 and extent >= BLOCK_SIDE and is_worth_it:
+            axes.append(axis)
+    if not axes:
         return
     axis = axes[-1]
     yield Note(
@@ -349,14 +349,28 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
         )
 
 
+_ABOUT_FILTERS: tuple[Callable[[Chunking], Iterator[Note]], ...] = (
+    _order,
+    _byte_order,
+    _unused,
+    _larger,
+    _varying,
+    _shuffled_bytes,
+    _zfp_padding,
+    _zfp_unit_axes,
+    _unchecked,
+)
+"""Rules for chunks with filters, in the order of their notes."""
+
+
 def _oversized(chunking: Chunking) -> Iterator[Note]:
-    if is_oversized(chunking):
-        text = f"{chunking_text(chunking)}; use chunks such as {shape_text(right_sized(chunking))}"
-        yield Note("oversized-chunks", text)
+    text = f"{chunking_text(chunking)}; use chunks such as {shape_text(right_sized(chunking))}"
+    yield Note("oversized-chunks", text)
 
 
 def _size(chunking: Chunking) -> Iterator[Note]:
-    nbytes, count = chunking.chunk.nbytes, math.prod(chunking.counts)
+    nbytes = chunking.chunk.nbytes
+    count = chunking.count
     first = chunking.pipeline.bounded
     if nbytes > _LARGE_NBYTES and (first is None or first is chunking.zfp):  # sperr and sz3 need such chunks
         yield Note(
@@ -384,7 +398,7 @@ def _default(chunking: Chunking) -> tuple[int, ...]:
 def _edges(chunking: Chunking) -> Iterator[Note]:
     shape, chunk = chunking.shape, chunking.chunk.shape
     lost = outside(shape, chunk)
-    if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
+    if lost < 0.1 or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
         return
     unit = BLOCK_SIDE if chunking.zfp else 1
     better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
@@ -392,11 +406,12 @@ def _edges(chunking: Chunking) -> Iterator[Note]:
     advice = ""
     if left < lost - 0.05:
         advice = f"; chunks of {shape_text(better)} would have {percent_text(left) if left else 'none'}"
-    grows = any(grow and extent % step for grow, extent, step in zip(chunking.growing, shape, chunk, strict=True))
+    axes = zip(chunking.growing, shape, chunk, strict=True)
+    until = ", until it grows" if any(grows and extent % step for grows, extent, step in axes) else ""
     yield Note(
         "edge-chunks",
         f"chunks of {shape_text(chunk)} reach past the edges of {shape_text(shape)}: {percent_text(lost)} of the values"
-        f" that are filtered lie outside{', until it grows' if grows else ''}{advice}",
+        f" that are filtered lie outside{until}{advice}",
     )
 
 
