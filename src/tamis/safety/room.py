@@ -14,7 +14,9 @@ from pathlib import Path
 from tamis.access import NEW_FILE
 from tamis.safety.disk import lock_at_once, nbytes_of
 
-_LOCK, _ENDING, _TOKEN_NBYTES = "lock", ".json", 4
+_LOCK = "lock"  # Name of the file that a process locks while it looks at reservations
+_ENDING = ".json"
+_TOKEN_NBYTES = 4
 _WAIT_SECONDS = 0.2
 
 
@@ -84,14 +86,15 @@ class Room:
         entry = {"device": place.stat().st_dev, "written": os.fspath(written), "nbytes": nbytes}
         with suppress(OSError):  # a disk that is full to the last byte
             os.write(handle, json.dumps(entry).encode())
-        self._handle, self._path = handle, path
+        self._handle = handle
+        self._path = path
 
     def _others(self, device: int) -> list[int]:
         """Return the bytes that each other process will still write; remove what ended processes left.
 
         One that has written all of them is still at work, and may free room at its end.
         """
-        found = []
+        remaining = []
         for path in self._folder.glob(f"*{_ENDING}"):
             with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
                 if lock_at_once(stream.fileno()):  # its process has ended
@@ -99,11 +102,12 @@ class Room:
                     continue
                 entry = json.loads(stream.read())
                 if entry["device"] == device:
-                    found.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
-        return found
+                    remaining.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
+        return remaining
 
 
 def _written(path: str) -> int:
+    """Return the bytes of a file or folder; 0 if there is none."""
     with suppress(OSError):
         return nbytes_of(path)
     return 0

@@ -73,8 +73,8 @@ class Transaction:
         self.target = target
         self.replace = overwrite
         self._private = private
-        self.is_kept: Callable[[], bool] = lambda: False
-        self._named = False
+        self.is_kept: Callable[[], bool] = lambda: False  # Whether a later run may resume from the temporary file
+        self._named = False  # Whether the file has its name
         self.notes: list[str] = []
         self.needed_nbytes = 0  # Most bytes that the target takes; 0 if that is not known
         self.path = self.target_path.with_name(
@@ -117,17 +117,22 @@ class Transaction:
                 self.discard()
                 raise
 
+    @property
+    def _removals(self) -> tuple[tuple[Path, Callable[[Path], None]], ...]:
+        """The temporary file, its segments and its journal, each with the function that removes it."""
+        return (self.path, remove), (self.path, remove_segments), (self.journal, remove)
+
     def abandon(self) -> None:
         """Remove what `discard` removes, unless it is kept to be resumed, without waiting for anything."""
         if self._named or self.is_kept():
             return
-        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+        for path, remove_it in self._removals:
             with suppress(OSError):
                 remove_it(path)
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
-        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+        for path, remove_it in self._removals:
             try:
                 remove_it(path)
             except OSError as error:  # must not hide an earlier error
@@ -281,9 +286,10 @@ class _Sync(threading.Thread):
 
     def __init__(self, path: Path, sync: Callable[[], None]) -> None:
         super().__init__(name="tamis fsync", daemon=True)
-        self._path, self._sync = path, sync
+        self._path = path
+        self._sync = sync
         self._error: OSError | None = None
-        self._summary = 0, 0
+        self._summary = (0, 0)
 
     def run(self) -> None:
         try:
