@@ -280,8 +280,9 @@ class ModelComparison:
             elif other.size != dimension.size or {dimension.is_unlimited, other.is_unlimited} == {True, False}:
                 text = f"dimension {name!r}: {dimension} became {other}"
                 yield Change(path, "dimensions", text, harmless=False)
-        for name in after.dimensions.keys() - before.dimensions.keys():
-            yield Change(path, "dimensions", f"dimension {name!r} is new")
+        for name in after.dimensions:
+            if name not in before.dimensions:
+                yield Change(path, "dimensions", f"dimension {name!r} is new")
 
     def _attribute_changes(
         self, path: str, one: Named, other: Named, harmless: tuple[str, ...] = ()
@@ -314,14 +315,17 @@ class ModelComparison:
             else:
                 text = f"attribute {name!r}: {_text(value)} became {_text(now)}"
                 yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-        for name in after.keys() - before.keys():
-            yield new_attribute(path, name)
+        for name in after:
+            if name not in before:
+                yield new_attribute(path, name)
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
         places = set(self._variables[1].values())
-        for path in self._groups.keys() - set(self._before.model.group_paths()):
-            yield Change(path, "new-group", "only in the target")
+        own_groups = set(self._before.model.group_paths())
+        for path in self._groups:
+            if path not in own_groups:
+                yield Change(path, "new-group", "only in the target")
         for path, group in self._groups.items():
             for name, variable in group.variables.items():
                 if variable.path in self._other_companions:
