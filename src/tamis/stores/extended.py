@@ -18,6 +18,7 @@ from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
     from tamis.meaning.arrays import Meaning
+    from tamis.stores.facts import Elsewhere
 
 
 def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
@@ -55,6 +56,11 @@ class ExtendedArray(DescribedArray):
     def meaning(self) -> Meaning:
         """What the attributes say about the values: more values do not change it."""
         return self.source.meaning
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The other files that the array in the store refers to."""
+        return self.source.elsewhere
 
     def as_values(self) -> Self:
         """See `StoredArray.as_values`."""
