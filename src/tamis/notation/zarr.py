@@ -350,6 +350,10 @@ def zfp_of(config: Mapping[str, Any]) -> Zfp:
     return _zfp_filter({name: config.get(key) for key, name in keys.items()})
 
 
+def _read_h5z_zfp(config: Mapping[str, Any]) -> Zfp:
+    return zfp_of({key: value for key, value in config.items() if key not in ("id", "dtype", "shape")})
+
+
 def _zfp_filter(arguments: Mapping[str, Any]) -> Zfp:
     # Larger integers do not fit into a float.
     if wrong := [name for name, value in arguments.items() if type(value) not in (int, float) or abs(value) > 1e308]:
@@ -365,7 +369,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
     "zstd": _read_zstd,
     "blosc": _read_blosc,
     "zfp": zfp_of,
-    "h5z_zfp": lambda config: zfp_of({key: config[key] for key in config.keys() - {"id", "dtype", "shape"}}),
+    "h5z_zfp": _read_h5z_zfp,
     "zfpy": _read_zfpy,
     "pcodec": _read_pcodec,
 }

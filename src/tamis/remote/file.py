@@ -320,16 +320,20 @@ class RemoteBytes:
         """Return how far to read ahead: to the end of the array, or to what is being fetched."""
         stop = bisect_left(self._stops, end)
         # Small arrays, such as coordinates, come together.
-        limits = [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
-        others = [window.next_begin(begin) for window in [*self._windows]]
-        return min([self.nbytes, *limits, *(other for other in others if other is not None and other >= end)])
+        limits = [self.nbytes] + [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
+        for window in [*self._windows]:
+            following = window.next_begin(begin)
+            if following is not None and following >= end:
+                limits.append(following)
+        return min(limits)
 
     def _stream(self, begin: int, end: int) -> Window | None:
         """Read ahead, and ever more, if this read goes on where an earlier one ended."""
         match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
         ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
         last = min(max(begin + ahead, end), self._most_ahead(begin, end))
-        self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
+        others = [item for item in self._ends[1 - _STREAMS :] if item is not match]
+        self._ends = [*others, (last, ahead)]  # one step: see above
         if match is None or last == end:
             return None
         return self.begin([(begin, last)])
@@ -506,7 +510,8 @@ class RemoteObjects(RemoteBytes):
         part = self._get_all(address, objects, key, self._versions.get(address, ""))
         self._check_size(address, part.size, nbytes)
         self._versions.setdefault(address, part.version)
-        kept = [*(item for item in self._wholes if item[0] != address), (address, memoryview(part.data))]
+        kept = [item for item in self._wholes if item[0] != address]
+        kept.append((address, memoryview(part.data)))
         while len(kept) > 1 and sum(len(data) for _, data in kept) > MOST_WHOLE_NBYTES:
             del kept[0]
         self._wholes = kept  # one step: see above

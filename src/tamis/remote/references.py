@@ -30,6 +30,9 @@ _MOST_NBYTES = 1 << 53
 _CHECKED_NBYTES = 1 << 32
 """From this offset on, the size of a file is requested before its parts."""
 
+_METADATA = (".zgroup", ".zarray", "zarr.json")
+"""Names of objects of which a hierarchy has at least one."""
+
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -231,9 +234,6 @@ def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
             ' ReferenceFileSystem(path).references, as {"version": 1, "refs": …}'
         ).at(path=place)
     return document.get("templates") or {}
-
-
-_METADATA = (".zgroup", ".zarray", "zarr.json")
 
 
 def references_at(place: str) -> Address:

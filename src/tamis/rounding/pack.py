@@ -275,8 +275,8 @@ def codes_of_more(
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
     high = min(int(info.max) - 1, most, most - shift)
     # No value may be the number that is the code of missing ones: see `_begins`.
-    numbers = (round(code / scale) - shift for code in reserved if (code / scale).is_integer())
-    high = min([high, *(code - 1 for code in numbers if low <= code <= high)])
+    numbers = [round(code / scale) - shift for code in reserved if (code / scale).is_integer()]
+    high = min([high] + [code - 1 for code in numbers if low <= code <= high])
     if low > high or shift * scale != offset:
         return None
     codes = Codes(dtype.newbyteorder("="), unpacked, scale, offset, low, high, bound)

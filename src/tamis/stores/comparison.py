@@ -288,36 +288,39 @@ class ModelComparison:
         self, path: str, one: Named, other: Named, harmless: tuple[str, ...] = ()
     ) -> Iterator[Change]:
         """Yield the changes of all attributes; those of the names in `harmless` are so."""
-        before, after = one.attributes, other.attributes
-        is_loose = self._before.model.is_loose or self._after.model.is_loose
-        are_json = self._before.model.is_loose and self._after.model.is_loose
-        same = _same_values if is_loose else _same
-        for name, stored in before.items():
-            if name not in after:
-                text = f"attribute {name!r} is lost"
-                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-                continue
-            pair = _json_pair(one, other, name) if are_json else None
-            if pair is not None:
-                if not same_json(*pair):
-                    texts = (shortened(json.dumps(value)) for value in pair)
-                    text = f"attribute {name!r}: {' became '.join(texts)}"
-                    yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-                continue
-            values = [stored, after[name]]
-            recoded = [value for value in values if is_loose and is_latin_1(value)]
-            value, now = map(_unicode, values) if recoded else values
-            if same(value, now):
-                if len(recoded) == 1:
-                    yield Change(path, "attribute", recoded_text(name, recoded[0]), attribute=name)
-            elif note := history_change(path, name, *(meaning.text({name: text}, name) for text in (value, now))):
-                yield note
-            else:
-                text = f"attribute {name!r}: {_text(value)} became {_text(now)}"
-                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-        for name in after:
-            if name not in before:
+        for name in one.attributes:
+            change = self._attribute_change(path, name, one, other)
+            if change is not None:
+                yield change._replace(harmless=change.harmless or name in harmless)
+        for name in other.attributes:
+            if name not in one.attributes:
                 yield new_attribute(path, name)
+
+    def _attribute_change(self, path: str, name: str, one: Named, other: Named) -> Change | None:
+        """Return how an attribute of the first store changed; None if it did not."""
+
+        def change(text: str, *, harmless: bool = False) -> Change:
+            return Change(path, "attribute", text, harmless=harmless, attribute=name)
+
+        if name not in other.attributes:
+            return change(f"attribute {name!r} is lost")
+        are_loose = self._before.model.is_loose, self._after.model.is_loose
+        pair = _json_pair(one, other, name) if all(are_loose) else None
+        if pair is not None:
+            if same_json(*pair):
+                return None
+            before, after = (shortened(json.dumps(value)) for value in pair)
+            return change(f"attribute {name!r}: {before} became {after}")
+        values = [one.attributes[name], other.attributes[name]]
+        recoded = [value for value in values if any(are_loose) and is_latin_1(value)]
+        if recoded:
+            values = [_unicode(value) for value in values]
+        same = _same_values if any(are_loose) else _same
+        if same(*values):
+            return change(recoded_text(name, recoded[0]), harmless=True) if len(recoded) == 1 else None
+        before, after = (meaning.text({name: value}, name) for value in values)
+        note = history_change(path, name, before, after)
+        return note or change(f"attribute {name!r}: {_text(values[0])} became {_text(values[1])}")
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
