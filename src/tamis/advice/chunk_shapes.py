@@ -228,6 +228,7 @@ def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that need unfiltered values and get bytes."""
     names = [filter_name(item) for item in chunking.pipeline.filters]
     for i, item in enumerate(chunking.pipeline.filters):
         if i and item.needs_values and chunking.applied(i):
@@ -240,6 +241,7 @@ def _order(chunking: Chunking) -> Iterator[Note]:
 
 
 def _byte_order(chunking: Chunking) -> Iterator[Note]:
+    """Note ZFP that took values for those of the other byte order."""
     for i, stage in enumerate(chunking.pipeline.stages):
         if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()) or not chunking.applied(i):
             continue
@@ -254,6 +256,7 @@ def _byte_order(chunking: Chunking) -> Iterator[Note]:
 
 
 def _unused(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that no stored chunk went through."""
     if not chunking.masks:
         return
     after_zfp = False
@@ -274,6 +277,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
 
 
 def _larger(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that make chunks larger."""
     nbytes = sum(chunking.masks.values()) * chunking.chunk.nbytes
     if chunking.stored_nbytes > nbytes + _NOTICEABLE_NBYTES and chunking.stored_nbytes > 1.01 * nbytes:
         yield Note(
@@ -284,6 +288,7 @@ def _larger(chunking: Chunking) -> Iterator[Note]:
 
 
 def _varying(chunking: Chunking) -> Iterator[Note]:
+    """Note values of varying length, which filters do not reach."""
     if chunking.varying:
         yield Note(
             "varying-length",
@@ -293,11 +298,13 @@ def _varying(chunking: Chunking) -> Iterator[Note]:
 
 
 def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
+    """Note shuffle of single bytes."""
     if chunking.chunk.dtype.itemsize == 1 and any(item.name == "shuffle" for item in chunking.pipeline.filters):
         yield Note("shuffle-bytes", "shuffle has no effect on values of one byte: remove it")
 
 
 def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
+    """Note padding of blocks that a chunk shape nearby saves."""
     better = better_for_zfp(chunking)
     if better is None:
         return
@@ -321,6 +328,7 @@ def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
 
 
 def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
+    """Note axes along which chunks have one value each, so that ZFP gains nothing there."""
     chunk = chunking.chunk.shape
     rank = sum(step > 1 for step in chunk)
     if chunking.zfp is None or not 0 < rank < MAX_RANK:
@@ -342,6 +350,7 @@ def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
 
 
 def _unchecked(chunking: Chunking) -> Iterator[Note]:
+    """Note ZFP without a checksum."""
     if chunking.zfp is not None and not any(item.name == "fletcher32" for item in chunking.pipeline.filters):
         yield Note(
             "zfp-unchecked",
@@ -364,11 +373,13 @@ _ABOUT_FILTERS: tuple[Callable[[Chunking], Iterator[Note]], ...] = (
 
 
 def _oversized(chunking: Chunking) -> Iterator[Note]:
+    """Note chunks that are much larger than the array."""
     text = f"{chunking_text(chunking)}; use chunks such as {shape_text(right_sized(chunking))}"
     yield Note("oversized-chunks", text)
 
 
 def _size(chunking: Chunking) -> Iterator[Note]:
+    """Note chunks that are too large for caches, or so small that each costs more than it holds."""
     nbytes = chunking.chunk.nbytes
     count = chunking.count
     first = chunking.pipeline.bounded
@@ -387,15 +398,18 @@ def _size(chunking: Chunking) -> Iterator[Note]:
 
 
 def _usual(chunking: Chunking) -> str:
+    """Return the default chunk shape in words."""
     return shape_text(_default(chunking))
 
 
 def _default(chunking: Chunking) -> tuple[int, ...]:
+    """Return the chunk shape that tamis chooses for the array."""
     itemsize = max(chunking.chunk.dtype.itemsize, 1)
     return default_chunks(chunking.shape, itemsize, zfp=chunking.zfp is not None)
 
 
 def _edges(chunking: Chunking) -> Iterator[Note]:
+    """Note chunks with many values outside the array."""
     shape, chunk = chunking.shape, chunking.chunk.shape
     lost = outside(shape, chunk)
     if lost < 0.1 or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:

@@ -188,6 +188,7 @@ def over_chunks(
     own = threading.local()
 
     def direct(chunks: Parts) -> list[R]:
+        """Call the function on chunks that are read one by one, or many small ones at once."""
         if not hasattr(own, "room"):  # reused: the system would clear new memory
             own.room = np.empty(math.prod(chunk_shape) * (at_once if are_small else 1), dtype)
         results = []
@@ -198,6 +199,7 @@ def over_chunks(
         return results
 
     def calls() -> Iterator[Callable[[], list[R]]]:
+        """Yield the tasks: chunks to read directly, or boxes to fill while the one before is used."""
         if gathered == chunk_shape:
             yield from (partial(direct, task) for task in tasks_of(parts, nbytes))
             return

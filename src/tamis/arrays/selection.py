@@ -183,6 +183,7 @@ def _inside(index: int, extent: int, axis: int) -> int:
 
 
 def _array(item: Any) -> NDArray[Any]:
+    """Return the indices or booleans along an axis as an array."""
     if not isinstance(item, (list, tuple, range)) and not hasattr(item, "__array__"):
         raise TypeError(f"expected numbers, slices, '...' or an array of indices, got {item!r}")
     array = np.asarray(item)

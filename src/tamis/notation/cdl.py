@@ -122,6 +122,7 @@ def parse_attributes(mapping: Mapping[str, object], *, variable: str = "", compa
 
 
 def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
+    """Return the roundings that attributes name."""
     roundings = []
     for key, kind in _ROUNDINGS.items():
         if (value := mapping.get(key)) is not None:
@@ -132,6 +133,7 @@ def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
 
 
 def _flag(mapping: Mapping[str, object], key: str) -> bool:
+    """Return an attribute that is true or false."""
     value = mapping.get(key, "false")
     if not isinstance(value, (str, int)) or value not in _FLAGS:
         raise ParameterError(f'expected {key} of "true" or "false", got {value!r}')
@@ -139,6 +141,7 @@ def _flag(mapping: Mapping[str, object], key: str) -> bool:
 
 
 def _chunk_shape(value: object) -> tuple[int, ...] | None:
+    """Return the chunk shape; None if there is none."""
     if value is None:
         return None
     shape = as_chunk_shape(value)

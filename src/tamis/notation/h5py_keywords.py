@@ -54,6 +54,7 @@ def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str
 
 
 def _keyword(stage: Stage) -> dict[str, Any]:
+    """Return the keywords of one filter."""
     number, cd_values = stage.request
     match number, cd_values:
         case (1, (level,)) if level < 10:
@@ -108,6 +109,7 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
 
 
 def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Reading:
+    """Read keywords by name; `kind` is that of the type of the values, None if it is not known."""
     if unknown := [key for key in mapping if key not in KEYWORDS]:
         raise ParameterError(
             f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}{did_you_mean(unknown[0], KEYWORDS)}"
@@ -124,6 +126,7 @@ def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Reading:
 
 
 def _chunk_shape(value: object) -> tuple[int, ...] | None:
+    """Return the chunk shape; None if h5py chooses one, or there are no chunks."""
     if value is None or value is True:
         return None
     shape = as_chunk_shape(value)
@@ -133,6 +136,7 @@ def _chunk_shape(value: object) -> tuple[int, ...] | None:
 
 
 def _scaleoffset(value: object, kind: str | None) -> list[Request]:
+    """Return the filter of the keyword, if there is one."""
     if value is None:
         return []
     if not isinstance(value, int) or value is False or not 0 <= value < 1 << 31:
@@ -152,6 +156,7 @@ def _scaleoffset(value: object, kind: str | None) -> list[Request]:
 
 
 def _compression(value: object, options: object) -> list[Request]:
+    """Return the filter of both keywords, if there is one."""
     if value is None:
         if options is not None:
             raise ParameterError(f"expected compression with compression_opts={options!r}, got none")
@@ -165,6 +170,7 @@ def _compression(value: object, options: object) -> list[Request]:
 
 
 def _named(value: str, options: object) -> Request:
+    """Return the filter of a name with its options."""
     match value, options:
         case "gzip", None:
             return Request(1, (4,))
@@ -181,6 +187,7 @@ def _named(value: str, options: object) -> Request:
 
 
 def _numbered(value: object, options: object) -> Request:
+    """Return the filter of a number with its options, which are its parameters."""
     cd_values = () if options is None else options
     if not isinstance(value, int) or value > 65535:
         raise ParameterError(f"expected a name or the number of a filter, got compression={value!r}")
@@ -192,6 +199,7 @@ def _numbered(value: object, options: object) -> Request:
 
 
 def _parsed_text(text: str, kind: str | None) -> Reading:
+    """Read keywords, a dict of them, or the lines of `code`."""
     if re.search(r"\.set_(filter|chunk)\b", text):
         return _from_code(text)
     prefix, end = "f(", "\n)"
@@ -288,6 +296,7 @@ def _position(text: str, node: ast.AST, prefix: int) -> int:
 
 
 def _literal(text: str, node: ast.expr | None, position: int) -> Any:
+    """Return the value of a node, which must be a literal; None for no node."""
     try:
         return ast.literal_eval(node) if node is not None else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):

@@ -151,6 +151,7 @@ def _scaleoffset(reader: _Reader) -> tuple[Request, int | None]:
 
 
 def _user_defined(reader: _Reader) -> tuple[Request, int]:
+    """Read a filter by its id, with its flag."""
     start = reader.at
     number = reader.number("a filter id of 1 to 65535", 1, 65535)
     flag_at = reader.at + 1
@@ -203,6 +204,7 @@ _EXTENT = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def _extent(reader: _Reader) -> int:
+    """Read one extent of a chunk."""
     match = _EXTENT.match(reader.text, reader.at)
     if not match or int(match[0]) >= 1 << 32:
         reader.fail("an extent of 1 to 4294967295")
@@ -227,6 +229,7 @@ def _objects_text(objects: Sequence[str]) -> str:
 
 
 def _filter_text(stage: Stage) -> str:
+    """Write the kind of a filter, as `parse_filter` reads it."""
     number, cd_values = stage.request
     match number, cd_values:
         case (1, (level,)) if level < 10:
@@ -274,6 +277,7 @@ _OPTION = re.compile(r"(?P<option>-f|-l|--filter|--layout)(?P<value>=.*|(?<=^-[f
 
 
 def _options(text: str) -> tuple[list[tuple[Objects, Stage | None]], list[tuple[Objects, tuple[int, ...] | None]]]:
+    """Read the arguments of all ``-f`` and ``-l`` of a command."""
     try:
         tokens = shlex.split(text)
     except ValueError as error:

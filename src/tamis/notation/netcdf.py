@@ -130,6 +130,7 @@ def chain_text(requests: Sequence[Request], *, doubles: Mapping[int, Collection[
 
 
 def _filter_text(request: Request, doubles: Collection[int]) -> str:
+    """Write a filter, whose parameters are doubles from some positions on."""
     if not 1 <= request.id <= netcdf_number.MAX_ID:
         raise ParameterError(f"expected a filter id of 1 to {netcdf_number.MAX_ID}, got {request.id}")
     cd_values = request.values
@@ -149,6 +150,7 @@ def _filter_text(request: Request, doubles: Collection[int]) -> str:
 
 
 def _double_text(low: int, high: int) -> list[str]:
+    """Write a double of two words; as words if it is infinite or no number."""
     value = words_double((low, high))
     return [f"{value!r}d"] if isfinite(value) else [str(low), str(high)]
 
@@ -289,6 +291,7 @@ def argument_text(
 
 
 def _escaped(path: str) -> str:
+    """Return a path with the escapes of nccopy in the variable's name."""
     group, _, name = path.removeprefix("/").rpartition("/")
     if not name or "\0" in path:
         raise ParameterError(f"expected the path of a variable, got {path!r}")

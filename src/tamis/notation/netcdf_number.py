@@ -112,10 +112,12 @@ def _bounds(kind: str) -> tuple[int, int]:
 
 
 def _cd_values(value: int, *, two: bool) -> tuple[int, ...]:
+    """Return a number as one word, or as two, the low one first."""
     return (value & _WORD, value >> 32 & _WORD) if two else (value & _WORD,)
 
 
 def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: int) -> ParameterError:
+    """Return the error about a number that does not fit its tag, with a tag that it fits."""
     bounds = f"{low} to {high} with tag {tag}" if tag else f"{low} to {high} without a tag"
     others = ["L" if value < 0 else "UL"]
     if _NBITS[tag.lower().removeprefix("u")] < 64:
@@ -128,6 +130,7 @@ def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: 
 
 
 def _float(text: str, start: int, match: re.Match[str]) -> tuple[int, ...]:
+    """Return the words of a number with a tag of floats."""
     value = float(match["number"])
     single = match["tag"] in "fF"
     cd_values = (float_word(value),) if single else double_words(value)

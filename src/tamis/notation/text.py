@@ -167,6 +167,7 @@ def names_filter(text: str) -> bool:
 
 
 def _step(reader: _Reader) -> Stage | Rounding:
+    """Read a filter, or a rounding."""
     if reader.kind != "word" or reader.token not in ROUNDINGS:
         return _stage(reader)
     kind = ROUNDINGS[reader.token]
@@ -180,12 +181,14 @@ def _step(reader: _Reader) -> Stage | Rounding:
 
 
 def _stage(reader: _Reader) -> Stage:
+    """Read a filter with its flag."""
     stage_filter = _filter(reader)
     flag = reader.take("!", "?")
     return Stage(stage_filter, flag == "?") if flag else Stage.of(stage_filter)
 
 
 def _filter(reader: _Reader) -> Filter:
+    """Read a filter by its name, or by its number."""
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
@@ -218,6 +221,7 @@ def _parameters(kind: type[Filter | Rounding]) -> Mapping[str, Parameter]:
 
 
 def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
+    """Read the arguments behind a name, and return the filter or rounding."""
     arguments: dict[str, object] = {}
     if reader.take(":"):
         _read_argument(reader, kind, arguments)
@@ -241,6 +245,7 @@ def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
 
 
 def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: dict[str, object]) -> None:
+    """Read one argument into those by name."""
     parameters = _parameters(kind)
     positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start
@@ -255,6 +260,7 @@ def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: di
 
 
 def _argument(reader: _Reader, positional: list[str], parameters: list[str]) -> tuple[str, object]:
+    """Read one argument; return its name, from those by position if it has none, and its value."""
     name = positional[0] if positional else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
         token = reader.token
@@ -271,6 +277,7 @@ def _argument(reader: _Reader, positional: list[str], parameters: list[str]) -> 
 
 
 def _value(reader: _Reader) -> object:
+    """Read a value."""
     token = reader.token
     value: object = token
     if reader.kind == "word" and token.lower() in ("true", "false"):
@@ -290,6 +297,7 @@ def _value(reader: _Reader) -> object:
 
 
 def _number(reader: _Reader) -> int | float:
+    """Return the number that the current token is."""
     for kind in (int, float):
         try:
             return kind(reader.token)
@@ -314,6 +322,7 @@ def _numbered(reader: _Reader, start: int) -> Filter:
 
 
 def _cd_value(reader: _Reader) -> int:
+    """Read a parameter of 32 bits."""
     value = _number(reader) if reader.kind == "number" else None
     if not isinstance(value, int) or not -(1 << 31) <= value < 1 << 32:
         reader.fail("a whole number of 32 bits")

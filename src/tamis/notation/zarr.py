@@ -105,6 +105,7 @@ def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, 
 
 
 def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ...] | None) -> Json:
+    """Return the configuration of netCDF-C's codec, with type and shape of the chunks if they are known."""
     config = {"id": "h5z_zfp", **zfp_configuration(zfp_filter.mode)}
     if dtype is None or chunks is None:
         return config
@@ -113,6 +114,7 @@ def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ..
 
 
 def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    """Return the configuration of a codec of version 2."""
     cd_values = owner.requested
     match owner.id, cd_values:
         case ((1 | 307), (level,)):
@@ -133,12 +135,14 @@ def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
 
 
 def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
+    """Return the bytes of a value; raise ParameterError if the type is not known."""
     if dtype is None:
         raise ParameterError(f"expected the type of the values, got none: Zarr's {owner.name} needs their size; say f4")
     return dtype.itemsize
 
 
 def _zfpy(zfp_filter: Zfp) -> Json:
+    """Return the configuration of numcodecs' codec; raise ParameterError if it cannot encode so."""
     config = zfpy_configuration(zfp_filter.mode)
     if config is not None and config["mode"] in _ZFPY.values():
         return config
@@ -182,6 +186,7 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Seq
 
 
 def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    """Return a codec of version 3."""
     if isinstance(owner, Zfp):
         return {"name": "zfp", "configuration": zfp_configuration(owner.mode)}
     config = _config(owner, dtype)
@@ -289,6 +294,7 @@ def _filter_of(config: object) -> Filter | None:
 
 
 def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: int | None = None) -> int:
+    """Return a whole number of a configuration; raise ParameterError if it is none within limits."""
     value = config.get(key, default)
     if type(value) is not int or not low <= value <= high:
         raise ParameterError(f"expected {key} of {low} to {high}, got {value!r}")

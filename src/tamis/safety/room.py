@@ -71,6 +71,7 @@ class Room:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        """Lock the reservations, so that no other process changes them."""
         handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE)
         try:
             with suppress(OSError):  # a file system without locks: two processes may look at once
@@ -80,6 +81,7 @@ class Room:
             os.close(handle)
 
     def _write(self, place: Path, written: Path, nbytes: int) -> None:
+        """Write a reservation, locked as long as this process holds it."""
         path = self._folder / f"{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE)
         lock_at_once(handle)

@@ -205,12 +205,14 @@ class Transaction:
         sync_file(self.path)
 
     def _take_name(self) -> None:
+        """Take the name of the target."""
         if self.replace:
             os.replace(self.path, self.target_path)
         else:
             self._take_free_name()
 
     def _take_free_name(self) -> None:
+        """Take the name of the target, unless another process has taken it meanwhile."""
         try:
             os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
         except FileExistsError as error:
@@ -269,6 +271,7 @@ def temporaries_of(target_path: Path) -> list[Path]:
 
 
 def _same(path: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same file."""
     try:
         return os.path.samestat(path.lstat(), other.lstat())
     except OSError:
@@ -375,6 +378,7 @@ class FolderTransaction(Transaction):
         sync_folder(self.path)
 
     def _take_name(self) -> None:
+        """Take the name of the target, or exchange names with it; see the class."""
         try:
             os.rename(self.path, self.target_path)  # fails if there is anything but an empty folder
         except OSError:

@@ -145,6 +145,7 @@ def _type_of(dtype: np.dtype[Any]) -> CdlType | None:
 
 
 def _attributes(attributes: Mapping[str, Any]) -> Iterator[HeaderAttribute]:
+    """Yield attributes with their types in CDL."""
     for name, value in attributes.items():
         if isinstance(value, (str, bytes)):
             text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -272,6 +272,7 @@ class _Content:
             self._check_variable(path, variable, first)
 
     def _check_variable(self, path: str, variable: NamedArray, first: _Content) -> None:
+        """Raise ParameterError if a variable does not continue that of the first file."""
         own = first.variables[path]
         for what, value, expected in (
             ("type", variable.dtype, own.dtype),
@@ -291,6 +292,7 @@ class _Content:
             raise self._unlike(f"values of {path}, which has no dimension {self.dimension},", "equal", first)
 
     def _unlike(self, what: str, words: str, first: _Content) -> ParameterError:
+        """Return the error about what is not as in the first file."""
         return ParameterError(f"{self.path}: expected {what} to be as in {first.path}: {words}")
 
 
