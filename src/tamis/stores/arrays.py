@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=StoredArray)
 
 
-class _Facts(Protocol):
-    """What the meaning of values follows from."""
+class _Described(Protocol):
+    """What the meaning of values follows from; a dataset of HDF5 has this, and is no `ArrayFacts`."""
 
     @property
     def attributes(self) -> Mapping[str, Any]: ...
@@ -53,17 +53,11 @@ class _Facts(Protocol):
     def fill(self) -> Fill: ...
 
 
-class _Data(_Facts, Protocol):
-    """What the members of `DescribedArray` follow from."""
-
-    def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
-
-
 class WithMeaning:
     """The meaning of the values of a `tamis.stores.protocols.StoredArray`, which follows from its records."""
 
     @lazy_property
-    def meaning(self: _Facts) -> Meaning:
+    def meaning(self: _Described) -> Meaning:
         """What the attributes say about the values."""
         return meaning_of(self.attributes, self.type.numbers, self.fill.marker)
 
@@ -100,7 +94,7 @@ class DescribedArray(WithMeaning):
         return None
 
     @property
-    def public_attributes(self: _Data) -> Mapping[str, Any]:
+    def public_attributes(self: ArrayFacts) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
         return self.attributes
 
@@ -117,11 +111,11 @@ class DescribedArray(WithMeaning):
         """See `StoredArray.as_values`."""
         return self
 
-    def open_values(self: _Data) -> ArrayReader:
+    def open_values(self: StoredArray) -> ArrayReader:
         """See `StoredArray.open_values`."""
         return viewed(self.open_reader(), self.type.values)
 
-    def open_witness(self: _Data) -> ArrayReader:
+    def open_witness(self: StoredArray) -> ArrayReader:
         """See `StoredArray.open_witness`."""
         return viewed(self.open_reader(independent=True), self.type.values)
 
