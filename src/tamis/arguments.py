@@ -42,7 +42,9 @@ class Kind:
 
 
 # Types of most values, as tuples: a union is made anew in each call, and abstract classes take longer to ask.
-_LISTS, _BYTES, _FLAGS = (tuple, list), (bytes, bytearray, memoryview), (bool, np.bool_)
+_LISTS = (tuple, list)
+_BYTES = (bytes, bytearray, memoryview)
+_FLAGS = (bool, np.bool_)
 
 
 def _is_path(value: Any) -> bool:
@@ -87,6 +89,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_stored(value: Any) -> bool:
+    """Return whether a value is a tuple of whole numbers, as stored parameters of filters are."""
     if not isinstance(value, tuple):
         return False
     for word in value:  # noqa: SIM110 - faster, for each chunk

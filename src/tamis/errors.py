@@ -21,6 +21,9 @@ from typing import Any, Self, TypedDict, Unpack
 
 from tamis.formatting import printable_lines
 
+_LONGEST = 4000
+"""Letters of a message."""
+
 
 class _Place(TypedDict, total=False):
     """The known place of an error; see the properties of `TamisError`."""
@@ -97,10 +100,6 @@ class TamisError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         place: dict[str, Any] = {"path": self.path, "dataset": self.dataset, "chunk": self.chunk, "filter": self.filter}
         return type(self), self.args, {**vars(self), "_place": place}
-
-
-_LONGEST = 4000
-"""Letters of a message."""
 
 
 def _labelled(label: str, message: str) -> str:

@@ -45,7 +45,7 @@ def shell_word(word: str) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Return ``1 chunk`` or ``2 chunks``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -67,7 +67,9 @@ def ratio(nbytes: int, stored_nbytes: int) -> float | None:
 
 def ratio_text(value: float | None) -> str:
     """Return a ratio with two decimals, or none if it is large; empty for None."""
-    return "" if value is None else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value < 1000 else f"{value:.0f}"
 
 
 def size_text(nbytes: float) -> str:

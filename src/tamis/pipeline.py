@@ -90,10 +90,7 @@ class Pipeline:
         object.__setattr__(self, "rounding", rounding)
         object.__setattr__(self, "filters", tuple(stage.filter for stage in all_stages))
         object.__setattr__(self, "bound", bound)
-        bounds = [kind.error_bound for kind in self.filters]
-        bounds += [] if rounding is None else [rounding.absolute_bound]
-        own_bound = None if None in bounds else sum(filter(None, bounds))
-        object.__setattr__(self, "error_bound", own_bound if bound is None else bound)
+        object.__setattr__(self, "error_bound", _own_bound(all_stages, rounding) if bound is None else bound)
         object.__setattr__(self, "_hash", hash((rounding, all_stages, bound)))
         if len(all_stages) > MAX_FILTERS:
             raise ParameterError(
@@ -192,20 +189,18 @@ class Pipeline:
         _FILTERS.check("skip", skip)
         FLAG.check("prove", prove)
         self.refuse_bound()
-        # np.ma is named last, because numpy imports it on first use, which takes long.
         if self.rounding is not None:
             raise ParameterError(
                 f"expected filters alone, got {self}: rounding depends on missing values and positions in the array, so"
                 " round them first, pipeline.rounding.round(values, …), and encode them by pipeline.without_rounding"
             )
+        # np.ma is named last, because numpy imports it on first use, which takes long.
         if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
         if values.dtype.hasobject:
             raise ParameterError(f"expected values that a file can hold, got Python objects of {values.dtype}")
-        chunk = ChunkType(values.dtype, values.shape)
-        data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
-        return self._run(data, chunk, 0, skip, prove=prove)
+        return self._run(_bytes_of(values), ChunkType(values.dtype, values.shape), 0, skip, prove=prove)
 
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the output of the first filter with the filters after it; see `encode`."""
@@ -216,6 +211,7 @@ class Pipeline:
     def _run(
         self, data: Data, chunk: ChunkType, begin: int, skip: Sequence[type[Filter]], *, prove: bool = True
     ) -> tuple[bytes, int]:
+        """Run the filters of a chunk from the one at `begin` on; return the encoded chunk and its mask."""
         mask = 0
         skipped = tuple(skip)
         for i, stage in enumerate(self.stages[begin:], begin):
@@ -265,10 +261,11 @@ class Pipeline:
         data = self._undo(data, mask, chunk, 0)
         if chunk.dtype.hasobject:
             raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
-        missing = chunk.nbytes - len(data)
-        if missing and not 0 < missing <= chunk.nbytes - (chunk.nbytes if least_nbytes is None else least_nbytes):
-            raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
-        data = b"".join((data, bytes(missing))) if missing else data
+        if len(data) != chunk.nbytes:
+            least = chunk.nbytes if least_nbytes is None else least_nbytes
+            if not least <= len(data) < chunk.nbytes:
+                raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
+            data = b"".join((data, bytes(chunk.nbytes - len(data))))
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
     def decoded_nbytes(self, data: Data, mask: int, chunk: ChunkType) -> int:
@@ -278,7 +275,7 @@ class Pipeline:
     def encode_with(self, values: NDArray[Any], mask: int) -> bytes:
         """Encode the values of a chunk by the filters that a mask does not skip; raise the error of one that fails."""
         chunk = ChunkType(values.dtype, values.shape)
-        data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        data = _bytes_of(values)
         for i, stage in enumerate(self.stages):
             if not mask >> i & 1:
                 data = stage.filter.encode_required(data, chunk, _parameters(stage, chunk))
@@ -322,6 +319,7 @@ class Pipeline:
         return tuple(reasons)
 
     def _refuse_values_after_bytes(self) -> None:
+        """Raise ParameterError if a filter that needs values gets the bytes of another one."""
         names = [member.name for member in self.filters]
         for index, member in enumerate(self.filters):
             if index and member.needs_values:
@@ -371,6 +369,19 @@ def _divided(steps: Sequence[Stage | Rounding]) -> tuple[Rounding | None, tuple[
     return rounding, stages
 
 
+def _own_bound(stages: Iterable[Stage], rounding: Rounding | None) -> float | None:
+    """Return the largest absolute error that filters and a rounding allow; None if one of them has no such bound."""
+    bounds = [stage.filter.error_bound for stage in stages]
+    if rounding is not None:
+        bounds.append(rounding.absolute_bound)
+    return None if None in bounds else sum(filter(None, bounds))
+
+
+def _bytes_of(values: NDArray[Any]) -> Data:
+    """Return the bytes of values, in C order."""
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+
+
 def _stage(value: object) -> Stage:
     if isinstance(value, Filter):
         return Stage.of(value)
@@ -412,6 +423,7 @@ def _derived(member: Filter, chunk: ChunkType) -> tuple[int, ...]:
 
 
 def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
+    """Return the stored parameters of a filter, derived from type and shape of the chunk if no file has them."""
     return _derived(stage.filter, chunk) if stage.stored is None else stage.stored
 
 

@@ -44,26 +44,26 @@ def test_cache_same_key_again_counted_once() -> None:
 def test_cache_clear_nothing_left() -> None:
     cache = ChunkCache(300)
     cache.put("a", chunk())
-    cache.decoded("b", 3)
+    cache.add_part("b", 3)
     cache.clear()
     assert cache.get("a") is None
     assert cache.nbytes == 0
-    assert cache.decoded("b", 1) == 1
+    assert cache.add_part("b", 1) == 1
 
 
 def test_cache_decoded_blocks_add_up_until_the_chunk_is_kept() -> None:
     cache = ChunkCache(300)
-    assert [cache.decoded("a", 3), cache.decoded("a", 4), cache.decoded("b", 1)] == [3, 7, 1]
+    assert [cache.add_part("a", 3), cache.add_part("a", 4), cache.add_part("b", 1)] == [3, 7, 1]
     cache.put("a", chunk())
-    assert cache.decoded("a", 2) == 2
+    assert cache.add_part("a", 2) == 2
 
 
 def test_cache_counts_of_many_chunks_bounded() -> None:
     cache = ChunkCache(300)
     for key in range(10_000):
-        cache.decoded(key, 1)
-    assert cache.decoded(0, 1) == 1
-    assert cache.decoded(9_999, 1) == 2
+        cache.add_part(key, 1)
+    assert cache.add_part(0, 1) == 1
+    assert cache.add_part(9_999, 1) == 2
 
 
 def test_cache_many_threads_bytes_right() -> None:
@@ -90,7 +90,7 @@ def test_cache_another_thread_at_work_waits_for_nobody() -> None:
     with cache._adding:  # as in a thread that the collector makes wait for HDF5
         cache.put("b", chunk())
         assert cache.get("a") is not None
-        assert cache.decoded("c", 1) == 1
+        assert cache.add_part("c", 1) == 1
     assert cache.get("b") is None
     cache.put("c", chunk())
     assert [key for key in "abc" if cache.get(key) is not None] == ["a", "b", "c"]

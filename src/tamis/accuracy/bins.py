@@ -32,8 +32,11 @@ class Window(NamedTuple):
     @classmethod
     def of(cls, low: np.generic, high: np.generic, most: int, *, equal: bool = True) -> Self:
         """Return the smallest bins that cover numbers from `low` to `high`, as few as allowed."""
-        first, last = (_multiple(end) if equal else _ordered(end) for end in (low, high))
-        return cls(equal, _LEAST_EXPONENT if equal else 0, first, last, most)._allowed()
+        if equal:
+            window = cls(equal, _LEAST_EXPONENT, _multiple(low), _multiple(high), most)
+        else:
+            window = cls(equal, 0, _ordered(low), _ordered(high), most)
+        return window._allowed()
 
     def coarser(self, steps: int) -> Self:
         """Return bins that cover those of a window, coarser by a number of steps."""
@@ -41,7 +44,8 @@ class Window(NamedTuple):
 
     def joined(self, other: Self) -> Self:
         """Return bins that hold those of both windows, which may be larger."""
-        one, two = (window.coarser(max(self.step, other.step) - window.step) for window in (self, other))
+        step = max(self.step, other.step)
+        one, two = self.coarser(step - self.step), other.coarser(step - other.step)
         return one._replace(first=min(one.first, two.first), last=max(one.last, two.last))._allowed()
 
     def _allowed(self) -> Self:

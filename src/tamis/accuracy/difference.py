@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.meaning.missing import NONE_MISSING, Missing, contiguous, has_native
 
-_NO_MARKS = np.empty(0)
-
 _COMPARED_COUNT = 1 << 20
 """Values whose bits are compared at a time."""
 
@@ -20,7 +18,7 @@ _COMPARED_COUNT = 1 << 20
 def largest_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
     """Return the largest absolute difference; infinite if NaN or an infinity changed."""
     if has_native(expected.dtype):
-        return _compare(expected, actual, _NO_MARKS)[0]
+        return _compare(expected, actual, NONE_MISSING)[0]
     errors = differences(expected, actual)
     if expected.dtype.kind != "f":
         return float(errors.max(initial=0))
@@ -46,7 +44,7 @@ def differences(source: NDArray[Any], target: NDArray[Any]) -> NDArray[Any]:
 
 
 def same_values(source: NDArray[Any], target: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values have the same bits; for different types, or types with unused bits, which are equal."""
+    """Return which values have the same bits; of different types, or with unused bits, which are equal numbers."""
     if source.dtype == target.dtype and source.dtype.itemsize <= 8:
         bits = f"u{source.dtype.itemsize}"
         return np.asarray(source.view(bits) == target.view(bits))
@@ -104,10 +102,9 @@ def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
         return False
     if first.dtype.kind in "OT" or second.dtype.kind in "OT":
         return bool(as_texts(first).tolist() == as_texts(second).tolist())
-    same_type = first.dtype == second.dtype
-    return same_type and (
-        same_bits(first, second) if first.dtype.kind in "iuf" else first.tobytes() == second.tobytes()
-    )
+    if first.dtype != second.dtype:
+        return False
+    return same_bits(first, second) if first.dtype.kind in "iuf" else first.tobytes() == second.tobytes()
 
 
 class ValueComparison(NamedTuple):
@@ -125,7 +122,7 @@ class ValueComparison(NamedTuple):
 
 
 def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | None) -> ValueComparison:
-    """Compare values with their source."""
+    """Compare values with their source; `missing` is None for values that must keep their bits."""
     if missing is not None:
         error, kept, count = _differences(expected, actual, missing)
         beyond = crossed(expected, actual, missing)
@@ -133,7 +130,8 @@ def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | Non
         return ValueComparison(error, kept and not crossed_count, count, crossed_count)
     if same_bits(expected, actual):
         return ValueComparison(0.0, True, 0)
-    return ValueComparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, actual), False, 0)
+    error = math.inf if expected.dtype.kind == "V" else largest_error(expected, actual)
+    return ValueComparison(error, False, 0)
 
 
 def crossed(source: NDArray[Any], target: NDArray[Any], missing: Missing) -> NDArray[np.bool_] | None:
@@ -150,7 +148,7 @@ def crossed(source: NDArray[Any], target: NDArray[Any], missing: Missing) -> NDA
 def _differences(expected: NDArray[Any], actual: NDArray[Any], missing: Missing) -> tuple[float, bool, int]:
     """Return the largest error, whether missing values are kept, and their number."""
     if has_native(expected.dtype):
-        return _compare(expected, actual, missing.marks(expected.dtype))
+        return _compare(expected, actual, missing)
     error = largest_error(expected, actual)
     before, after = missing.find(expected), missing.find(actual)
     count = 0 if before is None else int(np.count_nonzero(before))
@@ -165,9 +163,9 @@ def _extreme(values: NDArray[Any], beyond: np.ufunc) -> Any:
     return extreme.reduce(values, axis=None) if values.size else 0
 
 
-def _compare(expected: NDArray[Any], actual: NDArray[Any], marks: NDArray[Any]) -> tuple[float, bool, int]:
-    marks = marks.view(expected.dtype) if marks is _NO_MARKS else marks
-    return _native.compare(contiguous(expected), contiguous(actual), marks)
+def _compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing) -> tuple[float, bool, int]:
+    """Return what `_differences` returns, by native code, for types that it supports."""
+    return _native.compare(contiguous(expected), contiguous(actual), missing.marks(expected.dtype))
 
 
 class PairSums(NamedTuple):

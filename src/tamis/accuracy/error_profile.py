@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import reduce
@@ -62,21 +63,18 @@ class ErrorProfile:
     ) -> ErrorProfile:
         """Return the profile of a block whose first axis begins at an index of the whole array, of some extent."""
         rows = before.shape[0] if before.ndim else 1
-        tables = [None if part is None else part.reshape(rows, -1) for part in (before, after, valid)]
-        one, two, flags = tables
-        assert one is not None
-        assert two is not None
-        step = max(1, _PIECE_COUNT // max(one.shape[1], 1))
-        pieces = (
-            (slice(row, row + step), slice(column, column + _PIECE_COUNT))
-            for row in range(0, rows, step)
-            for column in range(0, one.shape[1], _PIECE_COUNT)
-        )
-        profiles = (
-            cls._of_piece(one[at], two[at], None if flags is None else flags[at], start + at[0].start, extent)
-            for at in pieces
-        )
-        return reduce(cls.plus, profiles)
+        one, two = before.reshape(rows, -1), after.reshape(rows, -1)
+        flags = None if valid is None else valid.reshape(rows, -1)
+        columns = one.shape[1]
+        step = max(1, _PIECE_COUNT // max(columns, 1))
+
+        def profile_of(corner: tuple[int, int]) -> ErrorProfile:
+            row, column = corner
+            piece = slice(row, row + step), slice(column, column + _PIECE_COUNT)
+            return cls._of_piece(one[piece], two[piece], None if flags is None else flags[piece], start + row, extent)
+
+        corners = itertools.product(range(0, rows, step), range(0, columns, _PIECE_COUNT))
+        return reduce(cls.plus, map(profile_of, corners))
 
     @classmethod
     def _of_piece(
@@ -96,8 +94,10 @@ class ErrorProfile:
         if not one.size:
             none = ((math.inf, 0), (math.inf, 0)), ((-math.inf, 0), (-math.inf, 0))
             return cls(extent, 0, 0.0, 0.0, None, None, None, steps, *none, 0, 0, 0)
-        lows, highs = (_end(one, np.min), _end(two, np.min)), (_end(one, np.max), _end(two, np.max))
+        lows = _end(one, np.min), _end(two, np.min)
+        highs = _end(one, np.max), _end(two, np.max)
         has_zero = min(lows)[0] <= 0 <= max(highs)[0]
+        sign_changes, zeros_lost, zeros_new = cls._signs(one, two) if has_zero else (0, 0, 0)
         return cls(
             extent,
             len(one),
@@ -109,7 +109,9 @@ class ErrorProfile:
             steps,
             lows,
             highs,
-            *(cls._signs(one, two) if has_zero else (0, 0, 0)),
+            sign_changes,
+            zeros_lost,
+            zeros_new,
         )
 
     @staticmethod
@@ -154,7 +156,8 @@ class ErrorProfile:
         width = 2 * reach / ERROR_BINS
         counts = np.zeros(ERROR_BINS, np.int64)
         if self.errors is not None:
-            numbers = np.rint(self.errors.window.centres / width) if width else np.zeros(self.errors.window.bin_count)
+            window = self.errors.window
+            numbers = np.rint(window.centres / width) if width else np.zeros(window.bin_count)
             at = np.clip(numbers + ERROR_BINS // 2, 0, ERROR_BINS - 1).astype(np.intp)
             np.add.at(counts, at, self.errors.table[0])
         return np.asarray((np.arange(ERROR_BINS) - ERROR_BINS // 2) * width, np.float64), counts
@@ -163,13 +166,13 @@ class ErrorProfile:
         """Return `QUANTILES`, each as a share, and its value in source and target to the width of a bin."""
         if self.values is None:
             return []
-        sums = np.cumsum(self.values.table, axis=1)
-        ends = zip(sums, self.lows, self.highs, strict=True)
         centres = self.values.window.centres
-        before, after = (
-            np.clip(centres[np.searchsorted(row, np.array(QUANTILES) * row[-1])], low[0], high[0]).tolist()
-            for row, low, high in ends
-        )
+        found = []
+        for counts, low, high in zip(self.values.table, self.lows, self.highs, strict=True):
+            sums = np.cumsum(counts)
+            at = np.searchsorted(sums, np.array(QUANTILES) * sums[-1])
+            found.append(np.clip(centres[at], low[0], high[0]).tolist())
+        before, after = found
         return [*zip(QUANTILES, before, after, strict=True)]
 
 
@@ -192,7 +195,10 @@ def _levels(values: Floats, errors: Floats, squared: Floats) -> Bins:
 
 
 def _both(one: Bins | None, other: Bins | None) -> Bins | None:
-    return one.plus(other) if one and other else one or other
+    """Return the bins of both; None if neither has any."""
+    if one is None or other is None:
+        return one or other
+    return one.plus(other)
 
 
 def _steps(extent: int, errors: Floats, valid: NDArray[np.bool_] | None, start: int) -> NDArray[Any]:
@@ -216,5 +222,6 @@ def _end(values: Floats, extreme: Any) -> tuple[float, int]:
 
 
 def _joined(one: tuple[float, int], other: tuple[float, int], extreme: Any) -> tuple[float, int]:
+    """Return the smaller or larger end, and how many values of both are there."""
     end = extreme(one[0], other[0])
     return end, sum(count for value, count in (one, other) if value == end)

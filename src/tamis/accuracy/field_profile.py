@@ -20,12 +20,16 @@ MOST_LAG = 32
 _OCTAVES = 40
 """Bins of gradients that are shown, each twice as wide as the one before; smaller ones are in the first."""
 
-_MANTISSA_NBITS, _EXPONENTS, _BIAS = 52, 2048, 1023
+_MANTISSA_NBITS = 52
+_EXPONENTS = 2048
+_BIAS = 1023
+"""Of float64: bits of the mantissa, number of exponents, and the exponent of 1."""
 
 _LEAST_PEAK = 0.15
 """By how much the autocorrelation at multiples of a period exceeds that at other lags."""
 
 _ABOUT = 0.7
+"""A period that is this share as strong as the strongest one is about as strong."""
 
 _PIECE_COUNT = 1 << 16
 """Values that are worked on at once: they fit into the processor's cache."""
@@ -75,7 +79,7 @@ class Lags(NamedTuple):
 def period_of(correlation: list[float]) -> tuple[int, float] | None:
     """Return the period of an autocorrelation, and how strong it is there; None if it has none."""
     values = np.array(correlation)
-    found: list[tuple[int, float, float]] = []
+    candidates: list[tuple[int, float, float]] = []  # Period, how strong it is, and by how much above other lags
     for period in _PERIODS:
         if len(values) <= 2 * period:
             break
@@ -84,10 +88,10 @@ def period_of(correlation: list[float]) -> tuple[int, float] | None:
         between = (values[at - 1] + values[np.minimum(at + 1, len(values) - 1)]) / 2
         excess = float((peaks - between)[:2].min())
         if excess > _LEAST_PEAK and float(peaks[:2].min()) > _LEAST_PEAK:
-            found.append((period, float(peaks[:2].mean()), excess))
-    most = max((excess for _, _, excess in found), default=0.0)
-    # Multiples of a period are as strong as the period itself.
-    return next(((period, peak) for period, peak, excess in found if excess >= _ABOUT * most), None)
+            candidates.append((period, float(peaks[:2].mean()), excess))
+    most = max((excess for _, _, excess in candidates), default=0.0)
+    # The first one, because multiples of a period are as strong as the period itself.
+    return next(((period, peak) for period, peak, excess in candidates if excess >= _ABOUT * most), None)
 
 
 class Gradients(NamedTuple):
@@ -105,9 +109,12 @@ class Gradients(NamedTuple):
         # In bands along the other axis, so that temporary arrays stay small.
         other = 3 - axis
         step = max(1, _PIECE_COUNT * before.shape[other] // max(before.size, 1))
-        cuts = ((slice(None),) * other + (slice(start, start + step),) for start in range(0, before.shape[other], step))
-        bands = (cls._of_band(before[cut], after[cut], None if valid is None else valid[cut], axis) for cut in cuts)
-        return reduce(cls.plus, bands)
+
+        def gradients_of(start: int) -> Gradients:
+            band = (slice(None),) * other + (slice(start, start + step),)
+            return cls._of_band(before[band], after[band], None if valid is None else valid[band], axis)
+
+        return reduce(cls.plus, map(gradients_of, range(0, before.shape[other], step)))
 
     @classmethod
     def _of_band(
@@ -220,7 +227,8 @@ def _power(
     rows = 0
     for number, values in enumerate((before, after, errors)):
         table = values.reshape(-1, extent)
-        table = table if kept is None else table[kept]
+        if kept is not None:
+            table = table[kept]
         rows = len(table)
         step = max(1, _PIECE_COUNT // extent)
         for start in range(0, rows, step):
@@ -232,10 +240,10 @@ def _power(
 
 
 def _similarities(before: NDArray[Any], after: NDArray[Any], valid: NDArray[np.bool_] | None) -> tuple[float, ...]:
-    found = []
+    """Return the DSSIM of each field that has one."""
+    similarities = []
     for number in range(len(before)):
-        flags = None if valid is None else valid[number]
-        value: Any = dssim(before[number], after[number], flags)
-        if value is not None:
-            found.append(float(value))
-    return tuple(found)
+        similarity = dssim(before[number], after[number], None if valid is None else valid[number])
+        if similarity is not None:
+            similarities.append(float(similarity))
+    return tuple(similarities)

@@ -96,8 +96,10 @@ class Spectra(NamedTuple):
         before, after = (np.where(power > least, power, 0.0) for power in self)
         if not before.any() and not after.any():
             return None
-        there = before > 0
-        return math.inf if after[~there].any() else float(np.abs(after[there] / before[there] - 1).max())
+        is_there = before > 0
+        if after[~is_there].any():
+            return math.inf
+        return float(np.abs(after[is_there] / before[is_there] - 1).max())
 
 
 class FieldMeasures(NamedTuple):
@@ -119,7 +121,8 @@ class FieldMeasures(NamedTuple):
         """Return the measures with these words of a part with whole fields, or rows, whose missing values stayed."""
         absent = missing.find(before) if words else None
         similarity = _least_similarity(before, after, absent, packing) if "dssim" in words else None
-        return cls(similarity, Spectra.of(before, after, absent) if "spectrum" in words else Spectra())
+        spectra = Spectra.of(before, after, absent) if "spectrum" in words else Spectra()
+        return cls(similarity, spectra)
 
     def plus(self, other: FieldMeasures) -> FieldMeasures:
         """Return the measures of these fields and of others."""
@@ -147,19 +150,21 @@ def _least_similarity(
     before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None, packing: Packing | None
 ) -> float | None:
     """Return the smallest DSSIM of the fields of a part."""
-    pairs = []
+    similarities = []
     for index in np.ndindex(before.shape[:-2]):
         one, other = (_in_units(packing, values[index]) for values in (before, after))
-        pairs.append(dssim(one, other, None if absent is None else ~absent[index]))
-    return min((value for value in pairs if value is not None), default=None)
+        similarity = dssim(one, other, None if absent is None else ~absent[index])
+        if similarity is not None:
+            similarities.append(similarity)
+    return min(similarities, default=None)
 
 
 def _in_units(packing: Packing | None, values: NDArray[Any]) -> NDArray[Any]:
-    return values if packing is None else np.asarray(values.astype(np.float64) * packing.scale + packing.offset)
+    return values if packing is None else np.asarray(packing.unpacked(values.astype(np.float64)))
 
 
 CONFIDENCE = 0.99
-"""Bits whose information could be chance with a probability of more than 1 % count as noise."""
+"""Bits count as noise if their information could be chance with a probability of more than 1 %."""
 
 SIGNIFICAND_BITS = {4: 23, 8: 52}
 """Bits of the significand after the implicit first one, by the size of a float."""

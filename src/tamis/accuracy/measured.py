@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,12 +31,17 @@ class Measured(NamedTuple):
         sums = PairSums.of(before, after, missing, moments="corr" in words)
         if not sums.pair_count:
             return cls()
-        squares = Squares(sums.mantissa, sums.exponent)
         tally = Tally(
-            sums.pair_count, error=sums.error, low=sums.low, high=sums.high, compared=sums.pair_count, squares=squares
+            sums.pair_count,
+            error=sums.error,
+            low=sums.low,
+            high=sums.high,
+            compared=sums.pair_count,
+            squares=Squares(sums.mantissa, sums.exponent),
         )
         moments = Moments.from_sums(sums) if "corr" in words else Moments()
-        return cls(tally, moments, _changes(before, after, missing) if "ks" in words else ValueChanges())
+        changes = _changes(before, after, missing) if "ks" in words else ValueChanges()
+        return cls(tally, moments, changes)
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
@@ -81,7 +85,7 @@ class Measured(NamedTuple):
     @property
     def deviation(self) -> float | None:
         """Standard deviation of the source; None if no value is valid."""
-        return math.sqrt(self.moments.square_1 / self.moments.count) if self.moments.count else None
+        return self.moments.deviation
 
     @property
     def ks_probability(self) -> float | None:
@@ -91,8 +95,11 @@ class Measured(NamedTuple):
 
 
 def _changes(before: NDArray[Any], after: NDArray[Any], missing: Missing) -> ValueChanges:
+    """Return how valid values changed."""
     absent = missing.find(before)
-    return ValueChanges.of(before, after) if absent is None else ValueChanges.of(before[~absent], after[~absent])
+    if absent is None:
+        return ValueChanges.of(before, after)
+    return ValueChanges.of(before[~absent], after[~absent])
 
 
 AT_MOST = ("rmse", "spectrum")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,7 +43,8 @@ class Effects(NamedTuple):
             The stored value that means 0: see `tamis.meaning.Packing.stored_zero`.
         """
         valid = np.isfinite(after) if after.dtype.kind == "f" else np.ones(after.shape, bool)
-        if (absent := missing.find(before)) is not None:
+        absent = missing.find(before)
+        if absent is not None:
             valid &= ~absent
         first, second = before[valid], after[valid]
         nonzero = first != zero
@@ -60,8 +60,9 @@ class Effects(NamedTuple):
 
         This is for a dry run, in which there are no values after the change.
         """
-        small = np.abs(values.astype(np.float64) - zero) <= bound
-        return cls.of(values, np.where(small, np.float64(zero), values.astype(np.float64)), missing, zero)
+        wide = values.astype(np.float64)
+        after = np.where(np.abs(wide - zero) <= bound, np.float64(zero), wide)
+        return cls.of(values, after, missing, zero)
 
     def plus(self, other: Effects) -> Effects:
         """Return the effects on these values and on others."""
@@ -74,7 +75,7 @@ class Effects(NamedTuple):
     @property
     def deviation(self) -> float:
         """Standard deviation of the values before, in stored units; 0 for equal values, and without values."""
-        return math.sqrt(self.moments.square_1 / self.moments.count) if self.moments.count else 0.0
+        return self.moments.deviation or 0.0
 
     @property
     def zeroed_share(self) -> float:

@@ -85,7 +85,7 @@ class Vocabulary:
         limits: dict[str, object] = {}
         for part in text.split(","):
             name, equals, number = (piece.strip() for piece in part.partition("="))
-            self._known(name, text)
+            self._check_word(name, text)
             if name in limits:
                 raise ParameterError(f"{name} is given twice in {text[:_SHOWN]!r}")
             if name in self.flags:
@@ -102,7 +102,7 @@ class Vocabulary:
         """Return numbers and flags by word, without flags that are False."""
         result: Limits = {}
         for name, value in limits.items():
-            self._known(name, limits)
+            self._check_word(name, limits)
             if name not in self.flags:
                 result[name] = self.numbers[name].checked(name, value)
             elif not isinstance(value, bool):
@@ -111,14 +111,15 @@ class Vocabulary:
                 result[name] = True
         return result
 
-    def _known(self, name: object, source: object) -> None:
-        words = (*self.numbers, *self.flags)
-        if name in words:
+    def _check_word(self, name: object, source: object) -> None:
+        """Raise ParameterError if a list cannot have a word."""
+        if name in self.numbers or name in self.flags:
             return
         if name in self.alone:
             raise ParameterError(f"{name} cannot be combined with others, got {source!r}")
-        *first, last = (*words, *self.alone)
-        nearest = did_you_mean(str(name), (*words, *self.alone))
+        words = (*self.numbers, *self.flags, *self.alone)
+        *first, last = words
+        nearest = did_you_mean(str(name), words)
         raise ParameterError(
             f"expected a requirement, one of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}"
         )

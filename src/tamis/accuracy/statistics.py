@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.accuracy.difference import PairSums, crossed, differences, same_values
 from tamis.arrays.gather import block_shape, cut, read_slab_by_slab, several_chunks, whole, within
-from tamis.arrays.grid import Grid, Region, first_element, origin_of
+from tamis.arrays.grid import Grid, Region, first_element, origin_of, shape_of
 from tamis.arrays.index import Parts
 from tamis.arrays.threads import ordered_map
 from tamis.meaning.missing import NONE_MISSING, Missing, has_native
@@ -62,6 +61,11 @@ class Moments:
             self.square_2 + other.square_2 + apart_2 * apart_2 * weight,
             self.product + other.product + apart_1 * apart_2 * weight,
         )
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the first values; None without pairs."""
+        return math.sqrt(self.square_1 / self.count) if self.count else None
 
     @property
     def correlation(self) -> float | None:
@@ -163,9 +167,10 @@ class Tally:
 
     def plus(self, other: Tally) -> Tally:
         """Return the tally of these values and of others; the order affects the rounding of sums, and nothing else."""
-        worse = other.worst if other.error > self.error else self.worst
         if other.error == self.error:
-            worse = _first_of(self.worst, other.worst)
+            worst = _first_of(self.worst, other.worst)
+        else:
+            worst = other.worst if other.error > self.error else self.worst
         lows = [tally.low for tally in (self, other) if tally.low is not None]
         highs = [tally.high for tally in (self, other) if tally.high is not None]
         return Tally(
@@ -177,7 +182,7 @@ class Tally:
             first_different=_first_of(self.first_different, other.first_different),
             first_lost=_first_of(self.first_lost, other.first_lost),
             first_gained=_first_of(self.first_gained, other.first_gained),
-            worst=worse,
+            worst=worst,
             error=max(self.error, other.error),
             relative=max(self.relative, other.relative),
             zeros_changed=self.zeros_changed + other.zeros_changed,
@@ -223,8 +228,8 @@ def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE
     tally = Tally()
     for start in range(0, source.size, _STEP):
         part = slice(start, start + _STEP)
-        found = _compare(flat_source[part], flat_target[part], start, both, zero)
-        tally = tally.plus(found) if start else found
+        part_tally = _compare(flat_source[part], flat_target[part], start, both, zero)
+        tally = tally.plus(part_tally) if start else part_tally
     return _with_indices(tally, source.shape, origin)
 
 
@@ -237,6 +242,7 @@ def unchanged(values: Array, missing: Missing = NONE_MISSING) -> Tally:
 
 
 def _flat(values: Array) -> Array:
+    """Return values in a row, contiguous and in native byte order."""
     return np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False).ravel()
 
 
@@ -246,11 +252,9 @@ def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
     def convert(place: Place | None) -> Place | None:
         if place is None:
             return None
-        position, index = place.index[0], deque[int]()
-        for extent, first in zip(reversed(shape), reversed(origin), strict=True):
-            position, along = divmod(position, extent)
-            index.appendleft(along + first)
-        return Place(tuple(index), place.source, place.target)
+        inside = np.unravel_index(place.index[0], shape)
+        index = tuple(int(at) + first for at, first in zip(inside, origin, strict=True))
+        return replace(place, index=index)
 
     places = ("worst", "first_different", "first_lost", "first_gained", "first_crossed")
     changes: dict[str, Any] = {name: convert(getattr(tally, name)) for name in places if tally.different}
@@ -258,6 +262,7 @@ def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
 
 
 def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, Missing], zero: float) -> Tally:
+    """Compare values in a row that begin at a position; `missing` is for source and target, in their types."""
     same = same_values(source, target)
     different = source.size - int(np.count_nonzero(same))
     absent = missing[0].find(source)
@@ -272,7 +277,8 @@ def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, M
     valid = None
     if absent is not None or absent_target is not None:
         before, after = (np.zeros(source.shape, bool) if mask is None else mask for mask in (absent, absent_target))
-        lost, gained = before & ~_kept(source, target, same), after & ~before
+        lost = before & ~_kept(source, target, same)
+        gained = after & ~before
         valid = ~(before | after)
         facts |= {
             "missing": int(np.count_nonzero(before)),
@@ -286,7 +292,8 @@ def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, M
         return Tally(source.size, **facts)
     beyond = crossed(source, target, missing[0])
     if beyond is not None:
-        beyond = beyond if valid is None else beyond & valid
+        if valid is not None:
+            beyond &= valid
         facts["crossed"] = int(np.count_nonzero(beyond))
         facts["first_crossed"] = _first(beyond, source, target, start)
     return Tally(source.size, **facts, **_errors(source, target, valid, start, zero))
@@ -341,6 +348,7 @@ def _kept(source: Array, target: Array, same: Array) -> Array:
 
 
 def _first(mask: Array, source: Array, target: Array, start: int) -> Place | None:
+    """Return the first value of a mask; None if it has none."""
     if not mask.any():
         return None
     position = int(mask.argmax())
@@ -356,7 +364,10 @@ def _item(value: Any) -> Number:
 Shape = tuple[int, ...]
 
 _BLOCK_NBYTES = 32 << 20
+"""Bytes of a block of the source, unless one chunk has more."""
+
 _SLAB_NBYTES = 1 << 20
+"""Bytes of several small chunks that are compared at once."""
 
 
 class Observer(Protocol):
@@ -388,72 +399,124 @@ def compared(
     or one chunk, is assembled first, and then compared with each part of the target. An observer sees all values that
     are stored, in its own blocks, in which both are read.
     """
-    shape, total = source.shape, math.prod(source.shape)
-    progress(0, total)
-    if not total:
+    progress(0, math.prod(source.shape))
+    if not math.prod(source.shape):
         return Tally()
-
-    def divided(step: Shape) -> tuple[Parts, Tally]:
-        """Return the parts to compare, and the tally of all others."""
-        parts = stored(Grid(shape, step))
-        one = () if parts.are_all else first_element(parts.absent_sample()[0])
-        rest = compare(source.read(one), target.read(one), origin_of(one), missing, zero) if one else Tally(0)
-        if rest.different:  # the result tells how many differ, and where
-            return Parts(parts.grid), Tally()
-        count = total - sum(math.prod(span.stop - span.start for span in part) for part in parts) if one else 0
-        if count:
-            progress(count, total)
-        return parts, replace(rest, count=count, missing=rest.missing * count, compared=rest.compared * count)
-
-    def pair(part: Region) -> Tally:
-        return compare(source.read(part), target.read(part), origin_of(part), missing, zero)
-
+    pair = _Pair(source, target, missing, zero, stored, progress)
     if observer is not None:
-        parts, tally = divided(observer.block)
+        return pair.in_blocks_of(observer)
+    if pair.is_small:
+        return pair.at_once()
+    if source.chunk_shape == target.chunk_shape:
+        return pair.by_chunks(threads)
+    return pair.by_blocks(threads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two arrays of one shape, which are compared; see `compared`."""
+
+    source: ArrayReader
+    target: ArrayReader
+    missing: Missing
+    zero: float
+    stored: Callable[[Grid], Parts]
+    progress: Callable[[int, int], None]
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of both arrays."""
+        return self.source.shape
+
+    @property
+    def count(self) -> int:
+        """Number of all values."""
+        return math.prod(self.shape)
+
+    @property
+    def is_small(self) -> bool:
+        """True if both arrays can be read at once, because neither has several chunks."""
+        has_whole_chunks = {self.source.chunk_shape, self.target.chunk_shape} <= {None, self.shape}
+        return has_whole_chunks and self.count * self.source.dtype.itemsize <= _SLAB_NBYTES
+
+    def compare(self, part: Region) -> Tally:
+        """Read and compare a part of both."""
+        return self._tally_of(self.source.read(part), self.target.read(part), part)
+
+    def _tally_of(self, before: Array, after: Array, part: Region) -> Tally:
+        """Compare the values of a part."""
+        return compare(before, after, origin_of(part), self.missing, self.zero)
+
+    def at_once(self) -> Tally:
+        """Compare small arrays."""
+        tally = self.compare(whole(self.shape))
+        self.progress(self.count, self.count)
+        return tally
+
+    def by_chunks(self, threads: int) -> Tally:
+        """Compare arrays with chunks of one shape, several small chunks at a time."""
+        parts, tally = self._divided(_step(self.source, self.shape))
+        for part_tally in ordered_map(self.compare, parts, threads):
+            tally = self._joined(tally, part_tally)
+        return tally
+
+    def in_blocks_of(self, observer: Observer) -> Tally:
+        """Compare arrays block by block, and let an observer see all values."""
+        parts, tally = self._divided(observer.block)
 
         def observed(part: Region) -> tuple[Tally, Any]:
-            before, after = (read_slab_by_slab(values, part) for values in (source, target))
-            found = compare(before, after, origin_of(part), missing, zero)
-            return found, observer.look(part, before, after, found)
+            before, after = (read_slab_by_slab(values, part) for values in (self.source, self.target))
+            part_tally = self._tally_of(before, after, part)
+            return part_tally, observer.look(part, before, after, part_tally)
 
         with closing(ordered_map(observed, parts, observer.threads)) as results:
             for part, (part_tally, known) in zip(parts, results, strict=True):
-                tally = tally.plus(part_tally)
                 observer.add(part, part_tally, known)
-                progress(tally.count, total)
+                tally = self._joined(tally, part_tally)
         return tally
-    if total * source.dtype.itemsize <= _SLAB_NBYTES and {source.chunk_shape, target.chunk_shape} <= {None, shape}:
-        tally = pair(whole(shape))
-        progress(total, total)
+
+    def by_blocks(self, threads: int) -> Tally:
+        """Compare arrays with other chunks: fill each block from the source, and compare it with the target."""
+        itemsize = max(self.source.dtype.itemsize, 1)
+        grids = [chunk_shape for chunk_shape in (self.source.chunk_shape, self.target.chunk_shape) if chunk_shape]
+        size = block_shape(self.shape, grids, _BLOCK_NBYTES // itemsize)
+        # One array for all blocks, because new memory costs as much time as decoding into it.
+        room = np.empty(math.prod(size), self.source.dtype)
+        blocks, tally = self._divided(size)
+        for block in blocks:
+            extents = shape_of(block)
+            values = room[: math.prod(extents)].reshape(extents)
+
+            def fill(part: Region, values: Array = values, block: Region = block) -> None:
+                values[within(part, block)] = self.source.read(part)
+
+            def check(part: Region, values: Array = values, block: Region = block) -> Tally:
+                return self._tally_of(values[within(part, block)], self.target.read(part), part)
+
+            for _ in ordered_map(fill, cut(block, _step(self.source, size)), threads):
+                pass
+            for part_tally in ordered_map(check, cut(block, _step(self.target, size)), threads):
+                tally = self._joined(tally, part_tally)
         return tally
-    if source.chunk_shape == target.chunk_shape:
-        parts, tally = divided(_step(source, shape))
-        for part_tally in ordered_map(pair, parts, threads):
-            tally = tally.plus(part_tally)
-            progress(tally.count, total)
+
+    def _divided(self, step: Shape) -> tuple[Parts, Tally]:
+        """Return the parts to compare, and the tally of all others, in which each array has one value."""
+        parts = self.stored(Grid(self.shape, step))
+        if parts.are_all:
+            return parts, Tally()
+        sample = self.compare(first_element(parts.absent_sample()[0]))
+        if sample.different:  # the result tells how many differ, and where
+            return Parts(parts.grid), Tally()
+        count = self.count - sum(math.prod(shape_of(part)) for part in parts)
+        self.progress(count, self.count)
+        others = replace(sample, count=count, missing=sample.missing * count, compared=sample.compared * count)
+        return parts, others
+
+    def _joined(self, tally: Tally, other: Tally) -> Tally:
+        """Return the tally of both, and report how many values are compared."""
+        tally = tally.plus(other)
+        self.progress(tally.count, self.count)
         return tally
-    itemsize = max(source.dtype.itemsize, 1)
-    grids = [chunk_shape for chunk_shape in (source.chunk_shape, target.chunk_shape) if chunk_shape]
-    size = block_shape(shape, grids, _BLOCK_NBYTES // itemsize)
-    # One array for all blocks, because new memory costs as much time as decoding into it.
-    room = np.empty(math.prod(size), source.dtype)
-    blocks, tally = divided(size)
-    for block in blocks:
-        extents = [span.stop - span.start for span in block]
-        values = room[: math.prod(extents)].reshape(extents)
-
-        def fill(part: Region, values: NDArray[Any] = values, block: Region = block) -> None:
-            values[within(part, block)] = source.read(part)
-
-        def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
-            return compare(values[within(part, block)], target.read(part), origin_of(part), missing, zero)
-
-        for _ in ordered_map(fill, cut(block, _step(source, size)), threads):
-            pass
-        for part_tally in ordered_map(check, cut(block, _step(target, size)), threads):
-            tally = tally.plus(part_tally)
-            progress(tally.count, total)
-    return tally
 
 
 def _step(values: ArrayReader, block: Shape) -> Shape:

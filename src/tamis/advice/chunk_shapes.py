@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,22 @@ if TYPE_CHECKING:
 
 _TINY_NBYTES = 4096
 _TINY_COUNT = 16
+"""Chunks of fewer bytes are tiny, if there are at least so many."""
+
 _NOTICEABLE_NBYTES = 64 << 10
+"""Bytes below which nothing is worth a note."""
+
 _WASTED = 0.25
+"""Share of the filters' input beyond which padding is worth a note."""
+
 _NEARLY_ALL = 0.9
-_LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
-_OVERSIZED_TIMES, _OVERSIZED_NBYTES = 16, 1 << 20
+"""Share of values outside the array beyond which large chunks are not meant to fill up."""
+
+_LARGE_NBYTES = 8 << 20
+"""Chunks of more bytes are large: this is the largest default of HDF5 itself."""
+
+_OVERSIZED_TIMES = 16
+_OVERSIZED_NBYTES = 1 << 20
 """A chunk this many times as large as the whole array, and this many bytes larger, was made for another array."""
 
 
@@ -89,21 +100,11 @@ class Chunking:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Notes about the chunks and their filters; none if all is well."""
-        about_size = (_oversized,) if is_oversized(self) else (_size, _edges)
-        rules = (
-            _order,
-            _byte_order,
-            _unused,
-            _larger,
-            _varying,
-            _shuffled_bytes,
-            _zfp_padding,
-            _zfp_unit_axes,
-            _unchecked,
-            *about_size,
-        )
-        if not self.pipeline.stages:
-            rules = (_oversized,)
+        rules = list(_ABOUT_FILTERS) if self.pipeline.stages else []
+        if is_oversized(self):
+            rules.append(_oversized)
+        elif self.pipeline.stages:
+            rules += [_size, _edges]
         return tuple(note for rule in rules for note in rule(self))
 
     @property
@@ -203,10 +204,8 @@ def padding_note(name: str, chunking: Chunking) -> str:
         return ""
     near = whole_block_steps(chunking.shape, chunk, chunking.growing) if chunking.zfp else chunk
     unit = BLOCK_SIDE if chunking.zfp else 1
-    even = tuple(
-        step if grows else _even(extent, step, unit)
-        for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
-    )
+    axes = zip(chunking.shape, near, chunking.growing, strict=True)
+    even = tuple(step if grows else _even(extent, step, unit) for extent, step, grows in axes)
     shapes = [shape for shape in (near, even, _default(chunking)) if not _is_small(shape, chunking)]
     # The first of those that waste about the same is the nearest to the present shape.
     better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
@@ -221,14 +220,14 @@ def padding_note(name: str, chunking: Chunking) -> str:
 
 def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
     """Return the fraction of the filters' input that is padding."""
-    fixed = [
-        (extent, step) for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True) if not grows
-    ]
-    inside = 1 - outside(tuple(extent for extent, _ in fixed), tuple(step for _, step in fixed))
-    return 1 - inside * (1 - zfp_padding(chunk) if chunking.zfp else 1)
+    fixed = [axis for axis, grows in enumerate(chunking.growing) if not grows]
+    beyond = outside(tuple(chunking.shape[axis] for axis in fixed), tuple(chunk[axis] for axis in fixed))
+    padding = zfp_padding(chunk) if chunking.zfp else 0
+    return 1 - (1 - beyond) * (1 - padding)
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that need unfiltered values and get bytes."""
     names = [item.shown_name for item in chunking.pipeline.filters]
     for i, item in enumerate(chunking.pipeline.filters):
         if i and item.needs_values and chunking.applied(i):
@@ -241,6 +240,7 @@ def _order(chunking: Chunking) -> Iterator[Note]:
 
 
 def _byte_order(chunking: Chunking) -> Iterator[Note]:
+    """Note ZFP that took values for those of the other byte order."""
     for i, stage in enumerate(chunking.pipeline.stages):
         if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()) or not chunking.applied(i):
             continue
@@ -255,12 +255,13 @@ def _byte_order(chunking: Chunking) -> Iterator[Note]:
 
 
 def _unused(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that no stored chunk went through."""
     if not chunking.masks:
         return
     after_zfp = False
     for i, stage in enumerate(chunking.pipeline.stages):
         if chunking.applied(i):
-            after_zfp |= isinstance(stage.filter, Zfp)
+            after_zfp = after_zfp or isinstance(stage.filter, Zfp)
             continue
         if after_zfp:  # this filter is for chunks that zfp cannot encode, and there are none
             continue
@@ -275,6 +276,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
 
 
 def _larger(chunking: Chunking) -> Iterator[Note]:
+    """Note filters that make chunks larger."""
     nbytes = sum(chunking.masks.values()) * chunking.chunk.nbytes
     if chunking.stored_nbytes > nbytes + _NOTICEABLE_NBYTES and chunking.stored_nbytes > 1.01 * nbytes:
         yield Note(
@@ -285,6 +287,7 @@ def _larger(chunking: Chunking) -> Iterator[Note]:
 
 
 def _varying(chunking: Chunking) -> Iterator[Note]:
+    """Note values of varying length, which filters do not reach."""
     if chunking.varying:
         yield Note(
             "varying-length",
@@ -294,11 +297,13 @@ def _varying(chunking: Chunking) -> Iterator[Note]:
 
 
 def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
+    """Note shuffle of single bytes."""
     if chunking.chunk.dtype.itemsize == 1 and any(item.name == "shuffle" for item in chunking.pipeline.filters):
         yield Note("shuffle-bytes", "shuffle has no effect on values of one byte: remove it")
 
 
 def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
+    """Note padding of blocks that a chunk shape nearby saves."""
     better = chunking.better_for_zfp
     if better is None:
         return
@@ -322,15 +327,18 @@ def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
 
 
 def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
+    """Note axes along which chunks have one value each, so that ZFP gains nothing there."""
     chunk = chunking.chunk.shape
     rank = sum(step > 1 for step in chunk)
-    # A fourth axis gains less than its padding costs.
-    axes = [
-        axis
-        for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
-        if step == 1 and extent >= BLOCK_SIDE and (rank < MAX_RANK - 1 or pads_little(extent))
-    ]
-    if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
+    if chunking.zfp is None or not 0 < rank < MAX_RANK:
+        return
+    axes = []
+    for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True)):
+        # A fourth axis gains less than its padding costs.
+        is_worth_it = rank < MAX_RANK - 1 or pads_little(extent)
+        if step == 1 and extent >= BLOCK_SIDE and is_worth_it:
+            axes.append(axis)
+    if not axes:
         return
     axis = axes[-1]
     yield Note(
@@ -341,6 +349,7 @@ def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
 
 
 def _unchecked(chunking: Chunking) -> Iterator[Note]:
+    """Note ZFP without a checksum."""
     if chunking.zfp is not None and not any(item.name == "fletcher32" for item in chunking.pipeline.filters):
         yield Note(
             "zfp-unchecked",
@@ -348,14 +357,30 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
         )
 
 
+_ABOUT_FILTERS: tuple[Callable[[Chunking], Iterator[Note]], ...] = (
+    _order,
+    _byte_order,
+    _unused,
+    _larger,
+    _varying,
+    _shuffled_bytes,
+    _zfp_padding,
+    _zfp_unit_axes,
+    _unchecked,
+)
+"""Rules for chunks with filters, in the order of their notes."""
+
+
 def _oversized(chunking: Chunking) -> Iterator[Note]:
-    if is_oversized(chunking):
-        text = f"{chunking.oversized_text}; use chunks such as {shape_text(chunking.right_size)}"
-        yield Note("oversized-chunks", text)
+    """Note chunks that are much larger than the array."""
+    text = f"{chunking.oversized_text}; use chunks such as {shape_text(chunking.right_size)}"
+    yield Note("oversized-chunks", text)
 
 
 def _size(chunking: Chunking) -> Iterator[Note]:
-    nbytes, count = chunking.chunk.nbytes, math.prod(chunking.counts)
+    """Note chunks that are too large for caches, or so small that each costs more than it holds."""
+    nbytes = chunking.chunk.nbytes
+    count = chunking.count
     first = chunking.pipeline.bounded
     if nbytes > _LARGE_NBYTES and (first is None or first is chunking.zfp):  # sperr and sz3 need such chunks
         yield Note(
@@ -372,18 +397,21 @@ def _size(chunking: Chunking) -> Iterator[Note]:
 
 
 def _usual(chunking: Chunking) -> str:
+    """Return the default chunk shape in words."""
     return shape_text(_default(chunking))
 
 
 def _default(chunking: Chunking) -> tuple[int, ...]:
+    """Return the chunk shape that tamis chooses for the array."""
     itemsize = max(chunking.chunk.dtype.itemsize, 1)
     return default_chunks(chunking.shape, itemsize, zfp=chunking.zfp is not None)
 
 
 def _edges(chunking: Chunking) -> Iterator[Note]:
+    """Note chunks with many values outside the array."""
     shape, chunk = chunking.shape, chunking.chunk.shape
     lost = outside(shape, chunk)
-    if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
+    if lost < 0.1 or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
         return
     unit = BLOCK_SIDE if chunking.zfp else 1
     better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
@@ -391,11 +419,12 @@ def _edges(chunking: Chunking) -> Iterator[Note]:
     advice = ""
     if left < lost - 0.05:
         advice = f"; chunks of {shape_text(better)} would have {percent_text(left) if left else 'none'}"
-    grows = any(grow and extent % step for grow, extent, step in zip(chunking.growing, shape, chunk, strict=True))
+    axes = zip(chunking.growing, shape, chunk, strict=True)
+    until = ", until it grows" if any(grows and extent % step for grows, extent, step in axes) else ""
     yield Note(
         "edge-chunks",
         f"chunks of {shape_text(chunk)} reach past the edges of {shape_text(shape)}: {percent_text(lost)} of the values"
-        f" that are filtered lie outside{', until it grows' if grows else ''}{advice}",
+        f" that are filtered lie outside{until}{advice}",
     )
 
 

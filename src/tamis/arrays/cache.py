@@ -15,8 +15,11 @@ from tamis.forks import begin_in_each_process
 KEPT_NBYTES = 16 << 20
 """Bytes of decoded chunks in the cache, unless a single chunk is larger."""
 
-_COUNTED = 4096  # chunks of which parts were decoded
-_MOST_WAITING = 16  # chunks of threads that find another one at work
+_COUNTED = 4096
+"""Chunks of which parts were decoded that are remembered."""
+
+_MOST_WAITING = 16
+"""Chunks that wait for a thread that is adding others."""
 
 
 class ChunkCache:
@@ -53,6 +56,7 @@ class ChunkCache:
 
     def put(self, key: Hashable, values: NDArray[Any]) -> None:
         """Add a chunk, and drop the least recently used ones if there is no room."""
+        # Kept, because `clear` may replace both meanwhile.
         adding, waiting = self._adding, self._waiting
         waiting.append((key, values))
         while waiting and adding.acquire(blocking=False):
@@ -70,8 +74,8 @@ class ChunkCache:
         self._chunks[key] = values
         self._nbytes += values.nbytes
 
-    def decoded(self, key: Hashable, share: float) -> float:
-        """Add a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
+    def add_part(self, key: Hashable, share: float) -> float:
+        """Count a part of a chunk that is decoded separately; return the sum of its parts since it was last cached.
 
         Once they add up to the whole chunk, it is better to decode and cache it whole. So no sequence of selections
         costs more than twice as much as necessary.

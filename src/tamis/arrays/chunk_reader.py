@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tamis import _native, zfp
 from tamis.arrays.gather import intersection, within
-from tamis.arrays.grid import Origin, Region, inner_count, origin_of
+from tamis.arrays.grid import Origin, Region, inner_count, origin_of, shape_of
 from tamis.arrays.index import ChunkIndex, ChunkRecord, Parts, as_array
 from tamis.arrays.read_many import ManyChunks, goes_over_many, native_pipeline_of_large
 from tamis.arrays.reader import put
@@ -37,8 +37,11 @@ _SCATTERED_AXES = 3
 _MOST_ASIDE_NBYTES = 4 << 20
 
 _WINDOWS = 2
+"""Windows of pieces whose bytes a slow source fetches ahead."""
+
 _WINDOW_NBYTES = 16 << 20
 _WINDOW_PIECES = 1024
+"""Stored bytes after which a window ends, and most pieces in it."""
 
 _MOST_SHARE = 0.5  # of a chunk without filters that is read alone
 
@@ -57,7 +60,9 @@ class ZfpChunks:
     """Decodes zfp chunks of the shape of the stored parameters directly into the result."""
 
     def __init__(self, header: StoredZfp, chunk: ChunkType) -> None:
-        self._header, self._mode, self._chunk = header, header.filter.mode, chunk
+        self._header = header
+        self._mode = header.filter.mode
+        self._chunk = chunk
         self._squeeze = tuple(0 if extent == 1 else slice(None) for extent in chunk.shape)
         self.is_aside = len(header.shape) >= _SCATTERED_AXES and chunk.nbytes <= _MOST_ASIDE_NBYTES
         self._local = threading.local()
@@ -148,9 +153,17 @@ class ChunkReader:
         *,
         partial_filtered: bool = True,
     ) -> None:
-        self.label, self.index, self._path, self._name = f"{path}: {name}", index, path, name
-        self.pipeline, self.chunk, self.fill, self.shape = pipeline, chunk, fill, index.grid.shape
-        self._partial_filtered, self._nbytes = partial_filtered, source.nbytes
+        self.label = f"{path}: {name}"
+        self.index = index
+        self.pipeline = pipeline
+        self.chunk = chunk
+        self.fill = fill
+        self.shape = index.grid.shape
+        self._path = path
+        self._name = name
+        self._partial_filtered = partial_filtered
+        self._nbytes = source.nbytes
+        self._all_skipped = (1 << len(pipeline.stages)) - 1  # Mask of chunks that no filter changed
         self._source: ByteSource | None = source
         self._zfp = ZfpChunks.of(pipeline.stages[0], chunk) if pipeline.stages else None
         if (stop_at := getattr(source, "stop_at", None)) and len(index.offsets):
@@ -184,9 +197,8 @@ class ChunkReader:
 
     def true_records(self) -> Iterator[tuple[Origin, ChunkRecord]]:
         """Yield origins and records of all stored chunks, with the masks of partial ones that HDF5 left unfiltered."""
-        every = (1 << len(self.pipeline.stages)) - 1
         for origin, record in self.index.records():
-            yield origin, record._replace(mask=self._true_mask(origin, record.mask) & every)
+            yield origin, record._replace(mask=self._true_mask(origin, record.mask) & self._all_skipped)
 
     def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
         """Yield bytes and filter mask of each chunk, None if it is not stored; all are read in one call if possible."""
@@ -263,15 +275,17 @@ class ChunkReader:
         if not isinstance(self._source, SlowSource) or not goes_over_many(part, self.chunk) or self._many is None:
             return None
         axes = zip(part, self.chunk.shape, self.shape, strict=True)
-        whole = [slice(at.start // step * step, min(-(-at.stop // step) * step, extent)) for at, step, extent in axes]
-        has_blocks = self._zfp is not None and self._zfp.nbits and tuple(whole) != part
-        return None if has_blocks else tuple(whole)
+        whole = tuple(
+            [slice(at.start // step * step, min(-(-at.stop // step) * step, extent)) for at, step, extent in axes]
+        )
+        if whole != part and self._zfp is not None and self._zfp.nbits:
+            return None  # blocks of a fixed rate are fetched alone
+        return whole
 
     @lazy_property
     def _many(self) -> ManyChunks | None:
-        filtered = self._partial_filtered
         try:
-            return ManyChunks(self.index, self.chunk, self.pipeline, self.fill, partial_filtered=filtered)
+            return ManyChunks(self.index, self.chunk, self.pipeline, self.fill, partial_filtered=self._partial_filtered)
         except ValueError:
             return None
 
@@ -295,12 +309,16 @@ class ChunkReader:
 
     def _part_of_blocks(self, record: ChunkRecord, inside: Sequence[Any]) -> ChunkPart | None:
         """Return the blocks of fixed-rate ZFP that hold a selection, if no other filter was applied."""
-        is_zfp_alone = record.mask & 1 == 0 and all(record.mask >> i & 1 for i in range(1, len(self.pipeline.stages)))
-        if self._zfp is None or self._zfp.nbits is None or not is_zfp_alone or not (runs := self._zfp.touched(inside)):
+        is_zfp_alone = record.mask & self._all_skipped == self._all_skipped - 1
+        if self._zfp is None or self._zfp.nbits is None or not is_zfp_alone:
+            return None
+        runs = self._zfp.touched(inside)
+        if not runs:
             return None
         start, stop = nbytes_of(runs, self._zfp.nbits)
         count = block_count(tuple(extent for extent in self.chunk.shape if extent > 1))
-        return ChunkPart(start, max(start, min(stop, record.nbytes)), sum(run.nblocks for run in runs) / count, runs)
+        share = sum(run.nblocks for run in runs) / count
+        return ChunkPart(start, max(start, min(stop, record.nbytes)), share, runs)
 
     def _part_of_values(self, record: ChunkRecord, inside: Sequence[Any]) -> ChunkPart | None:
         """Return the first to the last value of a selection of a chunk without filters."""
@@ -308,8 +326,12 @@ class ChunkReader:
             return None  # reading the whole chunk reports what is wrong
         first = last = 0
         for index, extent in zip(inside, self.chunk.shape, strict=True):
-            places = range(extent)[index] if isinstance(index, slice) else (int(index.min()), int(index.max()))
-            first, last = first * extent + places[0], last * extent + places[-1]
+            if isinstance(index, slice):
+                places: Sequence[int] = range(extent)[index]
+            else:
+                places = (int(index.min()), int(index.max()))
+            first = first * extent + places[0]
+            last = last * extent + places[-1]
         start, stop = first * self.chunk.dtype.itemsize, (last + 1) * self.chunk.dtype.itemsize
         share = (stop - start) / max(self.chunk.nbytes, 1)
         return ChunkPart(start, stop, share) if 0 < share <= _MOST_SHARE else None
@@ -367,13 +389,15 @@ class ChunkReader:
         window: list[tuple[Piece, tuple[int, int]]] = []
         nbytes = 0
         for piece in pieces:
-            window.append((piece, (0, 0) if is_known(piece) else self._needed(piece)))
-            nbytes += window[-1][1][1]
+            span = (0, 0) if is_known(piece) else self._needed(piece)
+            window.append((piece, span))
+            nbytes += span[1]
             if nbytes >= _WINDOW_NBYTES or len(window) == _WINDOW_PIECES:
                 break
         return window
 
     def _needed(self, piece: Piece) -> tuple[int, int]:
+        """Return offset and size of the bytes that a piece needs."""
         record = self.index.record_of(piece.origin)
         if record is None:
             return 0, 0
@@ -402,8 +426,8 @@ class ChunkReader:
 
     def _is_plain(self, record: ChunkRecord, mask: int) -> bool:
         """Return whether the bytes of a stored chunk are its values."""
-        every = (1 << len(self.pipeline.stages)) - 1
-        return record.nbytes == self.chunk.nbytes and hasattr(os, "preadv") and mask & every == every
+        is_unfiltered = mask & self._all_skipped == self._all_skipped
+        return is_unfiltered and record.nbytes == self.chunk.nbytes and hasattr(os, "preadv")
 
     def _read(self, origin: Origin, record: ChunkRecord, start: int, stop: int, room: memoryview | None = None) -> Any:
         """Read part of a stored chunk, into `room` if it is given."""
@@ -432,7 +456,9 @@ class ChunkReader:
 
     def _true_mask(self, origin: Origin, mask: int) -> int:
         """Return the filter mask, with all bits set for partial chunks that HDF5 left unfiltered without a mask."""
-        return -1 if not self._partial_filtered and self.extents(origin) != self.chunk.shape else mask
+        if not self._partial_filtered and self.extents(origin) != self.chunk.shape:
+            return -1
+        return mask
 
     def _decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
         try:
@@ -450,7 +476,8 @@ class ChunkedReader:
 
     def __init__(self, chunks: ChunkReader) -> None:
         self._reader = chunks
-        self.shape, self.dtype = chunks.shape, chunks.chunk.dtype
+        self.shape = chunks.shape
+        self.dtype = chunks.chunk.dtype
         self.chunk_shape: tuple[int, ...] | None = chunks.chunk.shape
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -462,7 +489,7 @@ class ChunkedReader:
             return self._read_one(origin, part, out)
         firsts = [range(at, axis.stop, step) for axis, at, step in zip(part, origin, steps, strict=True)]
         if out is None:
-            out = np.empty([axis.stop - axis.start for axis in part], self.dtype)
+            out = np.empty(shape_of(part), self.dtype)
         if self._reader.read_many(part, out):
             return out
         begin = origin_of(part)
@@ -473,7 +500,7 @@ class ChunkedReader:
 
     def _read_one(self, origin: Origin, part: Region, out: NDArray[Any] | None) -> NDArray[Any]:
         """Decode a part of one chunk; a whole chunk directly into `out`."""
-        if tuple([axis.stop - axis.start for axis in part]) == self._reader.chunk.shape:
+        if shape_of(part) == self._reader.chunk.shape:
             return self._reader.values(origin, out)
         return put(self._reader.values(origin)[_inside(part, origin)], out)
 
@@ -483,4 +510,5 @@ class ChunkedReader:
 
 
 def _inside(part: Region, origin: tuple[int, ...]) -> Region:
+    """Return a part relative to an origin."""
     return tuple([slice(axis.start - at, axis.stop - at) for axis, at in zip(part, origin, strict=True)])

@@ -1,4 +1,4 @@
-"""Call a function on the values of each chunk of a new grid, in threads and in order, with bounded memory."""
+"""Parts of arrays, and a function called on each chunk of a new grid, in threads, in order and in little memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 _SAME = 1e-9
+"""Scores that differ by less are equal."""
+
 _SLAB_NBYTES = 1 << 20
+"""Bytes of several small chunks that are read at once."""
 
 
 def gathered_shape(
@@ -118,15 +121,19 @@ def _steps(extent: int, piece: int, chunk: int, count: int) -> list[int]:
     """Return larger counts of chunks that a part may have along an axis."""
     most = -(-extent // chunk)
     doubled = {count << shift for shift in range(1, 64) if count << shift < most}
-    whole = math.lcm(piece, chunk) // chunk
-    aligned = {whole * factor for factor in (1, 2, 4, 8) if count < whole * factor < most}
-    return sorted(doubled | aligned | ({most} if most > count else set()))
+    common = math.lcm(piece, chunk) // chunk  # chunks from one border of pieces to the next that is one of chunks
+    aligned = {common * factor for factor in (1, 2, 4, 8) if count < common * factor < most}
+    steps = doubled | aligned
+    if most > count:
+        steps.add(most)
+    return sorted(steps)
 
 
 def block_shape(shape: Shape, grids: Sequence[Shape], most: int) -> Shape:
     """Return the shape of blocks of an array that cut as few chunks as possible."""
     block = gathered_shape(shape, grids[0], grids[-1], 1, most) if grids else (1,) * len(shape)
-    return tuple(map(min, several_chunks(shape, tuple(map(min, block, shape)), most), shape))
+    inside = tuple(map(min, block, shape))
+    return tuple(map(min, several_chunks(shape, inside, most), shape))
 
 
 def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
@@ -171,25 +178,28 @@ def over_chunks(
     The order depends only on shapes and types. Each chunk of the source is decoded once if parts of 32 MiB allow that;
     otherwise as rarely as possible.
     """
-    shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape
-    pieces, nbytes = _pieces(source), math.prod(chunk_shape) * dtype.itemsize
-    threads = bounded_threads(max(nbytes, math.prod(pieces) * dtype.itemsize), threads)
-    gathered = gathered_shape(shape, pieces, chunk_shape, dtype.itemsize, GATHERED_NBYTES) if parts else chunk_shape
+    chunk_shape = parts.grid.chunk_shape
+    nbytes = math.prod(chunk_shape) * dtype.itemsize
+    piece_nbytes = math.prod(_pieces(source)) * dtype.itemsize
+    threads = bounded_threads(max(nbytes, piece_nbytes), threads)
+    gathered = _gathered_at_once(source, parts, dtype.itemsize)
     at_once = chunks_at_once(nbytes)
-    small = nbytes <= SMALL_NBYTES
+    are_small = nbytes <= SMALL_NBYTES
     own = threading.local()
 
     def direct(chunks: Parts) -> list[R]:
+        """Call the function on chunks that are read one by one, or many small ones at once."""
         if not hasattr(own, "room"):  # reused: the system would clear new memory
-            own.room = np.empty(math.prod(chunk_shape) * (at_once if small else 1), dtype)
+            own.room = np.empty(math.prod(chunk_shape) * (at_once if are_small else 1), dtype)
         results = []
-        for run in chunks.boxes() if small else (chunks[i : i + 1] for i in range(len(chunks))):
+        for run in chunks.boxes() if are_small else _divided(chunks, 1):
             box = run.bounding()
-            extents = [axis.stop - axis.start for axis in box]
+            extents = shape_of(box)
             results += function(run, box, source.read(box, own.room[: math.prod(extents)].reshape(extents)))
         return results
 
     def calls() -> Iterator[Callable[[], list[R]]]:
+        """Yield the tasks: chunks to read directly, or boxes to fill while the one before is used."""
         if gathered == chunk_shape:
             yield from (partial(direct, task) for task in tasks_of(parts, nbytes))
             return
@@ -238,11 +248,11 @@ def each_result(
 
 def slabs(source: ArrayReader, parts: Parts, itemsize: int, most_nbytes: int) -> Iterator[Parts]:
     """Yield parts several at a time, so that `over_chunks` on each in turn has the same results in the same order."""
-    shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape
+    chunk_shape = parts.grid.chunk_shape
     at_once = max(1, most_nbytes // (math.prod(chunk_shape) * itemsize))
-    gathered = gathered_shape(shape, _pieces(source), chunk_shape, itemsize, GATHERED_NBYTES) if parts else chunk_shape
+    gathered = _gathered_at_once(source, parts, itemsize)
     if gathered == chunk_shape:
-        yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+        yield from _divided(parts, at_once)
         return
     slab: list[NDArray[np.int64]] = []
     for group in parts.grouped(gathered):
@@ -280,13 +290,26 @@ def chunks_at_once(nbytes: int) -> int:
 
 def tasks_of(parts: Parts, nbytes: int) -> Iterator[Parts]:
     """Yield chunks of this many bytes in groups, each a task that is efficient for one thread."""
-    at_once = chunks_at_once(nbytes)
+    return _divided(parts, chunks_at_once(nbytes))
+
+
+def _divided(parts: Parts, at_once: int) -> Iterator[Parts]:
+    """Yield parts, so many at a time."""
     return (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
-def _pieces(source: ArrayReader) -> tuple[int, ...]:
+def _gathered_at_once(source: ArrayReader, parts: Parts, itemsize: int) -> Shape:
+    """Return the shape of the parts of an array that are gathered; that of a chunk if chunks can be read directly."""
+    if not parts:
+        return parts.grid.chunk_shape
+    return gathered_shape(parts.grid.shape, _pieces(source), parts.grid.chunk_shape, itemsize, GATHERED_NBYTES)
+
+
+def _pieces(source: ArrayReader) -> Shape:
     """Return the shape that is read at once: a chunk, or a row."""
-    return source.chunk_shape or (*(1 for _ in source.shape[1:]), *source.shape[-1:])
+    if source.chunk_shape:
+        return source.chunk_shape
+    return (1,) * (len(source.shape) - 1) + source.shape[-1:]
 
 
 class _Box:
@@ -298,14 +321,18 @@ class _Box:
     def __init__(
         self, source: ArrayReader, dtype: np.dtype[Any], parts: Parts, at_once: int, earlier: _Box | None
     ) -> None:
-        self.source, self.part = source, parts.bounding()
-        self.tasks = [parts[at : at + at_once] for at in range(0, len(parts), at_once)]
+        self.source = source
+        self.part = parts.bounding()
+        self.tasks = list(_divided(parts, at_once))
         self.pieces = pieces_of(self.part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
-        self._dtype, self._earlier = dtype, earlier
+        self._dtype = dtype
+        self._earlier = earlier  # Whose memory is reused
         self._room: NDArray[np.uint8] | None = None
-        self._left, self._unused = len(self.pieces), len(self.tasks)
+        self._left = len(self.pieces)  # Number of pieces to be read
+        self._unused = len(self.tasks)  # Number of tasks that still need the box
         self._lock = threading.Lock()
-        self._full, self._done = threading.Event(), threading.Event()
+        self._full = threading.Event()
+        self._done = threading.Event()
         self._failed = False
 
     def fill(self, pieces: Sequence[Region]) -> list[Any]:
@@ -343,7 +370,7 @@ class _Box:
 
     def _values(self) -> NDArray[Any]:
         """Return the array of the box, with the pieces that were read so far."""
-        extents = [axis.stop - axis.start for axis in self.part]
+        extents = shape_of(self.part)
         nbytes = math.prod(extents) * self._dtype.itemsize
         with self._lock:
             if self._room is None:
@@ -359,6 +386,7 @@ class _Box:
 
 
 def _room(earlier: _Box | None, nbytes: int) -> NDArray[np.uint8]:
+    """Return memory for a box: that of an earlier one, if it is large enough."""
     room = earlier.hand_on() if earlier else None
     return np.empty(nbytes, np.uint8) if room is None or room.nbytes < nbytes else room
 

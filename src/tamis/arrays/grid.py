@@ -1,4 +1,4 @@
-"""The grid of chunks of an array, and default chunk shapes."""
+"""The grid of chunks of an array, chunk shapes that suit filters and stores, and tables with a row for each chunk."""
 
 from __future__ import annotations
 
@@ -159,12 +159,15 @@ def chunks_for_objects(
     There are half as many chunks along the axis that has the most, or twice as many along the axis of the longest
     steps, until they fit. Those of a small array become all of it; chunks have at most 64 MiB of values.
     """
-    chunks, (least, most) = [*chunk_shape], OBJECT_NBYTES
+    chunks = list(chunk_shape)
+    least, most = OBJECT_NBYTES
     shape = tuple(map(max, shape, chunk_shape))  # an axis that grows may have more in a chunk than it has now
 
     def divide(axis: int, count: int) -> list[int]:
+        """Return the chunk shape with so many chunks along an axis."""
         step = -(-shape[axis] // count)
-        step = min(whole_blocks(step), shape[axis]) if step > BLOCK_SIDE else step
+        if step > BLOCK_SIDE:
+            step = min(whole_blocks(step), shape[axis])
         return [step if other == axis else extent for other, extent in enumerate(chunks)]
 
     while math.prod(chunks) * itemsize > most * ratio and max(chunks) > BLOCK_SIDE:
@@ -194,8 +197,10 @@ def zfp_padding(chunk_shape: tuple[int, ...]) -> float:
 
 def encoded_extent(extent: int, step: int, growing: bool) -> float:
     """Return how many values ZFP encodes along an axis, for each along the others, in chunks of an extent."""
+    values = max(extent, 1)
     # An axis that grows will eventually fill its last chunk.
-    return (max(extent, 1) / step if growing else -(-max(extent, 1) // step)) * _padded(step)
+    count = values / step if growing else -(-values // step)
+    return count * _padded(step)
 
 
 def whole_block_steps(
@@ -206,6 +211,7 @@ def whole_block_steps(
 
 
 def _whole_block_step(extent: int, step: int, growing: bool) -> int:
+    """Return the extent of chunks along an axis near the present one with which ZFP encodes least."""
     if step == 1 or step % BLOCK_SIDE == 0:
         return step
     steps = [step]
@@ -220,6 +226,7 @@ def _whole_block_step(extent: int, step: int, growing: bool) -> int:
 
 
 def _padded(step: int) -> int:
+    """Return how many values ZFP encodes along an axis of a chunk; it leaves out axes of one value."""
     return step if step == 1 else whole_blocks(step)
 
 
@@ -237,7 +244,8 @@ def _without_padding(extents: list[int], itemsize: int) -> list[int]:
     chunks = [extent if axis in remaining else 1 for axis, extent in enumerate(chunks)]
     if len(remaining) == MAX_RANK and not pads_little(chunks[remaining[0]]):
         shorter = [1 if axis == remaining[0] else extent for axis, extent in enumerate(chunks)]
-        chunks = shorter if math.prod(shorter) * itemsize >= LEAST_CHUNK_NBYTES else chunks
+        if math.prod(shorter) * itemsize >= LEAST_CHUNK_NBYTES:
+            return shorter
     return chunks
 
 
@@ -246,7 +254,9 @@ def _fitting(extent: int, others_nbytes: int, least: int) -> int:
     most = _CHUNK_NBYTES // others_nbytes
     if most >= extent:
         return extent
-    return _even_step(extent, most // BLOCK_SIDE * BLOCK_SIDE) if most >= BLOCK_SIDE else max(most, least)
+    if most < BLOCK_SIDE:
+        return max(most, least)
+    return _even_step(extent, most // BLOCK_SIDE * BLOCK_SIDE)
 
 
 def _even_step(extent: int, most: int) -> int:
@@ -260,10 +270,11 @@ def _even_step(extent: int, most: int) -> int:
 
 
 class ChunkNotes:
-    """A table with the number of a chunk and other numbers in each row."""
+    """A table with the number of a chunk and other numbers in each row; `codes` are their types for `struct`."""
 
     def __init__(self, codes: str) -> None:
-        self._row, self._rows = struct.Struct(f"=q{codes}"), bytearray()
+        self._row = struct.Struct(f"=q{codes}")
+        self._rows = bytearray()
         self._dtype = np.dtype([(str(at), f"={code}") for at, code in enumerate(f"q{codes}")])
 
     def add(self, number: int, *values: int) -> None:

@@ -1,4 +1,4 @@
-"""The chunk index of an array: four numbers for each stored chunk, in arrays."""
+"""Chunks of a grid as parts of an array, and the chunk index: number, offset, size and filter mask of stored chunks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from tamis.distinct import distinct
 from tamis.errors import FileError
 
 _AT_ONCE = 4096
-
-Numbers = range | NDArray[np.int64]
-
+"""Chunks whose origins are computed at once."""
 
 _FEW = 64
-"""Chunks of a small array: many arrays have the same grid."""
+"""Chunks of a small array, whose origins are kept: many arrays have the same grid."""
+
+Numbers = range | NDArray[np.int64]
+"""Numbers of chunks in a grid."""
 
 
 class Parts(Sequence[Region]):
@@ -105,7 +106,8 @@ class Parts(Sequence[Region]):
 
     def without(self, numbers: NDArray[np.int64]) -> Parts:
         """Return these parts without some of them."""
-        if np.array_equal(own := as_array(self.numbers), numbers):
+        own = as_array(self.numbers)
+        if np.array_equal(own, numbers):
             return Parts(self.grid, range(0))
         return Parts(self.grid, np.setdiff1d(own, numbers, assume_unique=True))
 
@@ -113,7 +115,7 @@ class Parts(Sequence[Region]):
         """Return the parts of another grid that overlap any of these."""
         if grid == self.grid:
             return self
-        if self.are_all and all(map(int.__ge__, self.grid.shape, grid.shape)):
+        if self.are_all and all(own >= other for own, other in zip(self.grid.shape, grid.shape, strict=True)):
             return Parts(grid)
         if not len(self):
             return Parts(grid, range(0))
@@ -160,11 +162,10 @@ class Parts(Sequence[Region]):
     def _grouped_whole(self, factors: Sequence[int]) -> Iterator[Parts]:
         """Yield groups of all chunks of the grid, without a list of all numbers."""
         counts = self.grid.counts
-        for begins in itertools.product(*map(range, [0] * len(counts), counts, factors)):
-            axes = [
-                np.arange(begin, min(begin + factor, count))
-                for begin, factor, count in zip(begins, factors, counts, strict=True)
-            ]
+        firsts = [range(0, count, factor) for count, factor in zip(counts, factors, strict=True)]
+        for begins in itertools.product(*firsts):
+            spans = zip(begins, factors, counts, strict=True)
+            axes = [np.arange(begin, min(begin + factor, count)) for begin, factor, count in spans]
             yield Parts(self.grid, np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1).astype(np.int64))
 
 
@@ -174,7 +175,8 @@ def parts_to_compare(first: Parts, second: Parts, equal: Callable[[Region], bool
     The parts that neither stores have one value in each array, so one element tells whether they are equal.
     """
     stored = joined(first, second)
-    return stored if all(map(equal, map(first_element, stored.absent_sample()))) else Parts(stored.grid)
+    are_equal = all(equal(first_element(part)) for part in stored.absent_sample())
+    return stored if are_equal else Parts(stored.grid)
 
 
 def joined(first: Parts, second: Parts) -> Parts:
@@ -210,11 +212,13 @@ def _expanded(first: NDArray[np.int64], span: NDArray[np.int64], counts: tuple[i
 
 
 def _origins(grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the origins of chunks, one in each row."""
     return np.stack(np.unravel_index(numbers, grid.counts), axis=1) * np.array(grid.chunk_shape, np.int64)
 
 
 @lru_cache(maxsize=64)
 def _origins_of_all(grid: Grid) -> NDArray[np.int64]:
+    """Return the origins of all chunks of a small grid, which nobody can change."""
     table = _origins(grid, np.arange(grid.chunk_count))
     table.flags.writeable = False
     return table
@@ -270,7 +274,8 @@ class ChunkIndex:
         if isinstance(self.numbers, range):
             return number if 0 <= number < len(self.numbers) else -1
         position = int(self.numbers.searchsorted(number))
-        return position if position < len(self.numbers) and self.numbers[position] == number else -1
+        is_stored = position < len(self.numbers) and self.numbers[position] == number
+        return position if is_stored else -1
 
     def positions_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of chunks by their numbers, as `position_of`."""
@@ -285,7 +290,7 @@ class ChunkIndex:
         return isinstance(origin, tuple) and self.position_of(origin) >= 0
 
     def records(self) -> Iterator[tuple[Origin, ChunkRecord]]:
-        """Return an iterator of origins and records of all stored chunks."""
+        """Yield origins and records of all stored chunks."""
         rows = zip(self.offsets.tolist(), self.sizes.tolist(), self.masks.tolist(), strict=True)
         return zip(self.parts.origins(), map(ChunkRecord._make, rows), strict=True)
 

@@ -61,8 +61,10 @@ def native_pipeline_of_large(pipeline: Pipeline, chunk: ChunkType) -> _native.Ch
 
     Its threads reuse their memory, because fresh pages for each step of each chunk cost as much as decoding.
     """
-    native = native_pipeline(pipeline, chunk) if SMALL_NBYTES < chunk.nbytes <= _LARGEST_NBYTES else None
-    return None if native is None or native.foreign or not pipeline.stages else native
+    if not pipeline.stages or not SMALL_NBYTES < chunk.nbytes <= _LARGEST_NBYTES:
+        return None
+    native = native_pipeline(pipeline, chunk)
+    return None if native is None or native.foreign else native
 
 
 class ManyChunks:
@@ -74,7 +76,10 @@ class ManyChunks:
         native = native_pipeline(pipeline, chunk)
         if native is None:
             raise ValueError(f"expected chunks that native code reads, got {chunk} through {pipeline}")
-        self._native, self._chunk, self._fill, self._index = native, chunk, fill, index
+        self._native = native
+        self._chunk = chunk
+        self._fill = fill
+        self._index = index
         self._partial_filtered = partial_filtered
 
     def read(self, source: FileSource | SlowSource, part: Region, out: NDArray[Any], threads: int) -> list[Origin]:
@@ -113,7 +118,8 @@ class ManyChunks:
     ) -> list[int]:
         """Read chunks, and return the numbers of those left to the caller."""
         index = self._index
-        numbers, masks = rows if isinstance(index.numbers, range) else index.numbers[rows], index.masks[rows]
+        numbers = rows if isinstance(index.numbers, range) else index.numbers[rows]
+        masks = index.masks[rows]
         origins = Parts(index.grid, numbers).origin_table()
         if not self._partial_filtered:
             masks[(origins + self._chunk.shape > np.array(index.grid.shape)).any(axis=1)] = _ALL_SKIPPED
@@ -141,5 +147,6 @@ def chunk_count(part: Region, chunk_shape: tuple[int, ...]) -> int:
 
 
 def _touched(part: Region, chunk_shape: tuple[int, ...]) -> list[range]:
+    """Return for each axis the numbers of the chunks that a part overlaps."""
     steps = zip(part, chunk_shape, strict=True)
     return [range(span.start // step, (span.stop - 1) // step + 1) for span, step in steps]

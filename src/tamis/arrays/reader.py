@@ -1,4 +1,4 @@
-"""The protocol of arrays that are read part by part, in any storage."""
+"""Arrays that are read part by part: the protocol, and readers of contiguous, converted and loaded values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class ArrayReader(Protocol):
     chunk_shape: tuple[int, ...] | None
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a part of the array."""
+        """Read a part of the array into `out`, and return `out`; it may have another type, to which values are cast.
+
+        Without `out`, the result has the type of the array, and may be read-only.
+        """
 
     def close(self) -> None:
         """Close everything opened for reading; the array itself belongs to its owner, who closes it."""
@@ -50,14 +53,34 @@ def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
     return out
 
 
-_SHORT_NBYTES, _SCATTERED_NBYTES = 16 << 10, 2048
-"""Shorter runs are read many at a time, here or by a library."""
+_SHORT_NBYTES = 16 << 10
+"""Shorter runs are read many at a time."""
+
+_SCATTERED_NBYTES = 2048
+"""Shorter runs are read by a library, if one can."""
 
 _AT_ONCE = 1024
+"""Short runs that are read at once."""
 
 
 class ContiguousReader:
-    """An array of values that are stored contiguously, or as records at equal distances."""
+    """An array of values that are stored contiguously, or as records at equal distances.
+
+    Parameters
+    ----------
+    label
+        File and name of the array, for messages.
+    shape, dtype
+        Shape of the array, and type of the result.
+    source, offset
+        The bytes, and where the values begin.
+    record_stride
+        Distance of the records along the first axis in bytes; None if the values are contiguous.
+    is_swapped
+        Whether the stored values have the other byte order than `dtype`.
+    read_scattered
+        Reads a part of short runs through a library; None if there is none.
+    """
 
     def __init__(
         self,
@@ -71,10 +94,14 @@ class ContiguousReader:
         is_swapped: bool = False,
         read_scattered: Callable[[Region], NDArray[Any]] | None = None,
     ) -> None:
-        self.label, self.shape, self.dtype = label, shape, dtype
+        self.label = label
+        self.shape = shape
+        self.dtype = dtype
         self.chunk_shape: tuple[int, ...] | None = None
         self._source: ByteSource | None = source
-        self._offset, self._is_swapped, self._read_scattered = offset, is_swapped, read_scattered
+        self._offset = offset
+        self._is_swapped = is_swapped
+        self._read_scattered = read_scattered
         self._strides = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
         if record_stride is not None:
             self._strides[0] = record_stride
@@ -126,7 +153,8 @@ class ContiguousReader:
 
     def _fill(self, values: NDArray[Any], part: Region, first: int, nbytes: int, is_short: bool) -> None:
         """Read all runs of a part into memory, in their order."""
-        if (source := self._source) is None:
+        source = self._source
+        if source is None:
             raise FileError(f"{self.label}: the file is closed: open it again")
         runs = self._runs(part, values.shape[:first])
         if not is_short:
@@ -135,7 +163,8 @@ class ContiguousReader:
                 count = source.read_into(offset, values[run].reshape(-1).view(np.uint8).data)
                 self._check(count, nbytes, offset)
             return
-        at, room = 0, values.reshape(-1).view(np.uint8)
+        at = 0
+        room = values.reshape(-1).view(np.uint8)
         while batch := [offset for _, offset in itertools.islice(runs, _AT_ONCE)]:
             read = source.read_many((offset, nbytes) for offset in batch)
             for data, offset in zip(read, batch, strict=True):
@@ -156,7 +185,9 @@ class ValuesReader:
     """An array whose values are in memory."""
 
     def __init__(self, values: NDArray[Any], chunk_shape: tuple[int, ...] | None) -> None:
-        self.shape, self.dtype, self.chunk_shape = values.shape, values.dtype, chunk_shape
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.chunk_shape = chunk_shape
         self._values = values
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -173,8 +204,11 @@ class ConvertedReader:
     def __init__(
         self, reader: ArrayReader, dtype: np.dtype[Any], convert: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> None:
-        self.shape, self.chunk_shape, self.dtype = reader.shape, reader.chunk_shape, dtype
-        self._reader, self._convert = reader, convert
+        self.shape = reader.shape
+        self.chunk_shape = reader.chunk_shape
+        self.dtype = dtype
+        self._reader = reader
+        self._convert = convert
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and convert a part."""

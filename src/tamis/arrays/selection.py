@@ -59,8 +59,12 @@ class Selection:
     @property
     def region(self) -> Region | None:
         """The part of the array that is selected; None if that is not a region without gaps."""
-        axes = [axis for axis in self.axes if isinstance(axis, range) and axis.step == 1]
-        return tuple(slice(axis.start, axis.stop) for axis in axes) if len(axes) == len(self.axes) else None
+        spans = []
+        for axis in self.axes:
+            if not isinstance(axis, range) or axis.step != 1:
+                return None
+            spans.append(slice(axis.start, axis.stop))
+        return tuple(spans)
 
     def numbers(self, grid: Grid) -> NDArray[np.int64]:
         """Return the numbers of the chunks that the selection touches, in order."""
@@ -77,9 +81,10 @@ class Selection:
             return
         cut = [_cut(indices, step) for indices, step in zip(self.axes, chunk_shape, strict=True)]
         for parts in itertools.product(*cut):
-            yield Piece(
-                tuple(part[0] for part in parts), tuple(part[1] for part in parts), tuple(part[2] for part in parts)
-            )
+            origin = tuple(part[0] for part in parts)
+            inside = tuple(part[1] for part in parts)
+            outside = tuple(part[2] for part in parts)
+            yield Piece(origin, inside, outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,9 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
     array of the whole shape.
     """
     keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 1 and isinstance(mask := keys[0], np.ndarray) and mask.dtype == bool and mask.shape == shape:
-        return Points(np.nonzero(mask))
+    first = keys[0] if keys else None
+    if len(keys) == 1 and isinstance(first, np.ndarray) and first.dtype == bool and first.shape == shape:
+        return Points(np.nonzero(first))
     if any(item is None for item in keys):
         raise TypeError("None (numpy.newaxis) is not supported in an index: add the axis to the result")
     axes: list[Indices] = []
@@ -146,9 +152,8 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
             index = _inside(number, shape[axis], axis)
             axes.append(range(index, index + 1))
         else:
-            axes.append(
-                _indices(item, shape[axis], axis, alone=all(isinstance(axis_indices, range) for axis_indices in axes))
-            )
+            is_first = all(isinstance(indices, range) for indices in axes)
+            axes.append(_indices(item, shape[axis], axis, alone=is_first))
     axes += [range(extent) for extent in shape[len(axes) :]]
     return Selection(tuple(axes), frozenset(dropped))
 
@@ -178,15 +183,19 @@ def _inside(index: int, extent: int, axis: int) -> int:
 
 
 def _array(item: Any) -> NDArray[Any]:
+    """Return the indices or booleans along an axis as an array."""
     if not isinstance(item, (list, tuple, range)) and not hasattr(item, "__array__"):
         raise TypeError(f"expected numbers, slices, '...' or an array of indices, got {item!r}")
     array = np.asarray(item)
     if array.ndim != 1:
         raise TypeError(f"expected one axis of indices, or a boolean array of the whole shape, got {item!r}")
-    return array.astype(np.intp) if not array.size and isinstance(item, (list, tuple, range)) else array
+    if not array.size and isinstance(item, (list, tuple, range)):
+        return array.astype(np.intp)  # NumPy takes them for floats
+    return array
 
 
 def _indices(item: Any, extent: int, axis: int, *, alone: bool) -> NDArray[np.intp]:
+    """Return increasing indices along an axis, from a list or array of indices or booleans, the only one of a key."""
     array = _array(item)
     if array.dtype == bool and len(array) != extent:
         raise TypeError(f"expected {extent} booleans along axis {axis}, got {len(array)}")
@@ -210,12 +219,13 @@ def _indices(item: Any, extent: int, axis: int, *, alone: bool) -> NDArray[np.in
 def _cut(indices: Indices, step: int) -> list[tuple[int, Any, Any]]:
     """Return origin of the chunk, index into it and index into the result for increasing indices along one axis."""
     if not isinstance(indices, range):
-        number = indices // step
-        ends = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(indices)]
-        return [
-            (int(number[first]) * step, indices[first:last] - int(number[first]) * step, slice(first, last))
-            for first, last in itertools.pairwise(ends)
-        ]
+        numbers = indices // step
+        ends = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(indices)]
+        pieces: list[tuple[int, Any, Any]] = []
+        for first, last in itertools.pairwise(ends):
+            origin = int(numbers[first]) * step
+            pieces.append((origin, indices[first:last] - origin, slice(first, last)))
+        return pieces
     pieces = []
     begin = 0
     while begin < len(indices):

@@ -1,4 +1,4 @@
-"""Sources of bytes: a local file, memory; those of remote objects are in `tamis.remote`."""
+"""Sources of bytes: the protocol, local files, and the places of chunks in them; remote ones are in `tamis.remote`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def meaning_of(attributes: Mapping[str, Any], numbers: np.dtype[Any] | None, mar
     Parameters
     ----------
     attributes
-        At least those that `tamis.cf` knows.
+        At least those for which `tamis.meaning.is_known` is True.
     numbers
         Type of the values; None if they are not numbers.
     marker
@@ -42,5 +42,8 @@ def meaning_of(attributes: Mapping[str, Any], numbers: np.dtype[Any] | None, mar
 
 def missing_nan(attributes: Mapping[str, Any], fill: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the NaN values of attributes and fill value, with their bits."""
-    markers = [fill, *(np.asarray(attributes.get(name, "")) for name in FILL_ATTRIBUTES)]
-    return [value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value]
+    found: list[NDArray[Any]] = []
+    for marker in (fill, *(np.asarray(attributes.get(name, "")) for name in FILL_ATTRIBUTES)):
+        if marker.dtype.kind == "f":
+            found += [value for value in marker.reshape(-1) if value != value]
+    return found

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.arrays.gather import within
+from tamis.arrays.grid import shape_of
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import DataError, FileError
 from tamis.zfp.header import BLOCK_SIDE, MAX_RANK
@@ -65,8 +67,12 @@ def other_ancillary(ancillary: str, marked: str) -> list[str]:
 
 def without_companion(attributes: Mapping[str, Any], others: Iterable[str]) -> dict[str, Any]:
     """Return the attributes of an array without references to its companion; `others` as in `other_ancillary`."""
-    changed = {MARK: "", ANCILLARY: " ".join(others)}
-    return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
+    own = {name: value for name, value in attributes.items() if name != MARK}
+    if ANCILLARY in own:
+        own[ANCILLARY] = " ".join(others)
+        if not own[ANCILLARY]:
+            del own[ANCILLARY]
+    return own
 
 
 _NO_VALUE = (1 << BLOCK_SIDE) - 1
@@ -93,8 +99,9 @@ def fill_gaps(values: NDArray[Any], gaps: NDArray[np.bool_], chunk: tuple[int, .
     if not gaps.any():
         return values
     valid = np.flatnonzero(~gaps)
+    usual = values.reshape(-1)[valid[valid.size // 2]] if valid.size else values.dtype.type(0)
+    filled = np.where(gaps, usual, values)
     shape = tuple(extent for extent, step in zip(values.shape, chunk, strict=True) if step > 1)
-    filled = np.where(gaps, values.reshape(-1)[valid[valid.size // 2]] if valid.size else values.dtype.type(0), values)
     if valid.size and 0 < len(shape) <= MAX_RANK:
         _fill_blocks(filled.reshape(shape), gaps.reshape(shape))
     return filled
@@ -103,12 +110,12 @@ def fill_gaps(values: NDArray[Any], gaps: NDArray[np.bool_], chunk: tuple[int, .
 def _fill_blocks(values: NDArray[Any], gaps: NDArray[np.bool_]) -> None:
     """Fill blocks with both gaps and valid values, in place."""
     padding = [-extent % BLOCK_SIDE for extent in values.shape]
-    padded = [
-        np.pad(array, [(0, n) for n in padding], mode="edge") if any(padding) else array for array in (values, gaps)
-    ]
+    whole, whole_gaps = values, gaps
+    if any(padding):
+        whole, whole_gaps = (np.pad(array, [(0, n) for n in padding], mode="edge") for array in (values, gaps))
     # (blocks, 4) for each axis
-    split = list(itertools.chain.from_iterable((extent // BLOCK_SIDE, BLOCK_SIDE) for extent in padded[0].shape))
-    blocks, holes = (array.reshape(split) for array in padded)
+    split = list(itertools.chain.from_iterable((extent // BLOCK_SIDE, BLOCK_SIDE) for extent in whole.shape))
+    blocks, holes = whole.reshape(split), whole_gaps.reshape(split)
     mixed = np.nonzero(_mixed(np.ascontiguousarray(holes)))
     if not mixed[0].size:
         return
@@ -116,14 +123,15 @@ def _fill_blocks(values: NDArray[Any], gaps: NDArray[np.bool_]) -> None:
     index: Any = tuple(itertools.chain.from_iterable((numbers, slice(None)) for numbers in mixed))
     blocks[index] = _flow(blocks[index], holes[index])
     if any(padding):
-        values[...] = padded[0][tuple(slice(extent) for extent in values.shape)]
+        values[...] = whole[tuple(slice(extent) for extent in values.shape)]
 
 
 def _mixed(holes: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which blocks have both gaps and valid values."""
     any_gap = all_gaps = holes.view("u4")[..., 0]  # the four bytes of a line at once
     for axis in range(holes.ndim - 3, 0, -2):
-        any_gap, all_gaps = np.bitwise_or.reduce(any_gap, axis), np.bitwise_and.reduce(all_gaps, axis)
+        any_gap = np.bitwise_or.reduce(any_gap, axis)
+        all_gaps = np.bitwise_and.reduce(all_gaps, axis)
     mixed: NDArray[np.bool_] = (any_gap != 0) & (all_gaps != _FOUR_GAPS)
     return mixed
 
@@ -155,17 +163,17 @@ class CompanionFlags:
         inside = tuple(slice(axis.start, min(axis.stop, n)) for axis, n in zip(part, self.shape, strict=True))
         if inside == part:
             return read(part)
-        flags = np.zeros(tuple(axis.stop - axis.start for axis in part), np.uint8)
+        flags = np.zeros(shape_of(part), np.uint8)
         if all(axis.start < axis.stop for axis in inside):
-            flags[tuple(slice(axis.stop - axis.start) for axis in inside)] = read(inside)
+            flags[within(inside, part)] = read(inside)
         return flags
 
     def other_shape(self, shape: tuple[int, ...] | None) -> str:
         """Return a text if the companion and the variable have different shapes; empty if not."""
         if self.shape == shape:
             return ""
-        own = f"its missing-value mask {self.path} has shape {self.shape}, not {shape}"
-        return f"{own}: values beyond it are read as stored"
+        difference = f"its missing-value mask {self.path} has shape {self.shape}, not {shape}"
+        return f"{difference}: values beyond it are read as stored"
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
         """Restore missing values, in place; see `Flags.restore`."""
@@ -180,13 +188,20 @@ class RestoredReader:
     """Values of a variable with restored missing values. Threads may share it."""
 
     def __init__(self, values: ArrayReader, companion: CompanionFlags, flags: ArrayReader) -> None:
-        self.shape, self.dtype, self.chunk_shape = values.shape, values.dtype, values.chunk_shape
-        self._values, self._companion, self._flags = values, companion, flags
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.chunk_shape = values.chunk_shape
+        self._values = values
+        self._companion = companion
+        self._flags = flags
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array."""
-        values, flags = self._values.read(part), self._companion.read(part, self._flags.read)
-        return put(self._companion.restore(np.array(values), flags) if flags.any() else values, out)
+        values = self._values.read(part)
+        flags = self._companion.read(part, self._flags.read)
+        if flags.any():
+            values = self._companion.restore(np.array(values), flags)
+        return put(values, out)
 
     def close(self) -> None:
         """Close values and flags."""

@@ -42,8 +42,9 @@ class Missing:
     def find(self, data: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Return for each value whether it is missing; None if no value is."""
         mask: NDArray[np.bool_] | None = None
-        if data.dtype.kind == "f" and not (finite := np.isfinite(data)).all():
-            mask = ~finite
+        if data.dtype.kind == "f":
+            finite = np.isfinite(data)
+            mask = None if finite.all() else ~finite
         for marker in self.values:
             equal = data == marker
             if equal.any():
@@ -51,7 +52,7 @@ class Missing:
         return mask
 
     def valid(self, data: NDArray[Any]) -> NDArray[Any]:
-        """Return the values that are not missing: in a row, or as they are if all are valid."""
+        """Return the values that are not missing in a row; all of them in their shape if none is missing."""
         absent = self.find(data)
         return data if absent is None else data[~absent]
 
@@ -74,9 +75,11 @@ NONE_MISSING = Missing()
 
 
 def _fits(marker: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether a type can hold a marker; floats may round it."""
     if dtype.kind == "f":
         return True
-    limits, value = np.iinfo(dtype), marker.item()
+    limits = np.iinfo(dtype)
+    value = marker.item()
     return bool(math.isfinite(value) and value == int(value) and limits.min <= value <= limits.max)
 
 
@@ -167,11 +170,12 @@ class Flags:
         """Return a name for each flag, without blanks."""
         names = ["valid", *map(_name, self.values)]
         # Several NaN get their bits as part of the name.
-        unique = [
-            f"{name}_0x{int(bits):x}" if names.count(name) > 1 else name
-            for name, bits in zip(names[1:], self._bits, strict=True)
-        ]
-        return ["valid", *unique, *(["other_nan"] if self.stored_flag else [])]
+        words = ["valid"]
+        for name, bits in zip(names[1:], self._bits, strict=True):
+            words.append(f"{name}_0x{int(bits):x}" if names.count(name) > 1 else name)
+        if self.stored_flag:
+            words.append("other_nan")
+        return words
 
 
 def can_flag(dtype: np.dtype[Any]) -> bool:
@@ -180,6 +184,7 @@ def can_flag(dtype: np.dtype[Any]) -> bool:
 
 
 def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of whole numbers with the bits of values of a type."""
     return np.dtype(f"u{dtype.itemsize}")
 
 

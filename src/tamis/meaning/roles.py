@@ -36,24 +36,33 @@ _INDEX_ATTRIBUTES = ("compress", "instance_dimension", "sample_dimension")
 _FLAG_ATTRIBUTES = ("flag_values", "flag_masks")
 _AXES = ("axis", "cartesian_axis", "_CoordinateAxisType")
 _STANDARD_NAMES = frozenset(
-    (
-        *("time", "forecast_reference_time", "forecast_period", "latitude", "longitude", "realization"),
-        *("grid_latitude", "grid_longitude", "projection_x_coordinate", "projection_y_coordinate"),
-        *("projection_x_angular_coordinate", "projection_y_angular_coordinate"),
-    )
+    {
+        "time",
+        "forecast_reference_time",
+        "forecast_period",
+        "latitude",
+        "longitude",
+        "realization",
+        "grid_latitude",
+        "grid_longitude",
+        "projection_x_coordinate",
+        "projection_y_coordinate",
+        "projection_x_angular_coordinate",
+        "projection_y_angular_coordinate",
+    }
 )
-_UNITS = frozenset(
-    f"{word}{sign}{end}"
-    for word in ("degree", "degrees")
-    for sign, end in (("_", "north"), ("_", "N"), ("", "N"), ("_", "east"), ("_", "E"), ("", "E"))
-)
+_UNIT_ENDINGS = ("_north", "_N", "N", "_east", "_E", "E")
+_UNITS = frozenset(f"{word}{ending}" for word in ("degree", "degrees") for ending in _UNIT_ENDINGS)
 _SMALL = 0.01
 """A 1-D variable describes its axis if it has at most this fraction of the values of the largest variable."""
 
 
 _MOST_GROUPS = 256
 _MOST_NAMES = 1024
-"""Limit of names of one attribute that are looked up: a hostile file may have any number."""
+"""Groups in which a name is looked up, and names of one attribute: a hostile file may have any number."""
+
+_SHOWN = 2
+"""Names of variables in a reason."""
 
 KINDS = ("data", *_PRIORITY, "flags", "enumeration", "integers", "axis values")
 """All kinds of roles."""
@@ -139,11 +148,17 @@ def _claims(variables: Mapping[str, Variable], groups: Mapping[str, Attributes])
 def _named(attributes: Attributes, group: str, lookup: _Lookup) -> Iterator[tuple[str, str]]:
     """Yield kind and path of each variable that attributes name."""
     for attribute in attributes:
-        kind = _LISTS.get(attribute)
-        for ending, role in _ENDINGS.items():
-            kind = kind or (role if attribute.endswith(ending) else None)
-        if kind:
-            yield from ((kind, path) for path in lookup.find_all(text(attributes, attribute), group))
+        kind = _kind_named_by(attribute)
+        if kind is not None:
+            for path in lookup.find_all(text(attributes, attribute), group):
+                yield kind, path
+
+
+def _kind_named_by(attribute: str) -> str | None:
+    """Return the kind of role that an attribute gives to the variables that it names; None if it names none."""
+    if attribute in _LISTS:
+        return _LISTS[attribute]
+    return next((kind for ending, kind in _ENDINGS.items() if attribute.endswith(ending)), None)
 
 
 def _role(variable: Variable, claims: Mapping[str, Iterable[str]], largest: int) -> Role:
@@ -191,11 +206,11 @@ def _own_role(variable: Variable) -> Role | None:
     return None
 
 
-def _listed(names_in_order: Iterable[str], most: int = 2) -> str:
+def _listed(names_in_order: Iterable[str]) -> str:
     """Return the first names, and the number of others."""
     names = list(names_in_order)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 class _Lookup:
@@ -211,7 +226,8 @@ class _Lookup:
             return path if path in self._paths else None
         scope = group.rstrip("/")
         for _ in range(_MOST_GROUPS):
-            if (path := f"{scope}/{name}") in self._paths:
+            path = f"{scope}/{name}"
+            if path in self._paths:
                 return path
             if not scope:
                 return None

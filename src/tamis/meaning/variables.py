@@ -18,18 +18,13 @@ Attributes = Mapping[str, Any]
 
 _ATTRIBUTES = Kind(ATTRIBUTES.words, MAPPING.fits)  # its names are not read: libraries read attributes one by one
 
-_KNOWN = frozenset(
-    (
-        *("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "actual_range", "_Unsigned"),
-        *("scale_factor", "add_offset", "units", "standard_name", "axis", "cartesian_axis", "_CoordinateAxisType"),
-        *("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping"),
-        *("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry"),
-        *ROUNDING_ATTRIBUTES,
-        ERROR_BOUND,
-        *CONTAINER_ATTRIBUTES,
-        *("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes"),
-    )
-)
+_OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "actual_range", "_Unsigned")
+_OF_UNITS = ("scale_factor", "add_offset", "units", "standard_name", "axis", "cartesian_axis", "_CoordinateAxisType")
+_OF_OTHERS = ("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping")
+_OF_ROLES = ("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry")
+_OF_GEOMETRIES = ("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes")
+_OF_ROUNDINGS = (*ROUNDING_ATTRIBUTES, ERROR_BOUND, *CONTAINER_ATTRIBUTES)
+_KNOWN = frozenset(_OF_VALUES + _OF_UNITS + _OF_OTHERS + _OF_ROLES + _OF_GEOMETRIES + _OF_ROUNDINGS)
 _KNOWN_ENDINGS = ("_coordinates", "_connectivity")  # attributes of a mesh
 
 
@@ -48,7 +43,7 @@ class Variable:
     dimensions
         Path of the dimension of each axis; None if it is not known.
     attributes
-        At least those for which `is_known` is True.
+        At least those for which `tamis.meaning.is_known` is True.
     is_scale
         Whether the variable is a dimension scale.
     is_enum
@@ -185,8 +180,9 @@ def unpacked_type(attributes: Attributes, dtype: np.dtype[Any]) -> np.dtype[Any]
     if dtype.kind not in "iu" or is_unsigned(attributes) or packing_of(attributes) is None:
         return None
     unpacked = _factor_type(attributes)
-    is_float = unpacked.kind == "f" and unpacked.itemsize in (4, 8)
-    return unpacked.newbyteorder("=") if is_float else np.dtype(np.float64)
+    if unpacked.kind == "f" and unpacked.itemsize in (4, 8):
+        return unpacked.newbyteorder("=")
+    return np.dtype(np.float64)
 
 
 def _factor_type(attributes: Attributes) -> np.dtype[Any]:
@@ -201,16 +197,23 @@ NON_COORDINATE = "_nc4_non_coord_"
 HISTORY = "history"
 
 _OWN = "tamis "
-_MOST = 60000  # characters; HDF5 stores no larger attributes in the oldest of its file formats
+"""Beginning of the lines that tamis adds."""
+
+_MOST_HISTORY_NBYTES = 60000
+"""HDF5 stores no larger attributes in the oldest of its file formats."""
 
 
 def with_line(attributes: Attributes, line: str) -> str:
-    """Return the history of a file with an additional line, from the attributes of its root group."""
+    """Return the history of a file with an additional line, from the attributes of its root group; empty for no change.
+
+    Only a file that has a history, or says which conventions it follows, gets one, and only if it is not too long.
+    """
     before = text(attributes, HISTORY)
-    if not line or not (before if HISTORY in attributes else "Conventions" in attributes):
+    has_place = bool(before) if HISTORY in attributes else "Conventions" in attributes
+    if not line or not has_place:
         return ""
     after = f"{line}\n{before}" if before else line
-    return after if len(after.encode("utf-8", "surrogateescape")) <= _MOST else ""
+    return after if len(after.encode("utf-8", "surrogateescape")) <= _MOST_HISTORY_NBYTES else ""
 
 
 def added_line(before: str, after: str) -> str:
@@ -280,9 +283,7 @@ def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
     DTYPE.check("dtype", dtype)
     if dtype.kind not in "iuf" or is_unsigned(attributes):
         return ValidRange()
-    both = numbers(attributes, "valid_range")
-    single = [numbers(attributes, name) for name in ("valid_min", "valid_max")]
-    limits = [both[:1], both[1:]] if both.size == 2 else [limit if limit.size == 1 else limit[:0] for limit in single]
+    limits = _limits(attributes)
     low, high = (_stored_limit(limit, attributes, dtype) for limit in limits)
     packing = packing_of(attributes)
     if packing and packing.scale < 0 and any(_is_unpacked(limit, attributes, dtype) for limit in limits):
@@ -291,6 +292,15 @@ def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
     if valid.low is not None and valid.high is not None and valid.low > valid.high:
         return ValidRange()
     return valid
+
+
+def _limits(attributes: Attributes) -> list[NDArray[Any]]:
+    """Return the smallest and the largest valid value that attributes give, each as an array, empty for none."""
+    both = numbers(attributes, "valid_range")
+    if both.size == 2:
+        return [both[:1], both[1:]]
+    limits = [numbers(attributes, name) for name in ("valid_min", "valid_max")]
+    return [limit if limit.size == 1 else limit[:0] for limit in limits]
 
 
 def _is_unpacked(limit: NDArray[Any], attributes: Attributes, dtype: np.dtype[Any]) -> bool:
@@ -325,13 +335,15 @@ def _rounded(limit: Any, dtype: np.dtype[Any], *, up: bool) -> Any:
         return number if np.isfinite(number) else None
     if math.isinf(limit):
         return None
-    whole, bounds = math.ceil(limit) if up else math.floor(limit), np.iinfo(dtype)
+    whole = math.ceil(limit) if up else math.floor(limit)
+    bounds = np.iinfo(dtype)
     return dtype.type(whole) if bounds.min <= whole <= bounds.max else None
 
 
 def _as_stored(values: NDArray[Any], dtype: np.dtype[Any], attributes: Attributes) -> list[Any]:
     """Return values of an attribute in the type of the data, without those that do not fit."""
-    if values.dtype.kind == "u" and dtype.kind == "i" and values.itemsize == dtype.itemsize and is_unsigned(attributes):
+    is_same_size = values.dtype.kind == "u" and dtype.kind == "i" and values.itemsize == dtype.itemsize
+    if is_same_size and is_unsigned(attributes):
         return list(values.astype(values.dtype.newbyteorder("=")).view(dtype))
     with np.errstate(over="ignore", invalid="ignore"):
         stored = values.astype(dtype)

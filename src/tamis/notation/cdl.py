@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation.netcdf import Compat, chain_text, in_netcdf_order, netcdf_requests, parse_chain
-from tamis.notation.text import Chain, Reading, malformed, refused
+from tamis.notation.text import Chain, Reading, as_chunk_shape, malformed, refused
 from tamis.rounding import KINDS as ROUNDINGS
 from tamis.rounding import BitRound, Rounding
 
@@ -52,9 +52,10 @@ def attributes(
     rounding: Rounding | None = None,
 ) -> dict[str, Value]:
     """Write a pipeline as attributes."""
-    requests = netcdf_requests(chain)
-    own, rest = _separate(requests)
-    result: dict[str, Value] = {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)} if chunk_shape else {}
+    own, rest = _separate(netcdf_requests(chain))
+    result: dict[str, Value] = {}
+    if chunk_shape:
+        result |= {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)}
     result |= own
     if rest:
         pairs = {position: (doubles or {}).get(position + len(own), ()) for position in range(len(rest))}
@@ -125,12 +126,16 @@ def _value_text(value: Value) -> str:
 
 def parse_attributes(mapping: Mapping[str, object], *, variable: str = "", compat: Compat | None = None) -> Reading:
     """Read attributes from a mapping, such as ``{"_Shuffle": "true", "_DeflateLevel": 4}``."""
-    requests = [Request(3, ())] if _flag(mapping, "_Fletcher32") else []
+    requests = []
+    if _flag(mapping, "_Fletcher32"):
+        requests.append(Request(3, ()))
     level = mapping.get("_DeflateLevel", 0)
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= 9:
         raise ParameterError(f"expected _DeflateLevel of 0 to 9, got {level!r}")
-    requests += [Request(2, ())] if _flag(mapping, "_Shuffle") else []
-    requests += [Request(1, (level,))] if level else []
+    if _flag(mapping, "_Shuffle"):
+        requests.append(Request(2, ()))
+    if level:
+        requests.append(Request(1, (level,)))
     if (text := mapping.get("_Filter")) is not None:
         if not isinstance(text, str):
             raise ParameterError(f"expected text as _Filter, got {text!r}")
@@ -140,10 +145,11 @@ def parse_attributes(mapping: Mapping[str, object], *, variable: str = "", compa
         if mapping.get(key, "") not in ("", *choices):
             raise ParameterError(f"expected {key} to be one of {', '.join(choices)}, got {mapping[key]!r}")
     names = (variable,) if variable else ()
-    return Reading("cdl", tuple(chain), names, _chunks(mapping.get("_ChunkSizes")))
+    return Reading("cdl", tuple(chain), names, _chunk_shape(mapping.get("_ChunkSizes")))
 
 
 def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
+    """Return the roundings that attributes name."""
     roundings = []
     for key, kind in _ROUNDINGS.items():
         if (value := mapping.get(key)) is not None:
@@ -154,18 +160,20 @@ def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
 
 
 def _flag(mapping: Mapping[str, object], key: str) -> bool:
+    """Return an attribute that is true or false."""
     value = mapping.get(key, "false")
     if not isinstance(value, (str, int)) or value not in _FLAGS:
         raise ParameterError(f'expected {key} of "true" or "false", got {value!r}')
     return _FLAGS[value]
 
 
-def _chunks(value: object) -> tuple[int, ...] | None:
+def _chunk_shape(value: object) -> tuple[int, ...] | None:
+    """Return the chunk shape; None if there is none."""
     if value is None:
         return None
-    shape = (value,) if isinstance(value, int) else value
-    if isinstance(shape, (tuple, list)) and shape and all(type(step) is int and step > 0 for step in shape):
-        return tuple(shape)
+    shape = as_chunk_shape(value)
+    if shape is not None:
+        return shape
     raise ParameterError(f"expected _ChunkSizes of whole numbers above 0, got {value!r}")
 
 
@@ -182,14 +190,14 @@ def parse_text(text: str, *, compat: Compat | None = None) -> Reading:
                 raise malformed(text, start, f"attributes of {variable} only")
             if key in mapping:
                 raise malformed(text, start, f"{key} once")
-            first_start = first_start if mapping else start
-            variable, mapping[key] = name, value
+            if not mapping:
+                first_start = start
+            variable = name
+            mapping[key] = value
     if not mapping:
         raise malformed(text, len(text), f"one of the attributes {', '.join(KEYS)}")
     try:
-        return parse_attributes(
-            mapping, variable=re.sub(r"\\(.)", r"\1", variable or "", flags=re.DOTALL), compat=compat
-        )
+        return parse_attributes(mapping, variable=_unescaped(variable or ""), compat=compat)
     except ParameterError as error:
         raise refused(text, first_start, str(error)) from error
 
@@ -199,7 +207,12 @@ def _after_blanks(text: str, position: int) -> int:
     return match.end() if match else position
 
 
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
 def _attribute(text: str, start: int) -> tuple[int, str, str, object, int]:
+    """Return where an attribute begins, its variable, key and value, and where the next one begins."""
     head = _HEAD.match(text, start)
     if head is None:
         raise malformed(text, start, "an attribute such as TS:_DeflateLevel = 4 ;")
@@ -221,8 +234,9 @@ def _attribute(text: str, start: int) -> tuple[int, str, str, object, int]:
 
 
 def _read(text: str, position: int, match: re.Match[str], key: str) -> str | int:
+    """Return one of the values of a key."""
     if match["text"] is not None:
-        return re.sub(r"\\(.)", r"\1", match["text"], flags=re.DOTALL)
+        return _unescaped(match["text"])
     whole = _WHOLE.fullmatch(match["number"])
     if whole is None and key in KEYS:
         raise malformed(text, position, f"a whole number or text as {key}")

@@ -69,17 +69,20 @@ def read(
 
 
 def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
+    """Return what the other notations expected."""
     lines = ["Read as tamis text. Other notations:"]
     for name in NOTATIONS:
-        if name != "tamis":
-            try:
-                _READERS[name](text, dtype, compat)
-            except ParameterError as error:
-                lines.append(f"  {name}: {str(error).splitlines()[0].rstrip(':')}")
+        if name == "tamis":
+            continue
+        try:
+            _READERS[name](text, dtype, compat)
+        except ParameterError as error:
+            lines.append(f"  {name}: {str(error).splitlines()[0].rstrip(':')}")
     return "\n".join(lines)
 
 
 def _read_tamis(text: str) -> Reading:
+    """Read filters, or the name of a dataset and its filters."""
     try:
         return Reading("tamis", tuple(parse_filters(text)))
     except ParameterError:
@@ -93,6 +96,7 @@ def _read_tamis(text: str) -> Reading:
 
 
 def _read_netcdf(text: str, compat: Compat | None) -> Reading:
+    """Read a chain of filters, or an argument or options of nccopy."""
     if re.match(r"\s*\[?\s*[0-9+]", text):
         return Reading("netcdf", _in_order(text, parse_chain(text, compat=compat)))
     option, shape = _nccopy_options(text)
@@ -102,6 +106,7 @@ def _read_netcdf(text: str, compat: Compat | None) -> Reading:
 
 
 def _in_order(text: str, requests: list[Request] | tuple[Request, ...]) -> tuple[Stage, ...]:
+    """Return the filters in the order in which netCDF runs them."""
     try:
         return tuple(map(Stage.of, in_netcdf_order(requests)))
     except ParameterError as error:

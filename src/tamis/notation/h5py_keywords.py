@@ -24,7 +24,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
 from tamis.formatting import did_you_mean
-from tamis.notation.text import Chain, Reading, malformed, refuse_other_flags, refused
+from tamis.notation.text import Chain, Reading, as_chunk_shape, malformed, refuse_other_flags, refused
 
 KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 
@@ -54,6 +54,7 @@ def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str
 
 
 def _keyword(stage: Stage) -> dict[str, Any]:
+    """Return the keywords of one filter."""
     number, cd_values = stage.request
     match number, cd_values:
         case (1, (level,)) if level < 10:
@@ -108,31 +109,34 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
 
 
 def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Reading:
+    """Read keywords by name; `kind` is that of the type of the values, None if it is not known."""
     if unknown := [key for key in mapping if key not in KEYWORDS]:
         raise ParameterError(
             f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}{did_you_mean(unknown[0], KEYWORDS)}"
         )
-    requests = [
-        *_scaleoffset(mapping.get("scaleoffset"), kind),
-        *([Request(2, ())] if mapping.get("shuffle") else []),
-        *_compression(mapping.get("compression"), mapping.get("compression_opts")),
-        *([Request(3, ())] if mapping.get("fletcher32") else []),
-    ]
+    requests = _scaleoffset(mapping.get("scaleoffset"), kind)
+    if mapping.get("shuffle"):
+        requests.append(Request(2, ()))
+    requests += _compression(mapping.get("compression"), mapping.get("compression_opts"))
+    if mapping.get("fletcher32"):
+        requests.append(Request(3, ()))
     if mapping.get("fletcher32") and mapping.get("scaleoffset") is not None:
         raise ParameterError("h5py refuses scaleoffset with fletcher32: use one of them")
-    return Reading("h5py", tuple(map(Stage.of, requests)), (), _chunks(mapping.get("chunks")))
+    return Reading("h5py", tuple(map(Stage.of, requests)), (), _chunk_shape(mapping.get("chunks")))
 
 
-def _chunks(value: object) -> tuple[int, ...] | None:
+def _chunk_shape(value: object) -> tuple[int, ...] | None:
+    """Return the chunk shape; None if h5py chooses one, or there are no chunks."""
     if value is None or value is True:
         return None
-    shape = (value,) if isinstance(value, int) else value
-    if isinstance(shape, (tuple, list)) and shape and all(type(step) is int and step > 0 for step in shape):
-        return tuple(shape)
+    shape = as_chunk_shape(value)
+    if shape is not None:
+        return shape
     raise ParameterError(f"expected chunks of whole numbers above 0 such as (4, 96, 144), got chunks={value!r}")
 
 
 def _scaleoffset(value: object, kind: str | None) -> list[Request]:
+    """Return the filter of the keyword, if there is one."""
     if value is None:
         return []
     if not isinstance(value, int) or value is False or not 0 <= value < 1 << 31:
@@ -146,10 +150,13 @@ def _scaleoffset(value: object, kind: str | None) -> list[Request]:
         raise ParameterError(
             f"expected scaleoffset that h5py supports for such values, got {value!r} for kind {kind!r}"
         )
-    return [Request(6, (0, int(value)) if kind == "f" else (2, 0 if value is True else value))]
+    if kind == "f":
+        return [Request(6, (0, int(value)))]
+    return [Request(6, (2, 0 if value is True else value))]
 
 
 def _compression(value: object, options: object) -> list[Request]:
+    """Return the filter of both keywords, if there is one."""
     if value is None:
         if options is not None:
             raise ParameterError(f"expected compression with compression_opts={options!r}, got none")
@@ -163,6 +170,7 @@ def _compression(value: object, options: object) -> list[Request]:
 
 
 def _named(value: str, options: object) -> Request:
+    """Return the filter of a name with its options."""
     match value, options:
         case "gzip", None:
             return Request(1, (4,))
@@ -179,6 +187,7 @@ def _named(value: str, options: object) -> Request:
 
 
 def _numbered(value: object, options: object) -> Request:
+    """Return the filter of a number with its options, which are its parameters."""
     cd_values = () if options is None else options
     if not isinstance(value, int) or value > 65535:
         raise ParameterError(f"expected a name or the number of a filter, got compression={value!r}")
@@ -190,11 +199,13 @@ def _numbered(value: object, options: object) -> Request:
 
 
 def _parsed_text(text: str, kind: str | None) -> Reading:
+    """Read keywords, a dict of them, or the lines of `code`."""
     if re.search(r"\.set_(filter|chunk)\b", text):
         return _from_code(text)
-    is_dict = re.match(r"\s*(\{|dict\s*\()", text)
-    prefix = "" if is_dict else "f("
-    tree = _tree(prefix + text + ("" if is_dict else "\n)"), text, len(prefix)).body
+    prefix, end = "f(", "\n)"
+    if re.match(r"\s*(\{|dict\s*\()", text):
+        prefix = end = ""
+    tree = _tree(f"{prefix}{text}{end}", text, len(prefix)).body
     if len(tree) != 1 or not isinstance(tree[0], ast.Expr):
         raise malformed(text, 0, "keywords with commas between them")
     node = tree[0].value
@@ -212,7 +223,8 @@ def _parsed_text(text: str, kind: str | None) -> Reading:
         if keyword not in KEYWORDS or keyword in mapping:
             nearest = "" if keyword in mapping else did_you_mean(str(keyword), KEYWORDS)
             raise malformed(text, position, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
-        mapping[keyword], positions[keyword] = _literal(text, value_node, position), position
+        mapping[keyword] = _literal(text, value_node, position)
+        positions[keyword] = position
     try:
         return _from_mapping(mapping, kind)
     except ParameterError as error:
@@ -220,7 +232,9 @@ def _parsed_text(text: str, kind: str | None) -> Reading:
 
 
 def _from_code(text: str) -> Reading:
-    chunk_shape, chain = None, []
+    """Read the lines of `code`."""
+    chunk_shape: tuple[int, ...] | None = None
+    chain: list[Stage] = []
     for statement in _tree(text, text, 0).body:
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -245,18 +259,19 @@ def _from_code(text: str) -> Reading:
 
 def _code_chunks(text: str, call: ast.Call, position: int) -> tuple[int, ...] | None:
     shape = call.args[0] if call.args else None
-    return None if isinstance(shape, ast.Attribute) else _chunks(_literal(text, shape, position))
+    return None if isinstance(shape, ast.Attribute) else _chunk_shape(_literal(text, shape, position))
 
 
 def _code_filter(text: str, call: ast.Call, position: int) -> Stage:
     arguments = [_literal(text, argument, position) for argument in call.args]
     if len(arguments) not in (2, 3) or type(arguments[0]) is not int or arguments[1] not in (0, 1) or arguments[0] < 0:
         raise malformed(text, position, "set_filter with an id, a flag of 0 or 1 and a tuple")
-    number, flag, cd_values = (*arguments, ())[:3]
-    return replace(Stage.of(_numbered(number, cd_values)), optional=bool(flag))
+    cd_values = arguments[2] if len(arguments) == 3 else ()
+    return replace(Stage.of(_numbered(arguments[0], cd_values)), optional=bool(arguments[1]))
 
 
 def _tree(source: str, text: str, prefix: int) -> ast.Module:
+    """Parse Python that is a text behind a prefix of so many characters."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in strings
@@ -271,6 +286,7 @@ def _tree(source: str, text: str, prefix: int) -> ast.Module:
 
 
 def _position(text: str, node: ast.AST, prefix: int) -> int:
+    """Return where a node begins in a text."""
     lines = text.splitlines(keepends=True)
     line = getattr(node, "lineno", 1) - 1
     before = "".join(lines[:line])
@@ -280,6 +296,7 @@ def _position(text: str, node: ast.AST, prefix: int) -> int:
 
 
 def _literal(text: str, node: ast.expr | None, position: int) -> Any:
+    """Return the value of a node, which must be a literal; None for no node."""
     try:
         return ast.literal_eval(node) if node is not None else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):

@@ -50,7 +50,8 @@ class _Reader:
     """A text with the current position."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+        self.text = text
+        self.at = 0
 
     def fail(self, expected: str, at: int | None = None) -> NoReturn:
         raise malformed(self.text, self.at if at is None else at, expected)
@@ -117,6 +118,7 @@ def parse_filter(text: str) -> tuple[Objects, Stage | None]:
 
 
 def _flagged(reader: _Reader, start: int, request: Request, flag: int | None) -> Stage:
+    """Return a filter with the flag of the text; with the usual one for None."""
     try:
         stage = Stage.of(request)
     except ParameterError as error:
@@ -149,9 +151,11 @@ def _scaleoffset(reader: _Reader) -> tuple[Request, int | None]:
 
 
 def _user_defined(reader: _Reader) -> tuple[Request, int]:
+    """Read a filter by its id, with its flag."""
     start = reader.at
     number = reader.number("a filter id of 1 to 65535", 1, 65535)
-    flag_at, comma_count = reader.at + 1, reader.text[start:].count(",")
+    flag_at = reader.at + 1
+    comma_count = reader.text[start:].count(",")
     reader.sign(",", "',' and a flag, 0 required or 1 optional")
     flag = reader.number("a flag, 0 required or 1 optional" + _form_hint(reader, number), 0, 1)
     reader.sign(",", "',' and the number of parameters" + _form_hint(reader, number, flag_at))
@@ -200,6 +204,7 @@ _EXTENT = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def _extent(reader: _Reader) -> int:
+    """Read one extent of a chunk."""
     match = _EXTENT.match(reader.text, reader.at)
     if not match or int(match[0]) >= 1 << 32:
         reader.fail("an extent of 1 to 4294967295")
@@ -224,6 +229,7 @@ def _objects_text(objects: Sequence[str]) -> str:
 
 
 def _filter_text(stage: Stage) -> str:
+    """Write the kind of a filter, as `parse_filter` reads it."""
     number, cd_values = stage.request
     match number, cd_values:
         case (1, (level,)) if level < 10:
@@ -271,6 +277,7 @@ _OPTION = re.compile(r"(?P<option>-f|-l|--filter|--layout)(?P<value>=.*|(?<=^-[f
 
 
 def _options(text: str) -> tuple[list[tuple[Objects, Stage | None]], list[tuple[Objects, tuple[int, ...] | None]]]:
+    """Read the arguments of all ``-f`` and ``-l`` of a command."""
     try:
         tokens = shlex.split(text)
     except ValueError as error:

@@ -55,57 +55,63 @@ Compat = Literal["netcdf-c", "doc"]
 """How ambiguous numbers in texts of netCDF are read: as netcdf-c reads them, or as its documentation says."""
 
 
-class _Reading(NamedTuple):
-    """Functions that read ids and parameters, and whether a chain may be empty or end with '|'."""
+class _Rules(NamedTuple):
+    """How a text is read."""
 
-    id: Callable[[str, int, int], int]
-    parameter: Callable[[str, int, int], tuple[int, ...]]
-    loose: bool
+    read_id: Callable[[str, int, int], int]
+    read_parameter: Callable[[str, int, int], tuple[int, ...]]
+    loose: bool  # Whether a chain may be empty or end with '|'
 
 
-_READINGS: dict[str | None, _Reading] = {
-    None: _Reading(netcdf_number.read_id, partial(netcdf_number.read, documented=False), loose=False),
-    "doc": _Reading(netcdf_number.read_id, partial(netcdf_number.read, documented=True), loose=False),
-    "netcdf-c": _Reading(netcdf_scanf.read_id, netcdf_scanf.read_parameter, loose=True),
+_RULES: dict[str | None, _Rules] = {
+    None: _Rules(netcdf_number.read_id, partial(netcdf_number.read, documented=False), loose=False),
+    "doc": _Rules(netcdf_number.read_id, partial(netcdf_number.read, documented=True), loose=False),
+    "netcdf-c": _Rules(netcdf_scanf.read_id, netcdf_scanf.read_parameter, loose=True),
 }
+"""Rules by `compat`."""
 
 
 def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> list[Request]:
     """Read filters with ``|`` between them."""
-    reading = _reading(text, compat)
+    rules = _rules_for(text, compat)
     end = len(text)
-    if reading.loose:
+    if rules.loose:
         start = netcdf_scanf.after_format(text, start)
         if start == end:
             return []
-        end -= text.endswith("|")
+        if text.endswith("|"):
+            end -= 1
     elif text.startswith("[", start):
         raise malformed(text, start, "a filter id (netcdf-c crashes at a format number in brackets)")
-    return [_filter(text, *bounds, reading) for bounds in _parts(text, start, end, "|")]
+    return [_filter(text, first, last, rules) for first, last in _parts(text, start, end, "|")]
 
 
 def parse_filterspec(text: str, *, compat: Compat | None = None) -> Request:
     """Read one filter, as ``ncaux_h5filterspec_parse`` does, without ``|``."""
-    return _filter(text, 0, len(text), _reading(text, compat))
+    return _filter(text, 0, len(text), _rules_for(text, compat))
 
 
 def parse_parameter(text: str, *, compat: Compat | None = None) -> tuple[int, ...]:
     """Read one parameter, as ``ncaux_h5filterspec_parse_parameter`` does."""
-    return _reading(text, compat).parameter(text, 0, len(text))
+    return _rules_for(text, compat).read_parameter(text, 0, len(text))
 
 
-def _reading(text: str, compat: str | None) -> _Reading:
-    if compat not in _READINGS:
+def _rules_for(text: str, compat: str | None) -> _Rules:
+    if compat not in _RULES:
         raise ParameterError(f"expected compat of 'netcdf-c', 'doc' or None, got {compat!r}")
     if "\0" in text:
         raise malformed(text, text.index("\0"), "text without NUL")
-    return _READINGS[compat]
+    return _RULES[compat]
 
 
-def _filter(text: str, start: int, end: int, reading: _Reading) -> Request:
-    (first, *rest) = _parts(text, start, end, ",")
-    number = reading.id(text, *first)
-    return Request(number, tuple(word for bounds in rest for word in reading.parameter(text, *bounds)))
+def _filter(text: str, start: int, end: int, rules: _Rules) -> Request:
+    """Read a filter from a part of a text."""
+    first, *rest = _parts(text, start, end, ",")
+    number = rules.read_id(text, *first)
+    cd_values: list[int] = []
+    for bounds in rest:
+        cd_values += rules.read_parameter(text, *bounds)
+    return Request(number, tuple(cd_values))
 
 
 def _parts(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
@@ -125,6 +131,7 @@ def chain_text(requests: Sequence[Request], *, doubles: Mapping[int, Collection[
 
 
 def _filter_text(request: Request, doubles: Collection[int]) -> str:
+    """Write a filter, whose parameters are doubles from some positions on."""
     if not 1 <= request.id <= netcdf_number.MAX_ID:
         raise ParameterError(f"expected a filter id of 1 to {netcdf_number.MAX_ID}, got {request.id}")
     cd_values = request.values
@@ -144,6 +151,7 @@ def _filter_text(request: Request, doubles: Collection[int]) -> str:
 
 
 def _double_text(low: int, high: int) -> list[str]:
+    """Write a double of two words; as words if it is infinite or no number."""
     value = words_double((low, high))
     return [f"{value!r}d"] if isfinite(value) else [str(low), str(high)]
 
@@ -174,8 +182,13 @@ def in_plugin_order(requests: Iterable[Request]) -> list[Request]:
     if not place or not set(ids[:place]) <= _FIRST.keys() or not set(ids[place + 1 :]) <= _PLAIN:
         return listed
     before = {request.id: request for request in listed[:place]}
-    shuffle, fletcher32 = ([before[number]] if number in before else [] for number in (2, 3))
-    return [listed[place], *shuffle, *listed[place + 1 :], *fletcher32]
+    ordered = [listed[place]]
+    if 2 in before:
+        ordered.append(before[2])
+    ordered += listed[place + 1 :]
+    if 3 in before:
+        ordered.append(before[3])
+    return ordered
 
 
 def netcdf_requests(chain: Chain) -> list[Request]:
@@ -279,6 +292,7 @@ def argument_text(
 
 
 def _escaped(path: str) -> str:
+    """Return a path with the escapes of nccopy in the variable's name."""
     group, _, name = path.removeprefix("/").rpartition("/")
     if not name or "\0" in path:
         raise ParameterError(f"expected the path of a variable, got {path!r}")

@@ -66,13 +66,15 @@ def read(text: str, start: int, end: int, *, documented: bool) -> tuple[int, ...
     piece = text[start:end]
     if match := _INTEGER.fullmatch(piece):
         value = whole(match["digits"]) * (-1 if match["sign"] == "-" else 1)
-        return (_documented if documented else _strict)(text, start, value, match["tag"])
+        interpret = _documented if documented else _strict
+        return interpret(text, start, value, match["tag"])
     if (match := _FLOAT.fullmatch(piece)) and match["tag"]:
         return _float(text, start, match)
     raise malformed(text, start, _instead(piece))
 
 
 def _strict(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
+    """Return the words of a number with a tag that has one meaning."""
     kind = tag.lower()
     low, high = _bounds(kind)
     if kind in ("b", "s"):
@@ -86,6 +88,7 @@ def _strict(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
 
 
 def _documented(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
+    """Return the words of a number with a tag as netcdf-c's documentation describes them."""
     kind = tag.lower()
     low, high = _bounds(kind)
     if (nbits := _NBITS[kind.removeprefix("u")]) < 32:
@@ -100,20 +103,26 @@ def _documented(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
 
 
 def _bounds(kind: str) -> tuple[int, int]:
+    """Return the least and the largest number with a tag; one without a tag may be signed or not."""
     nbits = _NBITS[kind.removeprefix("u")]
-    low = 0 if kind.startswith("u") else -1 << nbits - 1
-    high = (1 << nbits if kind.startswith("u") or not kind else 1 << nbits - 1) - 1
+    is_unsigned = kind.startswith("u")
+    low = 0 if is_unsigned else -(1 << nbits - 1)
+    high = (1 << nbits) - 1 if is_unsigned or not kind else (1 << nbits - 1) - 1
     return low, high
 
 
 def _cd_values(value: int, *, two: bool) -> tuple[int, ...]:
+    """Return a number as one word, or as two, the low one first."""
     return (value & _WORD, value >> 32 & _WORD) if two else (value & _WORD,)
 
 
 def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: int) -> ParameterError:
-    bounds = f"{low} to {high} {f'with tag {tag}' if tag else 'without a tag'}"
-    wide = "L" if value < 0 else "UL"
-    for other in ("", wide) if _NBITS[tag.lower().removeprefix("u")] < 64 else (wide,):
+    """Return the error about a number that does not fit its tag, with a tag that it fits."""
+    bounds = f"{low} to {high} with tag {tag}" if tag else f"{low} to {high} without a tag"
+    others = ["L" if value < 0 else "UL"]
+    if _NBITS[tag.lower().removeprefix("u")] < 64:
+        others.insert(0, "")
+    for other in others:
         least, most = _bounds(other.lower())
         if least <= value <= most:
             return malformed(text, start, f"{bounds}, or {value}{other}")
@@ -121,6 +130,7 @@ def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: 
 
 
 def _float(text: str, start: int, match: re.Match[str]) -> tuple[int, ...]:
+    """Return the words of a number with a tag of floats."""
     value = float(match["number"])
     single = match["tag"] in "fF"
     cd_values = (float_word(value),) if single else double_words(value)

@@ -98,6 +98,7 @@ def whole(digits: str) -> int:
 
 
 def _float(text: str, start: int, end: int) -> float:
+    """Return a number as strtod reads it."""
     match = _FLOAT.match(text, start, end)
     if match is None:
         raise malformed(text, start, "a number")
@@ -113,6 +114,7 @@ def _float(text: str, start: int, end: int) -> float:
 
 
 def _hexadecimal(digits: str, power: str) -> float:
+    """Return a number in hexadecimal digits with a power of two; infinity if it is too large."""
     if not digits.strip("."):
         return 0.0  # strtod reads "0x." as 0
     try:

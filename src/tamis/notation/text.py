@@ -53,9 +53,10 @@ def refused(text: str, start: int, why: str) -> ParameterError:
 
 def _line(text: str, start: int) -> tuple[str, int, str]:
     """Return the line of a position, the column, and a prefix with the line number if the text has several lines."""
-    before = text.rfind("\n", 0, start) + 1
-    line = text[before:].partition("\n")[0]
-    return line, start - before, f"line {text[:before].count(chr(10)) + 1}: " if "\n" in text else ""
+    begin = text.rfind("\n", 0, start) + 1
+    line = text[begin:].partition("\n")[0]
+    number = text.count("\n", 0, begin) + 1
+    return line, start - begin, f"line {number}: " if "\n" in text else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class Reading:
     chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, possibly after a rounding
     names: tuple[str, ...] = ()  # Datasets that the text names
     chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if the text has none
+
+
+def as_chunk_shape(value: object) -> tuple[int, ...] | None:
+    """Return a chunk shape from a whole number or several; None for anything else."""
+    shape = (value,) if isinstance(value, int) else value
+    if isinstance(shape, (tuple, list)) and shape and all(type(step) is int and step > 0 for step in shape):
+        return tuple(shape)
+    return None
 
 
 Chain: TypeAlias = Sequence[Stage]
@@ -153,15 +162,16 @@ def names_filter(text: str) -> bool:
     """Return whether a text begins with the name of a filter or rounding, and is therefore meant as tamis text."""
     match = _TOKEN.match(text)
     word = (match["word"] if match else None) or ""
-    if word in ROUNDINGS:
-        return True
-    return _ALIASES.get(word, word) == UnknownFilter.name or filter_named(_ALIASES.get(word, word)) is not None
+    name = _ALIASES.get(word, word)
+    return word in ROUNDINGS or name == UnknownFilter.name or filter_named(name) is not None
 
 
 def _step(reader: _Reader) -> Stage | Rounding:
+    """Read a filter, or a rounding."""
     if reader.kind != "word" or reader.token not in ROUNDINGS:
         return _stage(reader)
-    kind, start = ROUNDINGS[reader.token], reader.start
+    kind = ROUNDINGS[reader.token]
+    start = reader.start
     reader.advance()
     with located(filter=kind.name):
         rounding = _with_arguments(reader, kind, start)
@@ -171,12 +181,14 @@ def _step(reader: _Reader) -> Stage | Rounding:
 
 
 def _stage(reader: _Reader) -> Stage:
+    """Read a filter with its flag."""
     stage_filter = _filter(reader)
     flag = reader.take("!", "?")
     return Stage(stage_filter, flag == "?") if flag else Stage.of(stage_filter)
 
 
 def _filter(reader: _Reader) -> Filter:
+    """Read a filter by its name, or by its number."""
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
@@ -209,6 +221,7 @@ def _parameters(kind: type[Filter | Rounding]) -> Mapping[str, Parameter]:
 
 
 def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
+    """Read the arguments behind a name, and return the filter or rounding."""
     arguments: dict[str, object] = {}
     if reader.take(":"):
         _read_argument(reader, kind, arguments)
@@ -232,6 +245,7 @@ def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
 
 
 def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: dict[str, object]) -> None:
+    """Read one argument into those by name."""
     parameters = _parameters(kind)
     positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start
@@ -246,6 +260,7 @@ def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: di
 
 
 def _argument(reader: _Reader, positional: list[str], parameters: list[str]) -> tuple[str, object]:
+    """Read one argument; return its name, from those by position if it has none, and its value."""
     name = positional[0] if positional else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
         token = reader.token
@@ -262,6 +277,7 @@ def _argument(reader: _Reader, positional: list[str], parameters: list[str]) -> 
 
 
 def _value(reader: _Reader) -> object:
+    """Read a value."""
     token = reader.token
     value: object = token
     if reader.kind == "word" and token.lower() in ("true", "false"):
@@ -281,6 +297,7 @@ def _value(reader: _Reader) -> object:
 
 
 def _number(reader: _Reader) -> int | float:
+    """Return the number that the current token is."""
     for kind in (int, float):
         try:
             return kind(reader.token)
@@ -305,7 +322,9 @@ def _numbered(reader: _Reader, start: int) -> Filter:
 
 
 def _cd_value(reader: _Reader) -> int:
-    if reader.kind != "number" or not isinstance(value := _number(reader), int) or not -(1 << 31) <= value < 1 << 32:
+    """Read a parameter of 32 bits."""
+    value = _number(reader) if reader.kind == "number" else None
+    if not isinstance(value, int) or not -(1 << 31) <= value < 1 << 32:
         reader.fail("a whole number of 32 bits")
     reader.advance()
     return value & 0xFFFFFFFF

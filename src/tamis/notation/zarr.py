@@ -54,15 +54,22 @@ _PCODEC = {
     "equal_pages_up_to": 1 << 18,
 }
 """Defaults of numcodecs, apart from the level."""
-_ZFPY, _ZFPY_REVERSIBLE = {"rate": 2, "precision": 3, "tolerance": 4}, 5
-"""zfpy's numbers of the modes that numcodecs encodes, by their parameters, and of the one that it only decodes."""
+_ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
+"""zfpy's numbers of the modes that numcodecs encodes, by their parameters."""
+
+_ZFPY_REVERSIBLE = 5
+"""zfpy's number of the mode that numcodecs only decodes."""
 
 
 def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     """Write a pipeline as filters and compressor of version 2."""
     _refuse_late_shuffle(chain)
-    codecs = [_config(stage.filter, dtype) for stage in chain]
-    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+    return _in_version_2([_config(stage.filter, dtype) for stage in chain])
+
+
+def _in_version_2(codecs: Sequence[Json]) -> Json:
+    """Return codecs as filters and compressor."""
+    return {"filters": list(codecs[:-1]) or None, "compressor": codecs[-1] if codecs else None}
 
 
 def _refuse_late_shuffle(chain: Chain) -> None:
@@ -88,14 +95,17 @@ def squeezed_axes(chunk_shape: Sequence[int]) -> list[list[int]] | None:
 
 def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, ...] | None = None) -> Json:
     """Write a pipeline as filters and compressor of netCDF-C's Zarr stores."""
-    codecs = [
-        _h5z_zfp(stage.filter, dtype, chunks) if isinstance(stage.filter, Zfp) else _config(stage.filter, dtype)
-        for stage in chain
-    ]
-    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+    codecs = []
+    for stage in chain:
+        if isinstance(stage.filter, Zfp):
+            codecs.append(_h5z_zfp(stage.filter, dtype, chunks))
+        else:
+            codecs.append(_config(stage.filter, dtype))
+    return _in_version_2(codecs)
 
 
 def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ...] | None) -> Json:
+    """Return the configuration of netCDF-C's codec, with type and shape of the chunks if they are known."""
     config = {"id": "h5z_zfp", **zfp_configuration(zfp_filter.mode)}
     if dtype is None or chunks is None:
         return config
@@ -104,6 +114,7 @@ def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ..
 
 
 def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    """Return the configuration of a codec of version 2."""
     cd_values = owner.requested
     match owner.id, cd_values:
         case ((1 | 307), (level,)):
@@ -124,13 +135,16 @@ def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
 
 
 def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
+    """Return the bytes of a value; raise ParameterError if the type is not known."""
     if dtype is None:
         raise ParameterError(f"expected the type of the values, got none: Zarr's {owner.name} needs their size; say f4")
     return dtype.itemsize
 
 
 def _zfpy(zfp_filter: Zfp) -> Json:
-    if (config := zfpy_configuration(zfp_filter.mode)) is not None and config["mode"] in _ZFPY.values():
+    """Return the configuration of numcodecs' codec; raise ParameterError if it cannot encode so."""
+    config = zfpy_configuration(zfp_filter.mode)
+    if config is not None and config["mode"] in _ZFPY.values():
         return config
     raise ParameterError(
         f"expected rate, precision or accuracy, got {zfp_filter}: Zarr 2 has zfpy, which writes these only"
@@ -164,14 +178,15 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Seq
         return [{"name": "reshape", "configuration": {"shape": axes}}, *codecs] if axes else codecs
     if chain and chain[0].filter.zarr_only:
         return codecs
-    swapped = dtype is not None and not dtype.isnative
-    little = (sys.byteorder == "little") != swapped
-    # Values of one byte have no byte order, and the codec then has no such key.
-    order = {} if dtype is not None and dtype.itemsize == 1 else {"endian": "little" if little else "big"}
-    return [{"name": "bytes", "configuration": order} if order else {"name": "bytes"}, *codecs]
+    if dtype is not None and dtype.itemsize == 1:  # without a byte order
+        return [{"name": "bytes"}, *codecs]
+    is_swapped = dtype is not None and not dtype.isnative
+    is_little = (sys.byteorder == "little") != is_swapped
+    return [{"name": "bytes", "configuration": {"endian": "little" if is_little else "big"}}, *codecs]
 
 
 def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    """Return a codec of version 3."""
     if isinstance(owner, Zfp):
         return {"name": "zfp", "configuration": zfp_configuration(owner.mode)}
     config = _config(owner, dtype)
@@ -216,8 +231,7 @@ def parse_text(text: str) -> tuple[Stage, ...]:
         try:
             codec_filter = _filter_of(config)
         except ParameterError as error:
-            name = config.get("id", config.get("name")) if isinstance(config, dict) else None
-            start = max(text.find(json.dumps(name)), 0)
+            start = max(text.find(json.dumps(_name(config))), 0)
             raise refused(text, start, str(error)) from error
         if codec_filter is not None:
             chain.append(Stage(codec_filter, codec_filter.optional))
@@ -225,6 +239,7 @@ def parse_text(text: str) -> tuple[Stage, ...]:
 
 
 def _name(config: object) -> object:
+    """Return the name of a codec of either version; None if it is no object."""
     return config.get("id", config.get("name")) if isinstance(config, dict) else None
 
 
@@ -241,12 +256,16 @@ def _pipeline_stages(config: Json, text: str) -> tuple[Stage, ...]:
 
 
 def _codec_list(parsed: object, text: str) -> list[Any]:
+    """Return the codecs of a document of either version."""
     if isinstance(parsed, dict) and {"filters", "compressor"} & parsed.keys() and "id" not in parsed:
-        filters, compressor = parsed.get("filters"), parsed.get("compressor")
-        parsed = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
+        filters = parsed.get("filters")
         if filters is not None and not isinstance(filters, list):
             raise malformed(text, max(text.find('"filters"'), 0), "a list of filters, or null")
-    elif isinstance(parsed, dict):
+        codecs = list(filters or ())
+        if parsed.get("compressor") is not None:
+            codecs.append(parsed["compressor"])
+        return codecs
+    if isinstance(parsed, dict):
         parsed = parsed.get("codecs", [parsed])
     if not isinstance(parsed, list):
         raise malformed(text, 0, "a list of codecs, or an object with filters and compressor")
@@ -257,7 +276,7 @@ def _filter_of(config: object) -> Filter | None:
     """Return the filter of a codec; None for ``bytes``, which only has the byte order."""
     if not isinstance(config, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
-    name = config.get("id", config.get("name"))
+    name = _name(config)
     configuration = config.get("configuration", {}) if "name" in config else config
     if not isinstance(name, str) or not isinstance(configuration, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
@@ -275,6 +294,7 @@ def _filter_of(config: object) -> Filter | None:
 
 
 def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: int | None = None) -> int:
+    """Return a whole number of a configuration; raise ParameterError if it is none within limits."""
     value = config.get(key, default)
     if type(value) is not int or not low <= value <= high:
         raise ParameterError(f"expected {key} of {low} to {high}, got {value!r}")
@@ -331,7 +351,13 @@ def zfp_of(config: Mapping[str, Any]) -> Zfp:
     keys = _ZFP_KEYS[mode]
     if unknown := sorted(map(str, config.keys() - {"mode", *keys})):
         raise ParameterError(f"expected {', '.join(['mode', *keys])} for zfp mode {mode}, got {unknown[0]!r} as well")
-    return _zfp_filter({name: config.get(key) for key, name in keys.items()}) if keys else Zfp(reversible=True)
+    if not keys:
+        return Zfp(reversible=True)
+    return _zfp_filter({name: config.get(key) for key, name in keys.items()})
+
+
+def _read_h5z_zfp(config: Mapping[str, Any]) -> Zfp:
+    return zfp_of({key: value for key, value in config.items() if key not in ("id", "dtype", "shape")})
 
 
 def _zfp_filter(arguments: Mapping[str, Any]) -> Zfp:
@@ -349,7 +375,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
     "zstd": _read_zstd,
     "blosc": _read_blosc,
     "zfp": zfp_of,
-    "h5z_zfp": lambda config: zfp_of({key: config[key] for key in config.keys() - {"id", "dtype", "shape"}}),
+    "h5z_zfp": _read_h5z_zfp,
     "zfpy": _read_zfpy,
     "pcodec": _read_pcodec,
 }

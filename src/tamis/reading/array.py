@@ -90,12 +90,19 @@ class SelectedChunks:
                     pass
 
     def _fill_whole(self, part: Region, selection: Selection | Points, out: NDArray[Any], threads: int) -> bool:
-        """Read the chunks of a part as `fill` does, and keep them, because others may need the rest; False if not."""
-        source, whole = self.source, self.source.whole_of(part)
+        """Read all chunks of a part and keep them, because other selections may need the rest of them.
+
+        Returns False if they are too large, or some are here already.
+        """
+        source = self.source
+        whole = source.whole_of(part)
         if whole is None or math.prod(shape_of(whole)) * source.chunk.dtype.itemsize > KEPT_NBYTES:
             return False
-        pieces, values = [*selection.pieces(source.chunk.shape)], np.empty(shape_of(whole), source.chunk.dtype)
-        if any(map(self._is_cached, pieces)) or not source.read_many(whole, values, threads, fetches=True):
+        pieces = list(selection.pieces(source.chunk.shape))
+        if any(map(self._is_cached, pieces)):
+            return False
+        values = np.empty(shape_of(whole), source.chunk.dtype)
+        if not source.read_many(whole, values, threads, fetches=True):
             return False
         out[...] = values[within(part, whole)]
         for piece in pieces:
@@ -108,8 +115,10 @@ class SelectedChunks:
 
     def _stored_pieces(self, part: Region) -> Iterator[Piece]:
         """Yield the pieces of a region in stored chunks, if few of many are stored."""
-        origins, steps = self.source.index.parts.origin_table(), self.source.chunk.shape
-        begin, end = [axis.start for axis in part], [axis.stop for axis in part]
+        origins = self.source.index.parts.origin_table()
+        steps = self.source.chunk.shape
+        begin = [axis.start for axis in part]
+        end = [axis.stop for axis in part]
         touched = ((origins < end) & (origins + steps > begin)).all(axis=1)
         for row in origins[touched].tolist():
             shared = intersection(part, tuple(slice(at, at + step) for at, step in zip(row, steps, strict=True)))
@@ -123,12 +132,13 @@ class SelectedChunks:
 
     def _place_light(self, piece: Piece, out: NDArray[Any]) -> bool:
         """Fill in a piece if its chunk is cached, or a part of it is enough; otherwise return False."""
-        source, key = self.source, (self.name, piece.origin)
+        key = (self.name, piece.origin)
         values = self.cache.get(key)
-        if values is None and (part := source.part_for(piece)) and self.cache.decoded(key, part.share) <= 1:
-            values = source.part_values(piece.origin, part)
         if values is None:
-            return False
+            part = self.source.part_for(piece)
+            if part is None or self.cache.add_part(key, part.share) > 1:
+                return False
+            values = self.source.part_values(piece.origin, part)
         out[piece.outside] = values[piece.inside]
         if self.change is not None:
             self.change(piece, out)
@@ -184,8 +194,11 @@ class Array:
     def __init__(
         self, file: FileOfArray, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...] | None
     ) -> None:
-        self._file, self.name = file, name
-        self.shape, self.dtype, self.chunks = shape, dtype, chunks
+        self._file = file
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.chunks = chunks
 
     @property
     def ndim(self) -> int:
@@ -271,7 +284,8 @@ class UnpackedArray(Array):
     def __init__(self, packed: Any, packing: meaning.Packing, dtype: np.dtype[Any]) -> None:
         super().__init__(packed._file, packed.name, packed.shape, dtype, packed.chunks)
         self.attrs: dict[str, Any] = packed.attrs
-        self._packed, self._packing = packed, packing
+        self._packed = packed
+        self._packing = packing
         self._missing = meaning.missing_values(self.attrs, packed.dtype.newbyteorder("="))
 
     def __getitem__(self, key: Any) -> Any:

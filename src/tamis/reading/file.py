@@ -66,7 +66,8 @@ class Group(Mapping[str, Any]):
     """
 
     def __init__(self, file: File, name: str) -> None:
-        self._parent, self.name = file, name
+        self._parent = file
+        self.name = name
 
     @property
     def _file(self) -> File:
@@ -89,8 +90,9 @@ class Group(Mapping[str, Any]):
         """
         if not isinstance(name, str):
             raise TypeError(f"expected a name or path as text, got {name!r}")
-        file, joined = self._file, posixpath.join(self.name, name)
-        path = "/" + "/".join(part for part in joined.split("/") if part not in ("", "."))
+        file = self._file
+        parts = posixpath.join(self.name, name).split("/")
+        path = "/" + "/".join(part for part in parts if part not in ("", "."))
         if path == "/":
             return file
         try:
@@ -164,8 +166,12 @@ class File(Group):
         restore: bool = True,
         unpack: bool = False,
     ) -> None:
-        self._opens, self._asked_threads, self.restore, self.unpack = opens, threads, restore, unpack
-        self.threads, self.name = checked_threads(threads), "/"
+        self._opens = opens
+        self._asked_threads = threads
+        self.restore = restore
+        self.unpack = unpack
+        self.threads = checked_threads(threads)
+        self.name = "/"
         self.path = absolute(path)
         self._opened: Reader | None = opens(self.path)
         self.identity = self._identity()
@@ -258,4 +264,5 @@ class File(Group):
         return type(self), (self._opens, self.path, self._asked_threads, self.restore, self.unpack)
 
     def __repr__(self) -> str:
-        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")
+        state = " (closed)" if self.closed else ""
+        return printable(f"<tamis file {self.path}{state}>")

@@ -162,17 +162,18 @@ class ListedArray(Array):
         """Read a selection into an array of its full shape."""
         self._file.check_open()
         with located(path=self._file.path, dataset=self.name):
-            source = None
+            chunks = None
             if isinstance(selection, Selection) and not self._is_restored:
-                source = self._array.open_few(selection)
-            if source is None and self._by_chunks:
-                source = self._file.source(self.name, self._array.open_chunks)
-            if source is not None:
-                SelectedChunks(source, self.name, self._file.cache).fill(out, selection, self._file.threads)
+                chunks = self._array.open_few(selection)
+            if chunks is None and self._by_chunks:
+                chunks = self._file.source(self.name, self._array.open_chunks)
+            if chunks is not None:
+                SelectedChunks(chunks, self.name, self._file.cache).fill(out, selection, self._file.threads)
             else:
                 self._fill_by_reader(out, selection)
 
     def _fill_by_reader(self, out: NDArray[Any], selection: Selection | Points) -> None:
+        """Read a selection as `_fill` does, by the array's own reader."""
         with closing(self._array.open_reader()) as reader:
 
             def place(piece: Piece) -> None:
@@ -184,17 +185,22 @@ class ListedArray(Array):
 
             if not self.shape:
                 out[...] = reader.read(())
-            elif out.size and (run := self._remote_run(selection)) is not None:
+                return
+            if not out.size:
+                return
+            run = self._remote_run(selection)
+            if run is not None:
                 reader.read(run, out)
-            elif out.size:
-                with closing(ordered_map(place, selection.pieces(self._box), self._file.threads)) as placed:
-                    for _ in placed:
-                        pass
+                return
+            with closing(ordered_map(place, selection.pieces(self._box), self._file.threads)) as placed:
+                for _ in placed:
+                    pass
 
     def _remote_run(self, selection: Selection | Points) -> Region | None:
         """Return the region of a selection, if its parts are best asked for at once; None otherwise."""
-        is_remote = isinstance(self._file.path, Address) and self.chunks is None
-        return selection.region if is_remote and isinstance(selection, Selection) else None
+        if self.chunks is not None or not isinstance(self._file.path, Address):
+            return None
+        return selection.region if isinstance(selection, Selection) else None
 
     @property
     def _box(self) -> tuple[int, ...]:

@@ -50,16 +50,21 @@ class Address(str):
 
     def __new__(cls, url: str | os.PathLike[str], store: Any = None, **options: Any) -> Address:  # noqa: D102
         if isinstance(url, Address):
-            store, options, url = store or url.store, {**url.options, **options}, url.url
+            store = store or url.store
+            options = {**url.options, **options}
+            url = url.url
         url = os.fspath(url)
         if not isinstance(url, str):
             raise ParameterError(f"expected an address as text, got {url!r:.80}")
         if store is None and not is_address(url) and options.get(ALLOW_OUTSIDE) and os.path.isfile(url):
-            url, store = os.path.abspath(url), LocalObjects()
+            url = os.path.abspath(url)
+            store = LocalObjects()
         if store is None and not is_address(url):
             raise ParameterError(f"expected an address such as s3://bucket/a.nc, got {url!r:.80}")
         address = super().__new__(cls, _shown(url, store))
-        address.url, address.store, address.options = url, store, options
+        address.url = url
+        address.store = store
+        address.options = options
         return address
 
     @property
@@ -83,7 +88,9 @@ def is_address(path: object) -> bool:
     """Return whether a path is an address of a file that is elsewhere, not a local path."""
     if isinstance(path, Address):
         return True
-    scheme, mark, _ = path.lower().partition("://") if isinstance(path, str) else ("", "", "")
+    if not isinstance(path, str):
+        return False
+    scheme, mark, _ = path.lower().partition("://")
     is_scheme = len(scheme) > 1 and scheme[0].isalpha() and _SIGNS.issuperset(scheme)
     return bool(mark) and is_scheme and scheme != _LOCAL
 
@@ -129,7 +136,10 @@ def located_path(path: Any, options: Mapping[str, Any] | None = None) -> str:
 
 def with_outside(options: Mapping[str, Any] | None, *, is_allowed: bool) -> Mapping[str, Any]:
     """Return options, with that of references that may lead outside their folder."""
-    return {**(options or {}), **({ALLOW_OUTSIDE: True} if is_allowed else {})}
+    known = dict(options or {})
+    if is_allowed:
+        known[ALLOW_OUTSIDE] = True
+    return known
 
 
 def without_outside(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +167,8 @@ def absolute(path: str | os.PathLike[str]) -> str:
 def _shown(url: str, store: Any) -> str:
     """Return a URL without user, password, query and fragment, or the path in a store with a word for that."""
     if not is_address(url):
-        return url if (kind := _kind(store)) == _LOCAL else f"{kind}://{url.lstrip('/')}"
+        kind = _kind(store)
+        return url if kind == _LOCAL else f"{kind}://{url.lstrip('/')}"
     parts: SplitResult = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -167,4 +178,6 @@ def _kind(store: Any) -> str:
     protocol = getattr(store, "protocol", None)
     if isinstance(protocol, (tuple, list)):
         protocol = protocol[0]
-    return protocol if isinstance(protocol, str) else type(store).__name__.removesuffix("Store").lower() or "store"
+    if isinstance(protocol, str):
+        return protocol
+    return type(store).__name__.removesuffix("Store").lower() or "store"

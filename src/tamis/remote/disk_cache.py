@@ -81,12 +81,12 @@ def write(remote: RemoteFile, blocks: Mapping[int, memoryview]) -> None:
 
 def _shrink(place: Path) -> None:
     """Remove the entries that were not used for the longest time, until the rest fits."""
-    entries = sorted(
-        ((status.st_mtime, status.st_size, path) for path in place.glob("*.blocks") for status in [path.stat()]),
-        reverse=True,
-    )
+    entries = []
+    for path in place.glob("*.blocks"):
+        status = path.stat()
+        entries.append((status.st_mtime, status.st_size, path))
     total = 0
-    for _, nbytes, path in entries:
+    for _, nbytes, path in sorted(entries, reverse=True):
         total += nbytes
         if total > MOST_NBYTES:
             path.unlink(missing_ok=True)

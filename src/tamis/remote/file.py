@@ -60,9 +60,17 @@ MOST_WHOLE_NBYTES = 512 << 20
 
 _READ_AHEAD = 16 << 20
 _FIRST_AHEAD = 1 << 20
-_STREAM_NBYTES = 2 << 20  # of a request
-_STREAMS = 16  # places from which reads may go on
-_KEPT_STREAMS, _KEPT_NBYTES = 4, 64 << 20
+"""Bytes that are read ahead: most, and the first time."""
+
+_STREAM_NBYTES = 2 << 20
+"""Most bytes of a request that reads ahead."""
+
+_STREAMS = 16
+"""Places from which reads may go on."""
+
+_KEPT_STREAMS = 4
+_KEPT_NBYTES = 64 << 20
+"""Most windows that were read ahead, and their most bytes; the last one is kept in any case."""
 
 
 def requests_for(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = MOST_NBYTES) -> list[Range]:
@@ -86,19 +94,22 @@ def in_fewest_rounds(ranges: Sequence[Range], gap: int = MOST_GAP, most: int = M
         return requests
     over = len(requests) % AT_ONCE
     gaps = sorted(begin - end for (_, end), (begin, _) in itertools.pairwise(requests))
-    return min(requests, *(requests_for(ranges, wider, most) for wider in (gaps[over - 1], MOST_GAP)), key=_cost)
+    wider = (requests_for(ranges, wide, most) for wide in (gaps[over - 1], MOST_GAP))
+    return min(requests, *wider, key=_cost)
 
 
 def _cost(requests: Sequence[Range]) -> int:
-    rounds = -(-len(requests) // AT_ONCE) * ROUND_NBYTES
-    return rounds + len(requests) * REQUEST_NBYTES + sum(end - begin for begin, end in requests)
+    """Return the bytes that take as long as requests."""
+    rounds_nbytes = -(-len(requests) // AT_ONCE) * ROUND_NBYTES
+    return rounds_nbytes + len(requests) * REQUEST_NBYTES + sum(end - begin for begin, end in requests)
 
 
 class Answer(Generic[T]):
     """The result of a function, called in another thread; a thread that must not wait for others calls it itself."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
-        self._ask, self._known = ask, list[T]()
+        self._ask = ask
+        self._known = list[T]()  # The result, once it is there
         self._future = None if library_lock.is_held() else _threads().submit(self._get)
 
     def _get(self) -> T:
@@ -127,7 +138,10 @@ class Window:
     def __init__(
         self, spans: Sequence[Range], parts: Sequence[Answer[memoryview] | Known], *, is_stream: bool = False
     ) -> None:
-        self._begins, self._spans, self._parts, self.is_stream = [begin for begin, _ in spans], spans, parts, is_stream
+        self._begins = [begin for begin, _ in spans]
+        self._spans = spans
+        self._parts = parts
+        self.is_stream = is_stream  # Whether it was read ahead, and stays until others are
         self.nbytes = sum(end - begin for begin, end in spans)
 
     def reach(self, begin: int) -> int:
@@ -144,7 +158,8 @@ class Window:
 
     def read(self, begin: int, room: memoryview) -> None:
         """Copy the bytes of a range that is covered; wait for them."""
-        end, at = begin + len(room), begin
+        end = begin + len(room)
+        at = begin
         row = bisect_right(self._begins, begin) - 1
         while at < end:
             low, high = self._spans[row]
@@ -236,14 +251,16 @@ class RemoteBytes:
             window = max([*self._windows], key=lambda window: window.reach(at), default=None)
             last = at if window is None else min(window.reach(at), end)
             if window is None or last == at:
-                window, last = self._stream(at, end) or self._window([(at, end)]), end
+                window = self._stream(at, end) or self._window([(at, end)])
+                last = end
             window.read(at, room[at - offset : last - offset])
             at = last
         return end - offset
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several ranges of offset and size, fetched in parallel."""
-        with self.ahead(wanted := list(ranges)):
+        wanted = list(ranges)
+        with self.ahead(wanted):
             return [self.read(*span) for span in wanted]
 
     @contextmanager
@@ -269,7 +286,8 @@ class RemoteBytes:
     def copying(self, ranges: Iterable[tuple[int, int]]) -> Callable[[int], None]:
         """Begin to fetch ranges of offset and size, and return what writes them to their places in a file."""
         wanted = [(begin, begin + nbytes) for begin, nbytes in ranges if nbytes]
-        spans, parts = self._fetching(absent := self.absent(wanted))
+        absent = self.absent(wanted)
+        spans, parts = self._fetching(absent)
 
         def copy(file: int) -> None:
             for (begin, _), part in zip(spans, parts, strict=True):
@@ -302,16 +320,20 @@ class RemoteBytes:
         """Return how far to read ahead: to the end of the array, or to what is being fetched."""
         stop = bisect_left(self._stops, end)
         # Small arrays, such as coordinates, come together.
-        limits = [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
-        others = [window.next_begin(begin) for window in [*self._windows]]
-        return min([self.nbytes, *limits, *(other for other in others if other is not None and other >= end)])
+        limits = [self.nbytes] + [max(limit, begin + HEAD_NBYTES) for limit in self._stops[stop : stop + 1]]
+        for window in [*self._windows]:
+            following = window.next_begin(begin)
+            if following is not None and following >= end:
+                limits.append(following)
+        return min(limits)
 
     def _stream(self, begin: int, end: int) -> Window | None:
         """Read ahead, and ever more, if this read goes on where an earlier one ended."""
         match = next((item for item in self._ends if 0 <= begin - item[0] <= MOST_GAP), None)
         ahead = 0 if match is None else min(max(2 * match[1], _FIRST_AHEAD), _READ_AHEAD)
         last = min(max(begin + ahead, end), self._most_ahead(begin, end))
-        self._ends = [*(item for item in self._ends[1 - _STREAMS :] if item is not match), (last, ahead)]
+        others = [item for item in self._ends[1 - _STREAMS :] if item is not match]
+        self._ends = [*others, (last, ahead)]  # one step: see above
         if match is None or last == end:
             return None
         return self.begin([(begin, last)])
@@ -360,7 +382,9 @@ class RemoteFile(RemoteBytes):
         has_tail = self._objects.reads_tails and address.lower().endswith(WITH_TAILS)
         tail = Answer(self._last) if has_tail else None
         head = self._first()
-        self.nbytes, self.version, self.head = head.size, head.version, bytes(head.data)
+        self.nbytes = head.size
+        self.version = head.version
+        self.head = bytes(head.data)
         last = tail.result() if tail else None
         if last is not None and (last.size, last.version) == (head.size, head.version):
             self.tail = memoryview(last.data)
@@ -374,6 +398,7 @@ class RemoteFile(RemoteBytes):
         return None
 
     def _first(self) -> Part:
+        """Return the first bytes; all of them if the server has no ranges, or the object has no bytes."""
         try:
             return self._get(self.address, self._objects, self._key, (0, HEAD_NBYTES), "")
         except NoRangesError:
@@ -481,10 +506,12 @@ class RemoteObjects(RemoteBytes):
         for known, data in [*self._wholes]:
             if known == address:
                 return data
-        part = self._get_all(address, *objects_of(address), self._versions.get(address, ""))
+        objects, key = objects_of(address)
+        part = self._get_all(address, objects, key, self._versions.get(address, ""))
         self._check_size(address, part.size, nbytes)
         self._versions.setdefault(address, part.version)
-        kept = [*(item for item in self._wholes if item[0] != address), (address, memoryview(part.data))]
+        kept = [item for item in self._wholes if item[0] != address]
+        kept.append((address, memoryview(part.data)))
         while len(kept) > 1 and sum(len(data) for _, data in kept) > MOST_WHOLE_NBYTES:
             del kept[0]
         self._wholes = kept  # one step: see above
@@ -506,6 +533,7 @@ class RemoteObjects(RemoteBytes):
             raise _changed(address)
 
     def _requests(self, spans: Sequence[Range], most: int, gap: int = MOST_GAP) -> list[Range]:
+        """Return the requests for ranges, each in one object."""
         by_object: dict[int, list[Range]] = {}
         for begin, end in spans:
             first, last = (int(self._begins.searchsorted(at, "right")) - 1 for at in (begin, end - 1))
@@ -557,6 +585,7 @@ def ends_of(addresses: Sequence[Address], nbytes: int) -> list[Part | None]:
 
 
 def _end_of(address: Address, nbytes: int) -> Part | None:
+    """Return the size of an object, with so many last bytes if its server gives them; None if there is none."""
     objects, key = objects_of(address)
     if nbytes:
         try:
@@ -576,9 +605,8 @@ def _end_of(address: Address, nbytes: int) -> Part | None:
 
 def nbytes_below(address: Address) -> int:
     """Return the bytes of an object, or of all below a folder."""
-    if can_list(address) and (total := sum(entry.size for entry in list_below(address))):
-        return total
-    return size_of(address) or 0
+    total = sum(entry.size for entry in list_below(address)) if can_list(address) else 0
+    return total or size_of(address) or 0
 
 
 def remote_identity(address: Address) -> tuple[int, int]:
@@ -596,4 +624,5 @@ def remote_identity(address: Address) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
+    """Return the threads of all remote files."""
     return ThreadPoolExecutor(AT_ONCE, "tamis-remote")

@@ -28,14 +28,14 @@ BLOCK_NBYTES = 1024
 MOST_NBYTES = 64 << 20
 """Limit of the cached blocks."""
 
-_MISSED_NBYTES = 8 * BLOCK_NBYTES
-_LARGE_NBYTES = 1 << 20
-_CRAWLED_NBYTES = 32 << 20
+_MISSED_NBYTES = 8 * BLOCK_NBYTES  # that are fetched if libhdf5 asks for what is not cached
+_LARGE_NBYTES = 1 << 20  # of a read of values
+_CRAWLED_NBYTES = 32 << 20  # at most, from one place on
 _GAP_NBYTES = 2 * BLOCK_NBYTES
 _MOST_MORE_NBYTES = 128 << 10  # that a round may fetch for fewer requests
 _ROUNDS = 64
 _LEAST_CHUNKS = 128  # whose index has more than two nodes
-_MOST_LOOKED_UP = 4096
+_MOST_LOOKED_UP = 4096  # chunks
 
 T = TypeVar("T")
 
@@ -50,12 +50,15 @@ class MetadataFile(io.RawIOBase):
     """
 
     def __init__(self, remote: RemoteFile) -> None:
-        self.remote, self.error = remote, None
+        self.remote = remote
+        self.error = None
         # Without a lock, because libhdf5 reads with its own (see `tamis.library_lock`): each change is one step.
         self._blocks: OrderedDict[int, memoryview] = OrderedDict()
-        self._at = self._asked_nbytes = 0
-        self._looked_up: dict[int, int] = {}
+        self._at = 0  # Position
+        self._looked_up: dict[int, int] = {}  # Number of chunks by the address of the dataset's object header
+        # Offsets of reads of so many bytes, which get none: see `place_of`
         self._asked: list[int] = []
+        self._asked_nbytes = 0
         self.crawler = Crawler()
         self._blocks.update(disk_cache.read(remote, BLOCK_NBYTES))
         self._kept = len(self._blocks)
@@ -71,16 +74,20 @@ class MetadataFile(io.RawIOBase):
 
     def crawl(self) -> None:
         """Fetch the metadata that listing the file needs, before libhdf5 asks for it with h5py's lock."""
-        if self.remote.nbytes > len(head := bytes(self.remote.head)):
-            self.base = next((at for at in (0, *(512 << n for n in range(32))) if head[at : at + 4] == b"\x89HDF"), 0)
-            self._follow([*self.crawler.roots(head[self.base :])])
+        head = bytes(self.remote.head)
+        if self.remote.nbytes <= len(head):
+            return
+        offsets = (0, *(512 << n for n in range(32)))
+        self.base = next((at for at in offsets if head[at : at + 4] == b"\x89HDF"), 0)
+        self._follow([*self.crawler.roots(head[self.base :])])
 
     base = 0
     """Offset of the superblock, behind a user block."""
 
     def prefetch_index(self, header: int, *wanted: Any) -> None:
         """Fetch the chunk index of a dataset, by the address of its object header: all of it, or as in `Wanted`."""
-        if (root := self.crawler.indexes.get(header)) is not None:
+        root = self.crawler.indexes.get(header)
+        if root is not None:
             self._follow([root(Wanted(*wanted) if wanted else None)])
 
     def looks_up(self, header: int, count: int, total: int) -> bool:
@@ -95,7 +102,8 @@ class MetadataFile(io.RawIOBase):
 
         The caller holds h5py's lock, and libhdf5 knows the chunk already.
         """
-        self._asked, self._asked_nbytes = [], nbytes
+        self._asked = []
+        self._asked_nbytes = nbytes
         try:
             result = read()
         finally:
@@ -104,10 +112,8 @@ class MetadataFile(io.RawIOBase):
         return result, offset
 
     def _fetch_in_threads(self, spans: Sequence[Range]) -> list[memoryview]:
-        if (
-            any(end - begin > MOST_GAP for begin, end in spans)
-            and sum(end - begin for begin, end in spans) <= MOST_NBYTES
-        ):
+        sizes = [end - begin for begin, end in spans]
+        if max(sizes, default=0) > MOST_GAP and sum(sizes) <= MOST_NBYTES:
             self.remote.begin(self.remote.absent(spans))  # the values between the nodes are kept, too
         with self.remote.ahead([(begin, end - begin) for begin, end in spans], _GAP_NBYTES):
             return [memoryview(self.remote.read(begin, end - begin)) for begin, end in spans]
@@ -115,7 +121,8 @@ class MetadataFile(io.RawIOBase):
     def _follow(self, places: Sequence[Place]) -> None:
         """Fetch places, and what they point to, level by level."""
         seen: set[tuple[int, int]] = set()
-        nbytes, can_guess = 0, True
+        nbytes = 0
+        can_guess = True
         for _ in range(_ROUNDS):
             most = self.remote.nbytes - self.base
             places = [place for place in places if place.nbytes > 0 <= place.offset < most and place[:2] not in seen]
@@ -130,19 +137,26 @@ class MetadataFile(io.RawIOBase):
                 can_guess = False
             for some in (self.remote.absent(spans), spans):  # those outside of the values come first
                 self._load(some, self._fetch_in_threads)
-            parts = [(p.parse, self._cached(p.offset + self.base, p.nbytes)) for p in places if p.parse is not None]
-            places = [child for parse, data in parts if data for child in guarded(parse, data)]
+            children: list[Place] = []
+            for place in places:
+                data = self._cached(place.offset + self.base, place.nbytes) if place.parse is not None else None
+                if place.parse is not None and data:
+                    children += guarded(place.parse, data)
+            places = children
 
     def _blocks_of(self, place: Place) -> Range:
         """Return the range of the blocks that have a place."""
-        begin, end = place.offset + self.base, min(place.offset + self.base + place.nbytes, self.remote.nbytes)
+        begin = place.offset + self.base
+        end = min(begin + place.nbytes, self.remote.nbytes)
         return begin - begin % BLOCK_NBYTES, min(end + -end % BLOCK_NBYTES, self.remote.nbytes)
 
     def _load(self, spans: Iterable[Range], fetch: Callable[[Sequence[Range]], list[memoryview]]) -> None:
         """Fetch the blocks of ranges that are not cached."""
-        if not self._missing(spans := [*spans]):
+        spans = list(spans)
+        if not self._missing(spans):
             return
-        missing, self._late = self._missing([*spans, *self._late]), []
+        missing = self._missing([*spans, *self._late])
+        self._late = []
         wanted = [(row * BLOCK_NBYTES, min((row + 1) * BLOCK_NBYTES, self.remote.nbytes)) for row in missing]
         requests = requests_for(wanted)
         if sum(end - begin for begin, end in requests) > len(wanted) * BLOCK_NBYTES + _MOST_MORE_NBYTES:
@@ -159,7 +173,8 @@ class MetadataFile(io.RawIOBase):
     def _put(self, begin: int, data: memoryview) -> None:
         """Cache the whole blocks of a range that begins with one."""
         is_end = begin + len(data) == self.remote.nbytes
-        for at in range(0, len(data) if is_end else len(data) - len(data) % BLOCK_NBYTES, BLOCK_NBYTES):
+        nbytes = len(data) if is_end else len(data) - len(data) % BLOCK_NBYTES
+        for at in range(0, nbytes, BLOCK_NBYTES):
             self._blocks[(begin + at) // BLOCK_NBYTES] = data[at : at + BLOCK_NBYTES]
         while len(self._blocks) * BLOCK_NBYTES > MOST_NBYTES:
             self._blocks.popitem(last=False)
@@ -168,25 +183,30 @@ class MetadataFile(io.RawIOBase):
         """Return a range from the cache; None if a block is not there."""
         end = min(begin + nbytes, self.remote.nbytes)
         rows = range(begin // BLOCK_NBYTES, -(-end // BLOCK_NBYTES))
-        blocks = [self._blocks.get(row) for row in rows]
-        if not all(block is not None for block in blocks):
-            return None
+        blocks: list[memoryview] = []
+        for row in rows:
+            block = self._blocks.get(row)
+            if block is None:
+                return None
+            blocks.append(block)
         with suppress(KeyError):  # another thread has dropped one in the meantime
             for row in rows:
                 self._blocks.move_to_end(row)
         first = begin - rows.start * BLOCK_NBYTES
-        return b"".join(block for block in blocks if block is not None)[first : first + end - begin]
+        return b"".join(blocks)[first : first + end - begin]
 
     def _read(self, begin: int, nbytes: int) -> bytes | memoryview:
         """Return what libhdf5 asks for; its thread waits, see `tamis.remote.file`."""
         if nbytes >= _LARGE_NBYTES:  # values that only libhdf5 can read
             end = min(begin + nbytes, self.remote.nbytes)
             return b"".join(self.remote.fetch_here(requests_for([(begin, end)])))
-        if (data := self._cached(begin, nbytes)) is None:
+        data = self._cached(begin, nbytes)
+        if data is None:
             self._load([(begin, begin + max(nbytes, _MISSED_NBYTES))], self.remote.fetch_here)
             data = self._cached(begin, nbytes)
-        # Another thread may have filled the cache meanwhile.
-        return self.remote.fetch_here([(begin, min(begin + nbytes, self.remote.nbytes))])[0] if data is None else data
+        if data is None:  # another thread has filled the cache meanwhile
+            return self.remote.fetch_here([(begin, min(begin + nbytes, self.remote.nbytes))])[0]
+        return data
 
     def keep(self) -> None:
         """Keep what was read for the next opening, if it is worth it."""

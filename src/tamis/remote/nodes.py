@@ -25,8 +25,9 @@ _GROUP_LEAF_NBYTES = 8 + 8 * 40
 _MOST_LINK = 1 << 10
 _MOST_DEPTH = 16
 _MOST_ENTRIES = 1 << 21
-# For guesses of where values are: the part of a node that is added, and the most bytes per wanted chunk and in all.
-_SLACK, _MOST_GUESSED, _MOST_GUESSED_NBYTES = 32, 1.5, 16 << 20
+_SLACK = 32  # the part of the bytes under a node that is added on both sides of a guess of where values are
+_MOST_GUESSED = 1.5  # bytes of such a guess, as a multiple of those of the wanted chunks
+_MOST_GUESSED_NBYTES = 16 << 20
 
 
 class Place(NamedTuple):
@@ -59,6 +60,7 @@ class Wanted(NamedTuple):
 
 
 def _u(data: bytes, at: int, nbytes: int) -> int:
+    """Return an unsigned number of so many bytes; raises IndexError beyond the end."""
     if at + nbytes > len(data):
         raise IndexError(at)
     return int.from_bytes(data[at : at + nbytes], "little")
@@ -95,15 +97,22 @@ class Crawler:
         return Place(offset, _HEADER_NBYTES, partial(self._header, offset=offset))
 
     def _header(self, data: bytes, offset: int) -> Iterator[Place]:
+        """Yield what the messages of an object header point to, or the header itself if it is longer."""
         if data[:4] == b"OHDR":
-            flags, at = data[5], 6
-            at += 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)
+            flags = data[5]
+            at = 6
+            if flags & 0x20:  # times
+                at += 16
+            if flags & 0x10:  # limits of attributes
+                at += 4
             width = 1 << (flags & 3)
-            size, at = _u(data, at, width), at + width
+            size = _u(data, at, width)
+            at += width
             if at + size > len(data):
                 yield self.header(offset)._replace(nbytes=at + size + 4)
                 return
-            yield from self._messages(data[at : at + size], offset, 4 + 2 * bool(flags & 4), is_new=True)
+            prefix = 6 if flags & 4 else 4  # with the order of creation
+            yield from self._messages(data[at : at + size], offset, prefix, is_new=True)
         elif data[:2] == b"\1\0":
             size = _u(data, 8, 4)
             if 16 + size > len(data):
@@ -112,46 +121,59 @@ class Crawler:
             yield from self._messages(data[16 : 16 + size], offset, 8, is_new=False)
 
     def _messages(self, data: bytes, header: int, prefix: int, *, is_new: bool) -> Iterator[Place]:
+        """Yield what messages point to, each of which begins with so many bytes of type, size and flags."""
         at = 0
         while at + prefix <= len(data):
-            kind, nbytes = (data[at], _u(data, at + 1, 2)) if is_new else (_u(data, at, 2), _u(data, at + 2, 2))
+            if is_new:
+                kind, nbytes = data[at], _u(data, at + 1, 2)
+            else:
+                kind, nbytes = _u(data, at, 2), _u(data, at + 2, 2)
             message = data[at + prefix : at + prefix + nbytes]
             at += prefix + nbytes
-            yield from guarded(lambda part, kind=kind: self._message(kind, part, header, prefix, is_new), message)  # type: ignore[misc]
+            parse = partial(self._message, kind=kind, header=header, prefix=prefix, is_new=is_new)
+            yield from guarded(parse, message)
 
-    def _message(self, kind: int, data: bytes, header: int, prefix: int, is_new: bool) -> Iterator[Place]:
+    def _message(self, data: bytes, *, kind: int, header: int, prefix: int, is_new: bool) -> Iterator[Place]:
         if kind in (0x02, 0x15):  # links and attributes in a fractal heap, and their tree
-            at = 2 + (8 if kind == 0x02 else 2) * bool(data[1] & 1)
+            at = 2
+            if data[1] & 1:  # the largest index of an order of creation
+                at += 8 if kind == 0x02 else 2
             yield Place(_u(data, at, 8), 160, partial(self._fractal, holds_links=kind == 0x02))
             yield Place(_u(data, at + 8, 8), 38, _new_tree)
         elif kind == 0x06:
-            yield from filter(None, self._link_at(data, 0)[:1])
+            place, _ = self._link_at(data, 0)
+            if place is not None:
+                yield place
         elif kind == 0x08:
             yield from self._layout(data, header)
         elif kind == 0x0C:
             yield from self._attribute(data)
-        elif kind == 0x10:
-            offset, nbytes = _u(data, 0, 8), _u(data, 8, 8)
-            begin = 4 * is_new
+        elif kind == 0x10:  # more messages, in a new header between a signature and a checksum
+            around = 4 if is_new else 0
             yield Place(
-                offset,
-                min(nbytes, 1 << 16),
-                lambda part: self._messages(part[begin : len(part) - begin], header, prefix, is_new=is_new),
+                _u(data, 0, 8),
+                min(_u(data, 8, 8), 1 << 16),
+                lambda part: self._messages(part[around : len(part) - around], header, prefix, is_new=is_new),
             )
-        elif kind == 0x11:
+        elif kind == 0x11:  # a group of the first kind
             yield Place(_u(data, 8, 8), 32, _heap)
             yield Place(_u(data, 0, 8), _PREFIX + 33 * 8 + 32 * 8, self._group_tree)
 
     def _group_tree(self, data: bytes) -> Iterator[Place]:
         if data[:4] != b"TREE" or data[4]:
             return
-        level = data[5]
+        is_inner = data[5] > 0
         for row in range(_u(data, 6, 2)):
             child = _u(data, _PREFIX + 8 + 16 * row, 8)
-            yield Place(child, *((len(data), self._group_tree) if level else (_GROUP_LEAF_NBYTES, self._group_leaf)))
+            if is_inner:
+                yield Place(child, len(data), self._group_tree)
+            else:
+                yield Place(child, _GROUP_LEAF_NBYTES, self._group_leaf)
 
     def _group_leaf(self, data: bytes) -> Iterator[Place]:
-        for row in range(_u(data, 6, 2) if data[:4] == b"SNOD" else 0):
+        if data[:4] != b"SNOD":
+            return
+        for row in range(_u(data, 6, 2)):
             entry = 8 + 40 * row
             yield self.header(_u(data, entry + 8, 8))
 
@@ -168,20 +190,27 @@ class Crawler:
 
     def _link_at(self, data: bytes, at: int) -> tuple[Place | None, int]:
         """Return the object header of a hard link, and where the next link begins; 0 if there is no link here."""
-        begin = at
         if data[at] != 1 or data[at + 1] & 0xE0:
             return None, 0
-        flags, at = data[at + 1], at + 2
-        kind, at = (data[at], at + 1) if flags & 8 else (0, at)
-        at += 8 * bool(flags & 4) + bool(flags & 16)
+        flags = data[at + 1]
+        at += 2
+        kind = 0  # a hard link
+        if flags & 8:
+            kind = data[at]
+            at += 1
+        if flags & 4:  # the order of creation
+            at += 8
+        if flags & 16:  # the character set
+            at += 1
         width = 1 << (flags & 3)
-        length, at = _u(data, at, width), at + width
+        length = _u(data, at, width)
+        at += width
         if not 0 < length <= _MOST_LINK or at + length > len(data):
             return None, 0
         at += length
         if kind == 0:
             return self.header(_u(data, at, 8)), at + 8
-        return None, at + 2 + _u(data, at, 2) if at > begin else 0
+        return None, at + 2 + _u(data, at, 2)
 
     def _attribute(self, data: bytes) -> Iterator[Place]:
         """Yield the heaps of references to the scales of dimensions, which netCDF stores as lists."""
@@ -193,18 +222,23 @@ class Crawler:
                 yield Place(offset, _COLLECTION_NBYTES)
 
     def _fractal(self, data: bytes, holds_links: bool) -> Iterator[Place]:
+        """Yield the blocks of a fractal heap, by its header."""
         if data[:4] != b"FRHP":
             return
-        filtered, flags = _u(data, 7, 2), data[9]
+        is_filtered, flags = _u(data, 7, 2), data[9]
+        # Blocks in a row of the table, bytes of those in the first row, and of the largest ones that have links
         width, start, most = _u(data, 110, 2), _u(data, 112, 8), _u(data, 120, 8)
-        bits, root, rows = _u(data, 128, 2), _u(data, 132, 8), _u(data, 140, 2)
-        if filtered or start > 1 << 20:
+        offset_nbytes = (_u(data, 128, 2) + 7) // 8
+        root, rows = _u(data, 132, 8), _u(data, 140, 2)
+        if is_filtered or start > 1 << 20:
             return
-        begin = 13 + (bits + 7) // 8 + 4 * bool(flags & 2)
+        begin = 13 + offset_nbytes
+        if flags & 2:  # a checksum
+            begin += 4
         block = partial(self._links_in, at=begin) if holds_links else None
 
         def indirect(data: bytes) -> Iterator[Place]:
-            at = 13 + (bits + 7) // 8
+            at = 13 + offset_nbytes
             for row in range(rows):
                 size = start << max(row - 1, 0)
                 if size > min(most, 1 << 18):
@@ -213,13 +247,17 @@ class Crawler:
                     yield Place(_u(data, at, 8), size, block)
                     at += 8
 
-        nbytes = 17 + (bits + 7) // 8 + rows * width * 8
-        yield Place(root, nbytes, indirect) if rows else Place(root, start, block)
+        if rows:
+            yield Place(root, 17 + offset_nbytes + rows * width * 8, indirect)
+        else:
+            yield Place(root, start, block)
 
     def _links_in(self, data: bytes, at: int) -> Iterator[Place]:
+        """Yield the object headers of the links in a block of a heap, from an offset on."""
         while data[:4] == b"FHDB" and 0 < at < len(data):
             place, at = self._link_at(data, at)
-            yield from filter(None, [place])
+            if place is not None:
+                yield place
 
 
 def _heap(data: bytes) -> Iterator[Place]:
@@ -234,11 +272,15 @@ def _chunk_tree(data: bytes, key: int, wanted: Wanted | None) -> Iterator[Place]
     """
     if data[:4] != b"TREE" or data[4] != 1 or not data[5]:
         return
-    count, step, origin = _u(data, 6, 2), key + 8, struct.Struct(f"<II{key // 8 - 2}Q")
-    keys = [origin.unpack_from(data, _PREFIX + step * row) for row in range(count + 1)]
+    count = _u(data, 6, 2)
+    step = key + 8
+    form = struct.Struct(f"<II{key // 8 - 2}Q")
+    keys = [form.unpack_from(data, _PREFIX + step * row) for row in range(count + 1)]
     children = [_u(data, _PREFIX + key + step * row, 8) for row in range(count)]
-    if wanted and (span := _span_of(wanted, keys, children, data[5], (len(data) - _PREFIX) // step)):
-        yield Place(span[0], span[1] - span[0], are_values=True)
+    if wanted:
+        span = _span_of(wanted, keys, children, data[5], (len(data) - _PREFIX) // step)
+        if span is not None:
+            yield Place(span[0], span[1] - span[0], are_values=True)
     for child, (first, last) in zip(children, pairwise(keys), strict=True):
         part = wanted and wanted.between(first[2:], last[2:])
         if part or not wanted:
@@ -312,7 +354,8 @@ def _new_index(data: bytes, wanted: Wanted | None) -> Iterator[Place]:
     if data[:4] == b"FAHD":
         entries, nbytes, page = _u(data, 8, 8), data[6], 1 << min(data[7], 30)
         pages = -(-entries // page) if entries > page else 0
-        begin, prefix = _u(data, 16, 8), 18 + (pages + 7) // 8
+        begin = _u(data, 16, 8)
+        prefix = 18 + (pages + 7) // 8
         if wanted and pages:
             yield from _pages(begin, prefix, page, nbytes, wanted.numbers())
         else:
@@ -332,12 +375,18 @@ def _pages(begin: int, prefix: int, page: int, nbytes: int, numbers: Sequence[in
 
 def _extensible_array(header: bytes, wanted: Wanted | None) -> Iterator[Place]:
     """Yield the index block of an extensible array, which leads to blocks of entries, some by secondary blocks."""
-    nbytes, bits, own, least, direct, page = *header[6:11], 1 << min(header[11], 30)
+    # Bytes of an entry, bits of their number; entries in the index block, in the smallest block, and blocks to a
+    # secondary one, at least
+    nbytes, bits, own, least, direct = header[6:11]
+    page = 1 << min(header[11], 30)
     if not least:
         return
     # The number of entries in a block of each level, and of such blocks: the first ones are in the index block.
-    offset, entries = (bits + 7) // 8, 14 + own * nbytes
-    levels, listed, first_far = bits - least.bit_length() + 2, 2 * (direct - 1), 2 * direct.bit_length() - 2
+    offset = (bits + 7) // 8
+    entries = 14 + own * nbytes
+    levels = bits - least.bit_length() + 2
+    listed = 2 * (direct - 1)
+    first_far = 2 * direct.bit_length() - 2
     numbers = range(min(_u(header, 44, 8), _MOST_ENTRIES)) if wanted is None else wanted.numbers()
 
     def blocks(data: bytes, at: int, size: int, numbers: Sequence[int]) -> Iterator[Place]:
@@ -358,9 +407,12 @@ def _extensible_array(header: bytes, wanted: Wanted | None) -> Iterator[Place]:
             if inside and row < listed:
                 yield from blocks(data, entries + 8 * row, size, inside)
             elif inside:
-                begin = 14 + offset + many * -(-size // page // 8) * (size > page)
+                begin = 14 + offset
+                if size > page:
+                    begin += many * -(-size // page // 8)
                 place = _u(data, entries + 8 * (listed + level - first_far), 8)
                 yield Place(place, begin + 8 * many + 4, partial(blocks, at=begin, size=size, numbers=inside))
-            first, row = first + many * size, row + many
+            first += many * size
+            row += many
 
     yield Place(_u(header, 60, 8), entries + 8 * (listed + levels - first_far) + 4, index)

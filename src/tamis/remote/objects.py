@@ -21,6 +21,8 @@ TIMEOUT_SECONDS = 60.0
 
 _RETRIES = 8
 _RETRY_SECONDS = 90.0
+_RETRIED = (429, 500, 502, 503, 504)
+"""How often and how long obstore asks again after which answers of a server."""
 
 
 class RequestError(FileError):
@@ -139,25 +141,22 @@ def reason_of(error: BaseException, address: Address) -> str:
     status = _status_of(text)
     if isinstance(error, FileNotFoundError) or status == 404:
         return "no such object"
-    if status in (401, 403) or "PermissionDenied" in type(error).__name__ or "Unauthenticated" in type(error).__name__:
-        signed = bool(urlsplit(address.url).query)
-        advice = (
-            "the signed address may have expired: get a new one"
-            if signed
-            else "check the credentials, or read a public bucket without them (--anonymous, or skip_signature=True)"
-        )
-        return f"access denied{f' ({status})' if status else ''}: {advice}"
+    kind = type(error).__name__
+    if status in (401, 403) or "PermissionDenied" in kind or "Unauthenticated" in kind:
+        advice = "check the credentials, or read a public bucket without them (--anonymous, or skip_signature=True)"
+        if urlsplit(address.url).query:
+            advice = "the signed address may have expired: get a new one"
+        answer = f" ({status})" if status else ""
+        return f"access denied{answer}: {advice}"
     if status == 416:
         return "it has fewer bytes than expected: it changed, or the references to it are those of another file"
     if status:
-        return f"the server answered {status} {_RETRIED if status in (429, 500, 502, 503, 504) else ''}".strip()
+        again = " again and again" if status in _RETRIED else ""
+        return f"the server answered {status}{again}"
     if "Timeout" in text or "TimedOut" in text or isinstance(error, TimeoutError):
         return f"no answer in {TIMEOUT_SECONDS:g} seconds, again and again"
     first = re.sub(r"\S+://\S+", "the address", text.partition("\n")[0]).strip() or type(error).__name__
     return first[:200]
-
-
-_RETRIED = "again and again"
 
 
 def _status_of(text: str) -> int:
@@ -186,7 +185,9 @@ class ObstoreObjects:
         """Return a range of an object; see `Objects.get`."""
         import obstore
 
-        options: dict[str, Any] = {} if span is None else {"range": span if span[0] >= 0 else {"suffix": -span[0]}}
+        options: dict[str, Any] = {}
+        if span is not None:
+            options["range"] = span if span[0] >= 0 else {"suffix": -span[0]}
         if version.startswith('"'):  # a weak ETag never matches; it is compared with that of the answer
             options["if_match"] = version
         try:

@@ -30,6 +30,9 @@ _MOST_NBYTES = 1 << 53
 _CHECKED_NBYTES = 1 << 32
 """From this offset on, the size of a file is requested before its parts."""
 
+_METADATA = (".zgroup", ".zarray", "zarr.json")
+"""Names of objects of which a hierarchy has at least one."""
+
 _TEMPLATE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -61,7 +64,8 @@ class ReferenceObjects(Objects):
         self.versions: dict[str, str] = {}  # Of the targets, as they were first read
         self._folder = _folder_of(place)
         self._options: Mapping[str, Any] = place.options if isinstance(place, Address) else {}
-        self._place, self._start = place, f"{place.partition('://')[2] or place}/"
+        self._place = place
+        self._start = f"{place.partition('://')[2] or place}/"  # Of all keys
         self._templates = _templates_of(place, document)
         self._refs: Mapping[str, Any] = document.get("refs", document)
         for name in self._refs:
@@ -87,7 +91,8 @@ class ReferenceObjects(Objects):
         if isinstance(entry, list) and len(entry) in (1, 3) and isinstance(entry[0], str):
             target = self._target(entry[0])
             if len(entry) == 1:
-                if (size := size_of(target)) is None:
+                size = size_of(target)
+                if size is None:
                     raise FileNotFoundError(target)
                 return Reference(target, 0, size)
             if all(type(number) is int and number >= 0 for number in entry[1:]) and sum(entry[1:]) <= _MOST_NBYTES:
@@ -146,18 +151,21 @@ class ReferenceObjects(Objects):
     def get(self, key: str, span: Range | None, version: str) -> Part:
         """Return a range of an object; see `Objects.get`."""
         found = self.reference(key)
-        begin, end = span or (0, len(found) if isinstance(found, bytes) else found.nbytes)
         if isinstance(found, bytes):
+            begin, end = span or (0, len(found))
             return Part(found[begin:end], len(found), "")
+        begin, end = span or (0, found.nbytes)
+        if begin >= end:
+            return Part(b"", 0, version)
         objects, inner = objects_of(found.target)
-        part = objects.get(inner, (found.offset + begin, found.offset + end), version) if begin < end else None
-        return Part(b"", 0, version) if part is None else part._replace(size=found.nbytes)
+        part = objects.get(inner, (found.offset + begin, found.offset + end), version)
+        return part._replace(size=found.nbytes)
 
     def __contains__(self, key: str) -> bool:
         return key.removeprefix(self._start) in self._refs
 
     def entries(self, prefix: str) -> Iterator[Entry]:
-        """Return the objects below a folder."""
+        """Yield the objects below a folder."""
         return (Entry(key, self.size(key)) for key in self.keys(prefix))
 
     def size(self, key: str) -> int:
@@ -205,7 +213,11 @@ def beside(address: Address, name: str) -> Address:
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(inner).lstrip("/"), name))
     if joined.split("/")[0] == "..":
         raise ValueError(f"it is outside {address}")
-    start = f"{scheme}{divider}{root}/" if divider else "/" * inner.startswith("/")
+    start = ""
+    if divider:
+        start = f"{scheme}{divider}{root}/"
+    elif inner.startswith("/"):
+        start = "/"
     return Address(f"{start}{joined}{mark}{query}", address.store, **without_outside(address.options))
 
 
@@ -222,9 +234,6 @@ def _templates_of(place: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
             ' ReferenceFileSystem(path).references, as {"version": 1, "refs": …}'
         ).at(path=place)
     return document.get("templates") or {}
-
-
-_METADATA = (".zgroup", ".zarray", "zarr.json")
 
 
 def references_at(place: str) -> Address:
@@ -267,12 +276,14 @@ class ReferencedObjects(RemoteObjects):
             ends[target] = max(ends.get(target, 0), offset + nbytes)
             places.append((target, offset))
         targets = [*ends]
-        if (total := sum(ends.values())) > _MOST_NBYTES:
+        total = sum(ends.values())
+        if total > _MOST_NBYTES:
             raise FileError(f"{folder}: expected references to at most {_MOST_NBYTES:,} bytes, found {total:,}").at(
                 path=folder
             )
         for target, end in ends.items():
-            if end > _CHECKED_NBYTES and (size := size_of(target)) is not None:
+            size = size_of(target) if end > _CHECKED_NBYTES else None
+            if size is not None:
                 self._check_size_of(target, size, end, folder)
         super().__init__(folder, np.array([*ends.values()], np.int64), targets.__getitem__)
         begins = dict(zip(targets, self._begins.tolist(), strict=False))

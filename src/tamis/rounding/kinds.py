@@ -1,4 +1,4 @@
-"""The roundings of netCDF: BitRound, granular BitRound and BitGroom."""
+"""Roundings of floats that stay floats: to multiples of a step, and the three of netCDF."""
 
 from __future__ import annotations
 
@@ -142,6 +142,7 @@ class BitGroom(Rounding):
         return math.ldexp(1.0, -(math.ceil(self.digits * math.log2(10)) + 1))
 
     def _odd_rows(self, extents: tuple[int, ...], origin: Sequence[int], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+        """See `Rounding._odd_rows`; rows go over all last axes that are whole."""
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         begin = max(len(shape) - 1, 0)
         while begin and extents[begin] == shape[begin]:
@@ -150,5 +151,6 @@ class BitGroom(Rounding):
         odd = np.full(extents[:begin], first, np.uint8)
         for axis, (count, stride) in enumerate(zip(extents[:begin], strides, strict=False)):
             if stride & 1:
-                odd ^= (np.arange(count) & 1).astype(np.uint8).reshape([-1, *[1] * (begin - axis - 1)])
+                along = (np.arange(count) & 1).astype(np.uint8)
+                odd ^= along.reshape((-1,) + (1,) * (begin - axis - 1))
         return odd.reshape(-1)

@@ -22,7 +22,8 @@ _STEP_BITS = 8
 PACKING_ATTRIBUTES = ("scale_factor", "add_offset")
 """The attributes of packed values."""
 
-_NARROW, _LEAST_NARROW_BITS = np.dtype(np.float32), 6
+_NARROW = np.dtype(np.float32)
+_LEAST_NARROW_BITS = 6
 """Float32 is preferred if a step of this many bits does; such a step is shorter by 3 % at most."""
 
 _TYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
@@ -55,25 +56,28 @@ class PackingRange(NamedTuple):
         low, high = float(values.min()), float(values.max())
         if math.isfinite(low) and math.isfinite(high) and not any(low <= mark <= high for mark in marks):
             return cls(low, high)
-        found = [float(mark) for mark in marks if (values == mark).any()]
         valid = ~np.isnan(values)
-        missing = (*found, *([] if valid.all() else [math.nan]))
-        for mark in found:
+        has_nan = not valid.all()
+        missing = [float(mark) for mark in marks if (values == mark).any()]
+        for mark in missing:
             valid &= values != mark
+        if has_nan:
+            missing.append(math.nan)
         rest = values[valid]
         if not rest.size:
-            return cls(missing=missing)
+            return cls(missing=tuple(missing))
         low, high = float(rest.min()), float(rest.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise DataError("expected finite or missing values, found an infinite one: integers have no room for it")
-        return cls(low, high, missing)
+        return cls(low, high, tuple(missing))
 
     def plus(self, other: PackingRange) -> PackingRange:
         """Return the range of the values of both."""
-        marks = {*self.missing, *other.missing}
-        nan = [mark for mark in (*self.missing, *other.missing) if mark != mark][:1]
-        finite = sorted(mark for mark in marks if mark == mark)
-        return PackingRange(min(self.low, other.low), max(self.high, other.high), (*finite, *nan))
+        marks = self.missing + other.missing
+        missing = sorted({mark for mark in marks if not math.isnan(mark)})
+        if any(map(math.isnan, marks)):
+            missing.append(math.nan)
+        return PackingRange(min(self.low, other.low), max(self.high, other.high), tuple(missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,8 @@ class Codes:
         result = np.empty(given.shape, self.dtype)
         marks = [(mark, code) for mark, code in self.missing if mark == mark]
         nan_code = next((code for mark, code in self.missing if mark != mark), None)
-        line, codes = (self.scale, self.offset, float(self.origin)), (self.low, self.high)
+        line = (self.scale, self.offset, float(self.origin))
+        codes = (self.low, self.high)
         at, error, _ = _native.pack(given, result, line, codes, self.bound, self.zeros, marks, nan_code, self.limits)
         if at >= 0:
             value = given.reshape(-1)[at].item()
@@ -130,7 +135,8 @@ class Codes:
     @property
     def _also(self) -> str:
         limits = ", on its side of the valid range" if any(self.limits) else ""
-        return f"{limits}{', and zeros apart from others' if self.zeros else ''}"
+        zeros = ", and zeros apart from others" if self.zeros else ""
+        return f"{limits}{zeros}"
 
     def unpack(self, codes: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
         """Return the values that codes stand for, of a type, by default their own; the missing ones as before."""
@@ -147,13 +153,18 @@ class Codes:
     def code_of(self, value: float, low: int, high: int) -> int:
         """Return the code nearest to a value, from `low` to `high`, within the type."""
         limits = np.iinfo(self.dtype)
-        code = high if value == math.inf else low if value == -math.inf else round(value / self.scale) + self.origin
+        if value == math.inf:
+            code = high
+        elif value == -math.inf:
+            code = low
+        else:
+            code = round(value / self.scale) + self.origin
         return min(max(code, low, int(limits.min)), high, int(limits.max))
 
     def fill_code(self, value: float, *, is_read: bool = True) -> int:
         """Return the code of elements that are never written, whose value need not have one.
 
-        If there are none to read, it is no code of a valid value.
+        If `is_read` is False, because there are no such elements, it is no code of a valid value.
         """
         for mark, code in self.missing:
             if mark == value or (mark != mark and value != value):
@@ -196,11 +207,12 @@ def codes_in_steps(
         return None
     types = [dtype for dtype in _TYPES if last - first + 1 + len(marks) <= 1 << 8 * dtype.itemsize]
     for dtype, begin in _begins(types, step, (first, last), len(marks)):
-        start = begin + len(marks)
-        shift = first - start  # the offset, in steps
-        if max(abs(begin), abs(start + last - first), abs(shift)) <= most:
-            codes = Codes(dtype, unpacked, step, shift * step, start, start + last - first, bound)
-            return replace(codes, missing=tuple(zip(marks, range(begin, start), strict=True)))
+        low_code = begin + len(marks)
+        high_code = low_code + last - first
+        shift = first - low_code  # the offset, in steps
+        if max(abs(begin), abs(high_code), abs(shift)) <= most:
+            missing = tuple(zip(marks, range(begin, low_code), strict=True))
+            return Codes(dtype, unpacked, step, shift * step, low_code, high_code, bound, missing)
     return None
 
 
@@ -257,12 +269,14 @@ def codes_of_more(
     scale, offset = line
     if dtype.newbyteorder("=") not in _TYPES or not 0 < scale <= 2 * bound or not (offset / scale).is_integer():
         return None
-    most, shift, info = _exact_steps(unpacked, scale), round(offset / scale), np.iinfo(dtype)
+    most = _exact_steps(unpacked, scale)
+    shift = round(offset / scale)
+    info = np.iinfo(dtype)
     low = max(max(reserved, default=int(info.min) - 1) + 1, -most, -most - shift)
     high = min(int(info.max) - 1, most, most - shift)
     # No value may be the number that is the code of missing ones: see `_begins`.
-    numbers = (round(code / scale) - shift for code in reserved if (code / scale).is_integer())
-    high = min([high, *(code - 1 for code in numbers if low <= code <= high)])
+    numbers = [round(code / scale) - shift for code in reserved if (code / scale).is_integer()]
+    high = min([high] + [code - 1 for code in numbers if low <= code <= high])
     if low > high or shift * scale != offset:
         return None
     codes = Codes(dtype.newbyteorder("="), unpacked, scale, offset, low, high, bound)
@@ -381,9 +395,11 @@ class Pack(Rounding):
             ).at(filter=self)
         kept = min(bound, self.bound)
         # Readers may unpack float64 in float32: a step that is a little shorter keeps that exact, too.
-        narrow = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
-        for dtype, bits in (*narrow, *((unpacked, bits) for bits in range(_STEP_BITS, 0, -1))):
-            if codes := codes_in_steps(dtype, _step(kept, bits), low, high, marks, kept):
+        choices = [(_NARROW, bits) for bits in range(_STEP_BITS, _LEAST_NARROW_BITS - 1, -1)]
+        choices += [(unpacked, bits) for bits in range(_STEP_BITS, 0, -1)]
+        for dtype, bits in choices:
+            codes = codes_in_steps(dtype, _step(kept, bits), low, high, marks, kept)
+            if codes is not None:
                 return replace(codes, unpacked=unpacked, asked=self)
         raise ParameterError(
             f"expected a bound that integers of 32 bits can keep and {unpacked} unpacks exactly, got {kept:g} for"
@@ -393,7 +409,7 @@ class Pack(Rounding):
     def _ends(self, extent: PackingRange) -> tuple[float, float]:
         """Return the smallest and the largest value that get a code."""
         if self.range is None:
-            return (extent.low, extent.high) if extent.low <= extent.high else (0.0, 0.0)
+            return (extent.low, extent.high) if extent.low <= extent.high else (0.0, 0.0)  # without a valid value
         low, high = self.range
         if self.outside == "error" and extent.low <= extent.high and not low <= extent.low <= extent.high <= high:
             beyond = extent.low if extent.low < low else extent.high
@@ -403,7 +419,7 @@ class Pack(Rounding):
         return min(low, extent.low), max(high, extent.high)
 
     def __str__(self) -> str:
-        ends = "" if self.range is None else f",range={self.range[0]!r}:{self.range[1]!r}"
+        ends = f",range={self.range[0]!r}:{self.range[1]!r}" if self.range is not None else ""
         outside = "" if self.outside == "widen" else f",outside={self.outside}"
         return f"pack(bound={self.bound}{ends}{outside})"
 

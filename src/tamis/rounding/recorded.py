@@ -35,13 +35,15 @@ def container_attributes(rounding: Rounding) -> dict[str, str]:
     """Return the attributes of the container of a rounding; empty if it has none."""
     if not rounding.algorithm:
         return {}
-    return dict(zip(CONTAINER_ATTRIBUTES, (rounding.algorithm, f"tamis version {_native.version}"), strict=True))
+    values = (rounding.algorithm, f"tamis version {_native.version}")
+    return dict(zip(CONTAINER_ATTRIBUTES, values, strict=True))
 
 
 def container_names(rounding: Rounding) -> Iterator[str]:
     """Yield names for the container of a rounding; the first that is free or has its attributes is used."""
     first = f"{CONTAINER}_{rounding.algorithm}"
-    return itertools.chain([first], (f"{first}_{number}" for number in itertools.count(2)))
+    yield first
+    yield from (f"{first}_{number}" for number in itertools.count(2))
 
 
 def is_container(shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> bool:
@@ -79,11 +81,13 @@ def recorded_rounding(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None
         if kind.attribute in attributes and dtype.kind == ("f" if kind.in_place else "i"):
             return _recorded(kind, np.asarray(attributes[kind.attribute]))
     # Programs other than netCDF-C only write those of CF, in which a number of bits can only be BitRound's.
-    has_bits = dtype.kind == "f" and BitRound.count in attributes
-    return _recorded(BitRound, np.asarray(attributes[BitRound.count])) if has_bits else None
+    if dtype.kind == "f" and BitRound.count in attributes:
+        return _recorded(BitRound, np.asarray(attributes[BitRound.count]))
+    return None
 
 
 def _recorded(kind: type[Rounding], values: NDArray[Any]) -> Rounding | None:
+    """Return the rounding of a kind that an attribute records; None if its values are no parameter of it."""
     if values.size != 1 or values.dtype.kind not in "iuf":
         return None
     value = values.reshape(())
@@ -105,7 +109,8 @@ def still_needed(rounding: Rounding, attributes: Mapping[str, Any]) -> Rounding 
     ParameterError
         If they record another rounding: its error and the new one would add up, without any record.
     """
-    if (done := recorded_rounding(attributes, np.dtype(float))) is not None and done.covers(rounding):
+    done = recorded_rounding(attributes, np.dtype(float))
+    if done is not None and done.covers(rounding):
         return None
     for name in ROUNDING_ATTRIBUTES:
         if name in attributes:

@@ -204,9 +204,8 @@ class Rounding(Parameterized, ABC):
         for name, extents in (("origin", origin), ("shape", shape)):
             if extents is not None and len(extents) != values.ndim:
                 raise ParameterError(f"expected {values.ndim} numbers as {name}, one for each axis, got {extents!r}")
-        return self.rounded(
-            values, missing_values, valid_range, origin, values.shape if shape is None else shape
-        ).values
+        shape = values.shape if shape is None else shape
+        return self.rounded(values, missing_values, valid_range, origin, shape).values
 
     def rounded(
         self,
@@ -220,11 +219,12 @@ class Rounding(Parameterized, ABC):
         self.check(values.dtype)
         native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
         low, high = (end if limit is None else float(limit) for limit, end in zip(valid_range, _UNLIMITED, strict=True))
+        first = (0,) * values.ndim if origin is None else origin
         result = np.empty(values.shape, native.dtype)
         unrounded = _quantizer(self, native.itemsize).round(
             native if native.flags.aligned else native.copy(),
             result,
-            self._odd_rows(values.shape, (0,) * values.ndim if origin is None else origin, tuple(shape)),
+            self._odd_rows(values.shape, first, tuple(shape)),
             np.array(missing_values, native.dtype),
             (low, high),
         )
@@ -235,6 +235,7 @@ class Rounding(Parameterized, ABC):
         return np.zeros(1, np.uint8)
 
     def _native_number(self, itemsize: int) -> int:
+        """Return the number that native code takes for values of so many bytes."""
         return int(self.number)
 
     def __str__(self) -> str:
@@ -249,4 +250,5 @@ def relative_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
 
 @lru_cache(maxsize=32)
 def _quantizer(rounding: Rounding, itemsize: int) -> _native.Quantizer:
+    """Return the native twin of a rounding for values of so many bytes."""
     return _native.Quantizer(rounding.name, rounding._native_number(itemsize), itemsize)

@@ -25,13 +25,16 @@ from tamis.remote.address import Address
 from tamis.remote.file import nbytes_below, remote_identity
 
 _AT_ONCE_NBYTES = 1 << 20
+"""Bytes of a file that are read at once for its checksum."""
+
 _MANY_FILES = 64
 """Fewer files are synced one by one: other programs may have much to be written to their file system."""
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 """Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_HERE, _EXCHANGE = -100, 2
+_HERE = -100
+_EXCHANGE = 2
 """Linux: AT_FDCWD and RENAME_EXCHANGE."""
 
 
@@ -158,7 +161,8 @@ def size_and_checksum(path: Path) -> tuple[int, int]:
     """Return the size in bytes and the CRC-32 of a file, or of all files in a folder and their names."""
     nbytes = checksum = 0
     for name, file in _files_of(os.fspath(path)):
-        checksum = deflate.crc32(os.fsencode(name) + b"\0", checksum) if name else checksum
+        if name:
+            checksum = deflate.crc32(os.fsencode(name) + b"\0", checksum)
         with opened(file) as handle:
             while block := os.read(handle, _AT_ONCE_NBYTES):
                 nbytes += len(block)
@@ -170,7 +174,8 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, or of all files in a folder and their names."""
     checksum = hashlib.sha256()
     for name, file in _files_of(os.fspath(path)):
-        checksum.update(os.fsencode(name) + b"\0" if name else b"")
+        if name:
+            checksum.update(os.fsencode(name) + b"\0")
         with open(file, "rb") as stream:
             while block := stream.read(_AT_ONCE_NBYTES):
                 checksum.update(block)
@@ -184,8 +189,8 @@ def exchange(path: Path, other: Path) -> None:
     except AttributeError:
         number = errno.ENOSYS
     else:
-        here, names = ctypes.c_int(_HERE), (os.fsencode(path), os.fsencode(other))
-        if not rename(here, names[0], here, names[1], ctypes.c_uint(_EXCHANGE)):
+        here = ctypes.c_int(_HERE)
+        if not rename(here, os.fsencode(path), here, os.fsencode(other), ctypes.c_uint(_EXCHANGE)):
             return
         number = ctypes.get_errno()
     if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):

@@ -177,11 +177,13 @@ def _locked(path: Path) -> int | None:
 
 
 _MOST_TEXT_NBYTES = 256 << 20
-_RECORDS_AT_ONCE = 4096
+"""Limit of the text: a damaged journal may claim any length."""
 
+_RECORDS_AT_ONCE = 4096
 
 _TYPES = ("<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4")
 _RECORD_TYPE = np.dtype([*zip(ChunkRecord._fields, _TYPES, strict=True), ("own_checksum", "<u4")])
+"""A record and its checksum, as in the file: see `RECORD` and `CHECKSUM`."""
 
 
 @contextmanager
@@ -273,11 +275,13 @@ class Leftover:
 
     @staticmethod
     def _remove(path: Path, handle: int | None) -> None:
+        """Remove a file or folder that is open, if it still has its name."""
         with suppress(FileNotFoundError):
             if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
                 remove(path)
 
     def _of(self, path: str) -> NDArray[Any]:
+        """Return the records of a dataset since the run last created it."""
         number = self._numbers.get(path, -1)
         begin, end = np.searchsorted(self._datasets, [number, number + 1])
         records = self._records[begin:end]
@@ -287,7 +291,8 @@ class Leftover:
 
     def close(self) -> None:
         """Release the lock."""
-        handles, self._handle, self._journal = (self._handle, self._journal), None, None
+        handles = (self._handle, self._journal)
+        self._handle = self._journal = None
         for handle in handles:
             if handle is not None:
                 close_handle(handle)
@@ -301,18 +306,19 @@ def find_leftovers(target_path: Path) -> Leftovers:
     for path in temporaries_of(target_path):
         journal = _opened(journal_of(path), os.O_RDWR)
         if journal is None or not _is_journal(journal):
-            unknown += [path] if os.path.lexists(path) else []
-        else:
-            locked = lock_at_once(journal)
-            if locked is None:
+            if os.path.lexists(path):
                 unknown.append(path)
-            elif not locked:
+        else:
+            is_locked = lock_at_once(journal)
+            if is_locked is None:
+                unknown.append(path)
+            elif not is_locked:
                 busy.append(path)
             elif _has_name(journal, journal_of(path)):
                 leftover = Leftover(path, journal)
                 if leftover.known:
                     dead.append(leftover)
-                    continue
+                    continue  # the leftover closes the journal
                 unknown.append(path)
         if journal is not None:
             close_handle(journal)
@@ -351,6 +357,7 @@ def _opened(path: Path, flags: int) -> int | None:
 
 
 def _nbytes_of(path: Path, handle: int | None) -> int:
+    """Return the bytes of an open file or folder; 0 if it is not open, or cannot be read."""
     try:
         return 0 if handle is None else nbytes_of(path)
     except OSError:

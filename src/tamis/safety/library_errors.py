@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tamis.errors import FileError, TamisError
@@ -23,29 +23,40 @@ INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
 
 _COMPILED = f"h5py{os.sep}"
 _PACKAGE = f"{os.sep}h5py{os.sep}"
+"""Beginning of the names of h5py's compiled files, and what the paths of its other files have."""
 
 
 @contextmanager
 def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool = False) -> Iterator[None]:
     """Raise FileError if h5py raises inside; add path and dataset to errors of tamis; pass on all others."""
-    path = paths[0] if len(paths) == 1 else None
     try:
         yield
     except TamisError as error:
-        error.at(path=path, dataset=dataset or None)
+        error.at(path=_only(paths), dataset=dataset or None)
         raise
     except RecursionError as error:
-        place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
-        text = f"{place}: its types are nested too deeply: leave it out (drop)"
-        raise FileError(text).at(path=path, dataset=dataset or None) from error
+        raise _failure(paths, dataset, "its types are nested too deeply: leave it out (drop)") from error
     except Exception as error:
         pass_interrupt(error)
         system_text = system_error(error)
         if not is_of_h5py(error) or (only_damage and system_text):
             raise
-        place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
-        text = f"cannot be read: {system_text}" if system_text else f"damaged or incomplete: {error_text(error)}"
-        raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
+        if system_text:
+            raise _failure(paths, dataset, f"cannot be read: {system_text}") from error
+        raise _failure(paths, dataset, f"damaged or incomplete: {error_text(error)}") from error
+
+
+def _only(paths: Sequence[str | os.PathLike[str]]) -> str | os.PathLike[str] | None:
+    """Return the path if there is only one; None if there are several."""
+    return paths[0] if len(paths) == 1 else None
+
+
+def _failure(paths: Sequence[str | os.PathLike[str]], dataset: str, reason: str) -> FileError:
+    """Return the error about a dataset, or a file if no dataset is named, in one of some paths."""
+    place = " or ".join(os.fspath(path) for path in paths)
+    if dataset:
+        place += f": {dataset}"
+    return FileError(f"{place}: {reason}").at(path=_only(paths), dataset=dataset or None)
 
 
 def pass_interrupt(error: BaseException) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 from tamis.access import NEW_FILE
 from tamis.safety.disk import lock_at_once, nbytes_of
 
-_LOCK, _ENDING, _TOKEN_NBYTES = "lock", ".json", 4
+_LOCK = "lock"  # Name of the file that a process locks while it looks at reservations
+_ENDING = ".json"
+_TOKEN_NBYTES = 4
 _WAIT_SECONDS = 0.2
 
 
@@ -69,6 +71,7 @@ class Room:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        """Lock the reservations, so that no other process changes them."""
         handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_FILE)
         try:
             with suppress(OSError):  # a file system without locks: two processes may look at once
@@ -78,20 +81,22 @@ class Room:
             os.close(handle)
 
     def _write(self, place: Path, written: Path, nbytes: int) -> None:
+        """Write a reservation, locked as long as this process holds it."""
         path = self._folder / f"{os.getpid()}-{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE)
         lock_at_once(handle)
         entry = {"device": place.stat().st_dev, "written": os.fspath(written), "nbytes": nbytes}
         with suppress(OSError):  # a disk that is full to the last byte
             os.write(handle, json.dumps(entry).encode())
-        self._handle, self._path = handle, path
+        self._handle = handle
+        self._path = path
 
     def _others(self, device: int) -> list[int]:
         """Return the bytes that each other process will still write; remove what ended processes left.
 
         One that has written all of them is still at work, and may free room at its end.
         """
-        found = []
+        remaining = []
         for path in self._folder.glob(f"*{_ENDING}"):
             with suppress(OSError, ValueError, TypeError, KeyError), path.open("rb") as stream:
                 if lock_at_once(stream.fileno()):  # its process has ended
@@ -99,11 +104,12 @@ class Room:
                     continue
                 entry = json.loads(stream.read())
                 if entry["device"] == device:
-                    found.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
-        return found
+                    remaining.append(max(int(entry["nbytes"]) - _written(entry["written"]), 0))
+        return remaining
 
 
 def _written(path: str) -> int:
+    """Return the bytes of a file or folder; 0 if there is none."""
     with suppress(OSError):
         return nbytes_of(path)
     return 0

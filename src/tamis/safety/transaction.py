@@ -73,8 +73,8 @@ class Transaction:
         self.target = target
         self.replace = overwrite
         self._private = private
-        self.is_kept: Callable[[], bool] = lambda: False
-        self._named = False
+        self.is_kept: Callable[[], bool] = lambda: False  # Whether a later run may resume from the temporary file
+        self._named = False  # Whether the file has its name
         self.notes: list[str] = []
         self.needed_nbytes = 0  # Most bytes that the target takes; 0 if that is not known
         self.path = self.target_path.with_name(
@@ -117,17 +117,22 @@ class Transaction:
                 self.discard()
                 raise
 
+    @property
+    def _removals(self) -> tuple[tuple[Path, Callable[[Path], None]], ...]:
+        """The temporary file, its segments and its journal, each with the function that removes it."""
+        return (self.path, remove), (self.path, remove_segments), (self.journal, remove)
+
     def abandon(self) -> None:
         """Remove what `discard` removes, unless it is kept to be resumed, without waiting for anything."""
         if self._named or self.is_kept():
             return
-        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+        for path, remove_it in self._removals:
             with suppress(OSError):
                 remove_it(path)
 
     def discard(self) -> None:
         """Remove the temporary file, segments and the journal."""
-        for path, remove_it in ((self.path, remove), (self.path, remove_segments), (self.journal, remove)):
+        for path, remove_it in self._removals:
             try:
                 remove_it(path)
             except OSError as error:  # must not hide an earlier error
@@ -200,12 +205,14 @@ class Transaction:
         sync_file(self.path)
 
     def _take_name(self) -> None:
+        """Take the name of the target."""
         if self.replace:
             os.replace(self.path, self.target_path)
         else:
             self._take_free_name()
 
     def _take_free_name(self) -> None:
+        """Take the name of the target, unless another process has taken it meanwhile."""
         try:
             os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
         except FileExistsError as error:
@@ -264,6 +271,7 @@ def temporaries_of(target_path: Path) -> list[Path]:
 
 
 def _same(path: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same file."""
     try:
         return os.path.samestat(path.lstat(), other.lstat())
     except OSError:
@@ -281,9 +289,10 @@ class _Sync(threading.Thread):
 
     def __init__(self, path: Path, sync: Callable[[], None]) -> None:
         super().__init__(name="tamis fsync", daemon=True)
-        self._path, self._sync = path, sync
+        self._path = path
+        self._sync = sync
         self._error: OSError | None = None
-        self._summary = 0, 0
+        self._summary = (0, 0)
 
     def run(self) -> None:
         try:
@@ -369,6 +378,7 @@ class FolderTransaction(Transaction):
         sync_folder(self.path)
 
     def _take_name(self) -> None:
+        """Take the name of the target, or exchange names with it; see the class."""
         try:
             os.rename(self.path, self.target_path)  # fails if there is anything but an empty folder
         except OSError:

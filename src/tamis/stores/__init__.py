@@ -1,7 +1,7 @@
 """Files and folders of arrays, whatever their format: protocols, and what several formats share.
 
 `protocols` defines a store, which is a file or folder of arrays; a stored array; and an array writer, which takes
-chunks. `tamis.rewrite` knows only these three.
+chunks. `tamis.rewrite` knows no more than these three of any format.
 
 - `facts`: what a format knows about an array, as records, and what follows from them for all formats.
 - `arrays`: what several formats share.

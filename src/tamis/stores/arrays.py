@@ -46,8 +46,8 @@ class _Data(ArrayFacts, Protocol):
     def open_reader(self, *, independent: bool = False) -> ArrayReader: ...
 
 
-class _Facts(Protocol):
-    """What the meaning of values follows from."""
+class _Described(Protocol):
+    """What the meaning of values follows from; a dataset of HDF5 has this, and is no `ArrayFacts`."""
 
     @property
     def attributes(self) -> Mapping[str, Any]: ...
@@ -63,7 +63,7 @@ class WithMeaning:
     """The meaning of the values of a `tamis.stores.protocols.StoredArray`, which follows from its records."""
 
     @lazy_property
-    def meaning(self: _Facts) -> Meaning:
+    def meaning(self: _Described) -> Meaning:
         """What the attributes say about the values."""
         return meaning_of(self.attributes, self.type.numbers, self.fill.marker)
 
@@ -100,7 +100,7 @@ class DescribedArray(WithMeaning):
         return None
 
     @property
-    def public_attributes(self: _Data) -> Mapping[str, Any]:
+    def public_attributes(self: ArrayFacts) -> Mapping[str, Any]:
         """Attributes as readers of the format have them."""
         return self.attributes
 
@@ -122,11 +122,11 @@ class DescribedArray(WithMeaning):
         """See `StoredArray.as_values`."""
         return self
 
-    def open_values(self: _Data) -> ArrayReader:
+    def open_values(self: StoredArray) -> ArrayReader:
         """See `StoredArray.open_values`."""
         return viewed(self.open_reader(), self.type.values)
 
-    def open_witness(self: _Data) -> ArrayReader:
+    def open_witness(self: StoredArray) -> ArrayReader:
         """See `StoredArray.open_witness`."""
         return viewed(self.open_reader(independent=True), self.type.values)
 
@@ -161,7 +161,7 @@ class ListedStore(Generic[A]):
         return ()
 
     def linked(self, path: str) -> tuple[str, str] | None:
-        """Return that there are no links into other files."""
+        """Return None: there are no links into other files."""
         return None
 
     def has(self, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.comparison.StoreComparison`."""
+"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.protocols.StoreComparison`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class Named(Protocol):
 
 
 _BLOCK_NBYTES = 1 << 20
+"""Bytes of the blocks of elements that are compared at once."""
 
 
 class BlockDifference(NamedTuple):
@@ -90,7 +91,8 @@ class ModelComparison:
     same_format = False
 
     def __init__(self, before: Store, after: Store) -> None:
-        self._before, self._after = before, after
+        self._before = before
+        self._after = after
 
     @lazy_property
     def companions(self) -> Mapping[str, str]:
@@ -99,6 +101,7 @@ class ModelComparison:
 
     @lazy_property
     def _other_companions(self) -> Mapping[str, str]:
+        """Companions of the second store, with the paths of their variables."""
         return {companion.path: variable for companion, variable in self._after.arrays.companions()}
 
     @lazy_property
@@ -119,10 +122,12 @@ class ModelComparison:
     def _other_name(self, path: str, name: str) -> str:
         """Return the name of a variable in the second store: in netCDF-4 none begins with the prefix of its own."""
         names = self._groups[path].variables if path in self._groups else (name,)
-        known = (name.removeprefix(NON_COORDINATE), NON_COORDINATE + name)
         if path == "/" and len(names) == 1 and (is_one_array(self._before.model) or is_one_array(self._after.model)):
             return next(iter(names))  # it is named after its store
-        return name if name in names else next((other for other in known if other in names), name)
+        for candidate in (name, name.removeprefix(NON_COORDINATE), NON_COORDINATE + name):
+            if candidate in names:
+                return candidate
+        return name
 
     def _other(self, path: str) -> NamedArray | None:
         """Return the variable of the second store for a path of the first."""
@@ -132,10 +137,17 @@ class ModelComparison:
 
     def as_read(self, path: str, source: StoredArray, target: StoredArray) -> tuple[StoredArray, StoredArray]:
         """Return the arrays up to the ends of their dimensions."""
-        variables = self._variables[0].get(path) or self._variables[0].get(source.path), self._other(path)
-        pairs = zip((source, target), variables, strict=True)
-        first, second = (array if known is None else extended(array, known.shape) for array, known in pairs)
-        return first, second
+        before, after = self._pair(path, source)
+        if before is not None:
+            source = extended(source, before.shape)
+        if after is not None:
+            target = extended(target, after.shape)
+        return source, target
+
+    def _pair(self, path: str, source: StoredArray) -> tuple[NamedArray | None, NamedArray | None]:
+        """Return the variables of both stores for a path of the first; None if there is none."""
+        variables = self._variables[0]
+        return variables.get(path) or variables.get(source.path), self._other(path)
 
     def repeated(self) -> Mapping[str, str]:
         """Return the first path of the array of each variable, if several variables are one array; empty otherwise."""
@@ -154,15 +166,14 @@ class ModelComparison:
 
     def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
         """Yield changes of the dimensions and attributes of a variable."""
-        before, after = self._variables[0].get(path) or self._variables[0].get(source.path), self._other(path)
+        before, after = self._pair(path, source)
         if before is None or after is None:
             return
         if before.dimensions != after.dimensions:
-            names = (f"({', '.join(variable.dimensions)})" for variable in (before, after))
-            yield Change(
-                path, "dimensions", f"dimensions {' became '.join(names)}", harmless=_has_own_names(before, after)
-            )
-        ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
+            text = f"dimensions ({', '.join(before.dimensions)}) became ({', '.join(after.dimensions)})"
+            yield Change(path, "dimensions", text, harmless=_has_own_names(before, after))
+        has_companion = MARK in before.attributes or MARK in after.attributes
+        ignored = _ABOUT_COMPANION if has_companion else ()
         if _becomes_text(source, target):
             ignored = (*ignored, "_Encoding")  # which says how bytes are read as text
         yield from self._attribute_changes(path, before, after, ignored)
@@ -200,11 +211,11 @@ class ModelComparison:
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
 
             def compare(part: Region) -> BlockDifference:
-                first, second = (reader.read(part) for reader in (before, after))
-                if "O" in (kinds := {first.dtype.kind, second.dtype.kind}) and "S" in kinds:
+                first, second = before.read(part), after.read(part)
+                if {first.dtype.kind, second.dtype.kind} == {"O", "S"}:
                     first, second = as_texts(first), as_texts(second)
-                values = _elements(first), _elements(second)
-                return BlockDifference(values[0] != values[1], lambda at: _change_text(values[0][at], values[1][at]))
+                one, other = _elements(first), _elements(second)
+                return BlockDifference(one != other, lambda at: _change_text(one[at], other[at]))
 
             return unequal_elements(source, target, source.storage.chunk.dtype.itemsize, compare, progress)
 
@@ -235,6 +246,7 @@ class ModelComparison:
                 yield Change(item.path, "left-out" if item.is_lost else "translated", item.as_finding())
 
     def _group_changes(self, path: str) -> Iterator[Change]:
+        """Yield the changes of the attributes and dimensions of a group."""
         before, after = self._before.model.group(path), self._groups.get(path)
         if after is None:
             yield Change(path, "missing-group", "no such group in the target", harmless=False)
@@ -246,51 +258,62 @@ class ModelComparison:
             other = after.dimensions.get(name)
             if other is None and self._after.model.is_loose:
                 continue  # as above
-            # Where a format does not know, it is None.
-            unlimited = {known.is_unlimited for known in (dimension, other) if known is not None}
-            if other is None or other.size != dimension.size or unlimited == {True, False}:
-                text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
+            if other is None:
+                text = f"dimension {name!r}: {dimension} is lost"
                 yield Change(path, "dimensions", text, harmless=False)
-        for name in after.dimensions.keys() - before.dimensions.keys():
-            yield Change(path, "dimensions", f"dimension {name!r} is new")
+            # Where a format does not know whether a dimension is unlimited, that is None.
+            elif other.size != dimension.size or {dimension.is_unlimited, other.is_unlimited} == {True, False}:
+                text = f"dimension {name!r}: {dimension} became {other}"
+                yield Change(path, "dimensions", text, harmless=False)
+        for name in after.dimensions:
+            if name not in before.dimensions:
+                yield Change(path, "dimensions", f"dimension {name!r} is new")
 
     def _attribute_changes(
         self, path: str, one: Named, other: Named, harmless: tuple[str, ...] = ()
     ) -> Iterator[Change]:
-        before, after = one.attributes, other.attributes
-        is_loose = self._before.model.is_loose or self._after.model.is_loose
-        both_json = self._before.model.is_loose and self._after.model.is_loose
-        same = _same_values if is_loose else _same
-        for name, stored in before.items():
-            if both_json and name in after and (pair := _json_pair(one, other, name)) is not None:
-                if not same_json(*pair):
-                    texts = (shortened(json.dumps(value)) for value in pair)
-                    text = f"attribute {name!r}: {' became '.join(texts)}"
-                    yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-                continue
-            if name not in after:
-                text = f"attribute {name!r} is lost"
-                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-                continue
-            values = [stored, after[name]]
-            recoded = [value for value in values if is_loose and is_latin_1(value)]
-            value, now = map(_unicode, values) if recoded else values
-            if same(value, now):
-                if len(recoded) == 1:
-                    yield Change(path, "attribute", recoded_text(name, recoded[0]), attribute=name)
-            elif note := history_change(path, name, *(meaning.text({name: text}, name) for text in (value, now))):
-                yield note
-            else:
-                text = f"attribute {name!r}: {_text(value)} became {_text(now)}"
-                yield Change(path, "attribute", text, harmless=name in harmless, attribute=name)
-        for name in after.keys() - before.keys():
-            yield Change.of_new_attribute(path, name)
+        """Yield the changes of all attributes; those of the names in `harmless` are so."""
+        for name in one.attributes:
+            change = self._attribute_change(path, name, one, other)
+            if change is not None:
+                yield change._replace(harmless=change.harmless or name in harmless)
+        for name in other.attributes:
+            if name not in one.attributes:
+                yield Change.of_new_attribute(path, name)
+
+    def _attribute_change(self, path: str, name: str, one: Named, other: Named) -> Change | None:
+        """Return how an attribute of the first store changed; None if it did not."""
+
+        def change(text: str, *, harmless: bool = False) -> Change:
+            return Change(path, "attribute", text, harmless=harmless, attribute=name)
+
+        if name not in other.attributes:
+            return change(f"attribute {name!r} is lost")
+        are_loose = self._before.model.is_loose, self._after.model.is_loose
+        pair = _json_pair(one, other, name) if all(are_loose) else None
+        if pair is not None:
+            if same_json(*pair):
+                return None
+            before, after = (shortened(json.dumps(value)) for value in pair)
+            return change(f"attribute {name!r}: {before} became {after}")
+        values = [one.attributes[name], other.attributes[name]]
+        recoded = [value for value in values if any(are_loose) and is_latin_1(value)]
+        if recoded:
+            values = [_unicode(value) for value in values]
+        same = _same_values if any(are_loose) else _same
+        if same(*values):
+            return change(recoded_text(name, recoded[0]), harmless=True) if len(recoded) == 1 else None
+        before, after = (meaning.text({name: value}, name) for value in values)
+        note = history_change(path, name, before, after)
+        return note or change(f"attribute {name!r}: {_text(values[0])} became {_text(values[1])}")
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
         places = set(self._variables[1].values())
-        for path in self._groups.keys() - set(self._before.model.group_paths()):
-            yield Change(path, "new-group", "only in the target")
+        own_groups = set(self._before.model.group_paths())
+        for path in self._groups:
+            if path not in own_groups:
+                yield Change(path, "new-group", "only in the target")
         for path, group in self._groups.items():
             for name, variable in group.variables.items():
                 if variable.path in self._other_companions:
@@ -319,7 +342,8 @@ def unequal_elements(
     progress
         Called after each block with the number of elements that are done, and of all.
     """
-    total, done = size_of(source), 0
+    total = size_of(source)
+    done = 0
     found: Unequal | None = None
     grids = [array.storage.chunk_shape for array in (source, target) if array.storage.chunk_shape]
     grid = Grid(source.shape, block_shape(source.shape, grids, max(_BLOCK_NBYTES // max(itemsize, 1), 1)))
@@ -330,12 +354,13 @@ def unequal_elements(
 
     for part in parts_to_compare(source.parts(grid), target.parts(grid), equal):
         block = compare(part)
-        if block.different.any() and (found is None or found.harmless >= block.harmless):
-            if found is None or found.harmless != block.harmless:
-                inside = np.unravel_index(int(block.different.argmax()), block.different.shape)
-                index = tuple(int(at) + begin for at, begin in zip(inside, origin_of(part), strict=True))
-                found = Unequal(0, index, block.text(inside), block.harmless)
-            found = replace(found, count=found.count + int(np.count_nonzero(block.different)))
+        count = int(np.count_nonzero(block.different))
+        if count and (found is None or (found.harmless and not block.harmless)):
+            inside = np.unravel_index(int(block.different.argmax()), block.different.shape)
+            index = tuple(int(at) + begin for at, begin in zip(inside, origin_of(part), strict=True))
+            found = Unequal(count, index, block.text(inside), block.harmless)
+        elif found is not None and found.harmless == block.harmless:
+            found = replace(found, count=found.count + count)
         done += block.different.size
         progress(done, total)
     progress(total, total)
@@ -343,6 +368,7 @@ def unequal_elements(
 
 
 def _change_text(before: Any, after: Any) -> str:
+    """Return what an element was, and what it became."""
     texts = (repr(item.tobytes() if isinstance(item, np.void) else item) for item in (before, after))
     return shortened(" became ".join(texts))
 
@@ -356,9 +382,15 @@ def _json_pair(one: Named, other: Named, name: str) -> tuple[Any, Any] | None:
     """Return the values that two attributes have in JSON; None if a type is recorded for one, or both are texts."""
     if name not in one.json and name not in other.json:
         return None
-    values = [owner.json.get(name, owner.attributes[name]) for owner in (one, other)]
-    known = [name in owner.json or isinstance(value, str) for owner, value in zip((one, other), values, strict=True)]
-    return (values[0], values[1]) if all(known) else None
+    values = []
+    for owner in (one, other):
+        if name in owner.json:
+            values.append(owner.json[name])
+        elif isinstance(owner.attributes[name], str):
+            values.append(owner.attributes[name])
+        else:
+            return None
+    return values[0], values[1]
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -410,8 +442,10 @@ def _same_values(before: Any, after: Any) -> bool:
         return first.shape == second.shape  # JSON has no type of an empty list
     if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
         return _same(before, after)
-    pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares
-    return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
+    if first.shape != second.shape:
+        return False
+    pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)  # exact, as Python compares
+    return all(a == b or (a != a and b != b) for a, b in pairs)
 
 
 def _unicode(value: Any) -> Any:
@@ -436,7 +470,9 @@ def _texts(value: Any) -> list[Any] | None:
 
 def _ended(texts: list[Any] | None) -> list[Any] | None:
     """Return texts up to the first zero, after which C programs store anything: null-terminated ones end there."""
-    return texts and [text.partition(b"\0")[0] if isinstance(text, bytes) else text for text in texts]
+    if texts is None:
+        return None
+    return [text.partition(b"\0")[0] if isinstance(text, bytes) else text for text in texts]
 
 
 def _raw(value: Any) -> Any:
@@ -447,6 +483,8 @@ def _raw(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    """Return the value of an attribute in words."""
     if isinstance(value, (str, bytes, list)):
         return shortened(repr(value))
-    return shortened(f"{np.asarray(value).dtype} {np.asarray(value).tolist()}")
+    array = np.asarray(value)
+    return shortened(f"{array.dtype} {array.tolist()}")

@@ -22,7 +22,7 @@ class Dimension(NamedTuple):
     is_unlimited: bool | None = False  # Whether it may grow; None if the format does not say
 
     def __str__(self) -> str:
-        return f"{self.size}{', unlimited' if self.is_unlimited else ''}"
+        return f"{self.size}, unlimited" if self.is_unlimited else str(self.size)
 
 
 class EnumType(NamedTuple):
@@ -41,8 +41,11 @@ class AttributeForm(NamedTuple):
     shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
 
 
-JSON_TEXT, LIST_OF_ONE = "json", "list"
-"""Types of attributes that JSON alone has: a value that is text elsewhere, and a list of one item."""
+JSON_TEXT = "json"
+"""Type of an attribute with a value that is text in other formats than JSON."""
+
+LIST_OF_ONE = "list"
+"""Type of an attribute with a list of one item, which other formats do not tell from the item."""
 
 JSON_FORMS = (JSON_TEXT, LIST_OF_ONE)
 
@@ -127,6 +130,7 @@ def text_of_json(value: Any) -> str | None:
 
 
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+"""The numbers of netCDF, as NumPy calls them without a byte order."""
 
 
 def recoded_text(name: str, value: Any) -> str:
@@ -169,7 +173,8 @@ class Translation(NamedTuple):
 
     def as_plan(self) -> str:
         """Return what a copy does to it."""
-        return printable(f"{self.path}: {self.text}{': left out' if self.is_lost else ''}")
+        loss = ": left out" if self.is_lost else ""
+        return printable(f"{self.path}: {self.text}{loss}")
 
     def as_finding(self) -> str:
         """Return what a comparison found about it, without its path."""

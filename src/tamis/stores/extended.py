@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.arrays.gather import intersection, within
+from tamis.arrays.gather import intersection, whole, within
 from tamis.arrays.grid import Grid, Region, shape_of
 from tamis.arrays.index import ChunkIndex, Parts, as_array
 from tamis.arrays.reader import ArrayReader, viewed
@@ -18,6 +18,7 @@ from tamis.stores.protocols import StoredArray
 
 if TYPE_CHECKING:
     from tamis.meaning.arrays import Meaning
+    from tamis.stores.facts import Elsewhere
 
 
 def extended(array: StoredArray, shape: tuple[int, ...]) -> StoredArray:
@@ -38,12 +39,15 @@ class ExtendedArray(DescribedArray):
     can_read_chunks = False  # the chunk at the end has anything after it
 
     def __init__(self, source: StoredArray, shape: tuple[int, ...]) -> None:
-        self.source, self.shape = source, shape
-        self.attributes, self.type, self.fill = source.attributes, source.type, source.fill
+        self.source = source
+        self.shape = shape
+        self.attributes = source.attributes
+        self.type = source.type
+        self.fill = source.fill
         self.storage = source.storage._replace(partial_filtered=True)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what more values do not change: path, address, …."""
+        """Return what more values do not change, such as path and address."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.source, name)
@@ -52,6 +56,11 @@ class ExtendedArray(DescribedArray):
     def meaning(self) -> Meaning:
         """What the attributes say about the values: more values do not change it."""
         return self.source.meaning
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The other files that the array in the store refers to."""
+        return self.source.elsewhere
 
     def as_values(self) -> Self:
         """See `StoredArray.as_values`."""
@@ -86,9 +95,12 @@ class ExtendedReader:
     """The values of another reader, and the fill value after them; see `tamis.arrays.reader.ArrayReader`."""
 
     def __init__(self, reader: ArrayReader, array: ExtendedArray) -> None:
-        self.shape, self.dtype, self.chunk_shape = array.shape, reader.dtype, reader.chunk_shape
+        self.shape = array.shape
+        self.dtype = reader.dtype
+        self.chunk_shape = reader.chunk_shape
         self.close = reader.close
-        self._reader, self._stored = reader, tuple(slice(0, extent) for extent in array.source.shape)
+        self._reader = reader
+        self._stored = whole(array.source.shape)
         self._fill = "" if array.type.varies else fill_as(array.fill, reader.dtype)
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:

@@ -133,7 +133,7 @@ class ArrayFacts(Protocol):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
+        """Attributes by name, at least those that can be read and for which `tamis.meaning.is_known` is True."""
 
     @property
     def shape(self) -> Any:
@@ -210,7 +210,7 @@ def described_nbytes(
     shape: tuple[int, ...], storage: Storage, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline
 ) -> int:
     """Return roughly how many bytes a chunk index and a list of filters take in a store that is like an array's."""
-    if chunk_shape is None or storage.chunk_records == "files":  # whose names take no space in the store
+    if chunk_shape is None or storage.chunk_records == "files":  # names of files take no space in the store
         return 0
     count = Grid(shape, chunk_shape).chunk_count
     filters = _FILTER_NBYTES * len(pipeline.stages)

@@ -97,6 +97,8 @@ _TEXT_SIGNATURES = (
 
 _PAGES = tuple(item.start for item in _TEXT_SIGNATURES if item.words == "an HTML page")
 
+_REFERENCE_MARKS = (b'"refs"', b'"templates"', b'.zgroup"', b'.zattrs"', b'.zarray"', b'zarr.json"')
+
 
 def is_classic(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to a netCDF classic file; False if it cannot be read."""
@@ -107,9 +109,6 @@ def is_references(path: str | os.PathLike[str]) -> bool:
     """Return whether a path leads to references in JSON, as kerchunk writes them; False if it cannot be read."""
     head = _head_of(path, _HEAD_NBYTES)[:_HEAD_NBYTES]
     return head.lstrip().startswith(b"{") and any(mark in head for mark in _REFERENCE_MARKS)
-
-
-_REFERENCE_MARKS = b'"refs"', b'"templates"', b'.zgroup"', b'.zattrs"', b'.zarray"', b'zarr.json"'
 
 
 def _head_of(path: str | os.PathLike[str], nbytes: int) -> bytes:
@@ -145,13 +144,16 @@ def format_of(path: str | os.PathLike[str]) -> str:
     """Return the format of a file that tamis reads, or would read, by its first bytes; empty for any other."""
     if is_classic(path):
         return "netCDF classic"
-    return "Zarr" if is_zarr(path) else "HDF5" if is_read(path) else ""
+    if is_zarr(path):
+        return "Zarr"
+    return "HDF5" if is_read(path) else ""
 
 
 _opened: dict[tuple[str, str], tuple[RemoteFile, float]] = {}
 """The remote file that was last opened to find out what it is, and when: opening it right away needs no request."""
 
 _LOOKED_SECONDS = 2.0
+"""How long that file may be opened without a request."""
 
 
 def opened_remote(address: Address) -> RemoteFile:
@@ -240,12 +242,13 @@ def _head_kind(head: bytes) -> str:
         return "an empty file: copy or download it again"
     if not any(head):
         return "a file that begins with zeros: copy or download it again"
-    signature = _match(_SIGNATURES, head) or _match(
-        _TEXT_SIGNATURES, head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    )
+    signature = _match(_SIGNATURES, head)
+    if signature is None:
+        signature = _match(_TEXT_SIGNATURES, head.removeprefix(b"\xef\xbb\xbf").lstrip().lower())
     if signature is not None:
         return f"{signature.words}: {signature.advice}" if signature.advice else signature.words
-    if (line := _first_line(head)) is not None:
+    line = _first_line(head)
+    if line is not None:
         return f"text that begins with {shortened(line)!r}"
     return f"a file that begins with {head[:_SHOWN_NBYTES]!r}"
 

@@ -78,7 +78,8 @@ _NAMES = {
     "i1": "byte", "i2": "short", "i4": "int", "i8": "int64",
     "u1": "ubyte", "u2": "ushort", "u4": "uint", "u8": "uint64", "f4": "float", "f8": "double",
 }  # fmt: skip
-_CHAR, _STRING = CdlType("char", "char", nbytes=1), CdlType("string", "string")
+_CHAR = CdlType("char", "char", nbytes=1)
+_STRING = CdlType("string", "string")
 
 
 def header_of(model: DataModel, arrays: Mapping[str, ArrayFacts], codecs: Mapping[str, str] | None = None) -> Header:
@@ -95,12 +96,14 @@ def _group(
     codecs: Mapping[str, str],
     around: Mapping[str, str],
 ) -> HeaderGroup:
+    """Return a group; `inner` are all groups by their parents, `around` the owners of dimensions of outer groups."""
     group = model.group(path)
     owners = {**around, **dict.fromkeys(group.dimensions, path)}
     left_out = dict(group.left_out)
     variables = []
     for name, variable in group.variables.items():
-        if (kind := _type_of(variable.dtype)) is None:
+        kind = _type_of(variable.dtype)
+        if kind is None:
             left_out[name] = f"CDL has no type {variable.dtype}"
             continue
         variables.append(_variable(name, kind, variable, arrays[variable.path], codecs, owners))
@@ -117,6 +120,7 @@ def _variable(
     codecs: Mapping[str, str],
     owners: Mapping[str, str],
 ) -> HeaderVariable:
+    """Return a variable; `owners` are the paths of the groups that have its dimensions, by their names."""
     return HeaderVariable(
         name,
         kind,
@@ -131,6 +135,7 @@ def _variable(
 
 
 def _type_of(dtype: np.dtype[Any]) -> CdlType | None:
+    """Return the type in CDL of values; None if it has none."""
     if dtype == "S1":
         return _CHAR
     if dtype.kind in "OTU":
@@ -140,6 +145,7 @@ def _type_of(dtype: np.dtype[Any]) -> CdlType | None:
 
 
 def _attributes(attributes: Mapping[str, Any]) -> Iterator[HeaderAttribute]:
+    """Yield attributes with their types in CDL."""
     for name, value in attributes.items():
         if isinstance(value, (str, bytes)):
             text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

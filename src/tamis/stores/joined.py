@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tamis import meaning
 from tamis.arrays.gather import whole
+from tamis.arrays.grid import shape_of
 from tamis.arrays.reader import put
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
     from tamis.stores.protocols import Store, StoredArray
 
 Opens = Callable[[str], "Store"]
+"""A function that opens the store at a path."""
+
 _MOST_OPEN = 8
+"""Files that stay open."""
+
 _IGNORED = ("_ARRAY_DIMENSIONS", "actual_range")
 """Attributes of arrays that may differ between files."""
 
@@ -43,7 +48,8 @@ class _Files:
     """The files; those that were read last stay open."""
 
     def __init__(self, paths: Sequence[str], opens: Opens) -> None:
-        self.paths, self._opens = paths, opens
+        self.paths = paths
+        self._opens = opens
         self._open: OrderedDict[int, _JoinedFile] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -51,7 +57,8 @@ class _Files:
     def reading(self, number: int, path: str) -> Iterator[ArrayReader]:
         """Yield the reader of an array in a file, which stays open meanwhile."""
         with self._lock:
-            if (file := self._open.get(number)) is None:
+            file = self._open.get(number)
+            if file is None:
                 file = self._open[number] = _JoinedFile(self._opens(self.paths[number]))
             self._open.move_to_end(number)
             if path not in file.readers:
@@ -65,6 +72,7 @@ class _Files:
                 self._close_some(_MOST_OPEN)
 
     def _close_some(self, most: int) -> None:
+        """Close the files that nobody reads and that were read longest ago, until at most so many are open."""
         unused = [number for number, file in self._open.items() if not file.users]
         for number in unused[: max(len(self._open) - most, 0)]:
             self._open.pop(number).close()
@@ -77,12 +85,11 @@ class _Files:
 
 @dataclass(slots=True)
 class _JoinedFile:
-    store: Store
-    readers: dict[str, ArrayReader]
-    users: int
+    """A file that is open."""
 
-    def __init__(self, store: Store) -> None:
-        self.store, self.readers, self.users = store, {}, 0
+    store: Store
+    readers: dict[str, ArrayReader] = field(default_factory=dict)  # Of its arrays, by path
+    users: int = 0  # How many threads read from it
 
     def close(self) -> None:
         for reader in self.readers.values():
@@ -96,8 +103,14 @@ class JoinedArray(UnchunkedArray):
     can_read_independently = False
 
     def __init__(self, first: StoredArray, axis: int, ends: Sequence[int], files: _Files, *, grows: bool) -> None:
-        self._first, self._axis, self._ends, self._files = first, axis, ends, files
-        self.path, self.label, self.address, self.attributes = first.path, first.label, first.address, first.attributes
+        self._first = first
+        self._axis = axis
+        self._ends = ends
+        self._files = files
+        self.path = first.path
+        self.label = first.label
+        self.address = first.address
+        self.attributes = first.attributes
         self.shape = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
         self.maxshape = tuple(None if grows and axis == own else extent for own, extent in enumerate(self.shape))
         # Values of varying length are not counted: they are elsewhere in each file.
@@ -121,9 +134,14 @@ class _JoinedReader:
         self, first: StoredArray, shape: tuple[int, ...], axis: int, ends: Sequence[int], files: _Files
     ) -> None:
         reader = first.open_reader()
-        self.shape, self.dtype, self.chunk_shape = shape, reader.dtype, reader.chunk_shape
+        self.shape = shape
+        self.dtype = reader.dtype
+        self.chunk_shape = reader.chunk_shape
         reader.close()
-        self._path, self._axis, self._ends, self._files = first.path, axis, ends, files
+        self._path = first.path
+        self._axis = axis
+        self._ends = ends
+        self._files = files
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part, from each file what it has of it."""
@@ -135,10 +153,9 @@ class _JoinedReader:
                 own = slice(start - begin, stop - begin)
                 with self._files.reading(number, self._path) as reader:
                     pieces.append(reader.read((*part[: self._axis], own, *part[self._axis + 1 :])))
-        values = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, self._axis) if pieces else None
-        if values is None:
-            values = np.empty([axis.stop - axis.start for axis in part], self.dtype)
-        return put(values, out)
+        if not pieces:
+            return put(np.empty(shape_of(part), self.dtype), out)
+        return put(pieces[0] if len(pieces) == 1 else np.concatenate(pieces, self._axis), out)
 
     def close(self) -> None:
         """Do nothing: the files close with their store."""
@@ -157,25 +174,27 @@ class JoinedStore(ListedStore["StoredArray"]):
 
     def __init__(self, paths: Sequence[str], dimension: str, opens: Opens) -> None:
         self.dimension = dimension
-        facts = [_facts_of(opens, path, dimension) for path in paths]
-        for other in facts[1:]:
-            other.check_like(facts[0])
-        self.is_sorted = all(fact.coordinate is not None for fact in facts)
-        facts = _in_order(facts, dimension)
-        self.files = _Files([fact.path for fact in facts], opens)
-        self._first = opens(facts[0].path)
-        self.path = facts[0].path
-        self.ends = [*accumulate(fact.extent for fact in facts)]
-        self._nbytes = sum(fact.nbytes for fact in facts)
-        self.kind, self.is_loose = self._first.model.kind, self._first.model.is_loose
-        self._arrays = {path: self._array(path, facts[0]) for path in facts[0].variables}
+        contents = [_content_of(opens, path, dimension) for path in paths]
+        for other in contents[1:]:
+            other.check_like(contents[0])
+        self.is_sorted = all(content.coordinate is not None for content in contents)
+        contents = _in_order(contents, dimension)
+        self.files = _Files([content.path for content in contents], opens)
+        self._first = opens(contents[0].path)
+        self.path = contents[0].path
+        self.ends = [*accumulate(content.extent for content in contents)]
+        self._nbytes = sum(content.nbytes for content in contents)
+        self.kind = self._first.model.kind
+        self.is_loose = self._first.model.is_loose
+        self._arrays = {path: self._array(path, contents[0]) for path in contents[0].variables}
 
-    def _array(self, path: str, facts: _Facts) -> StoredArray:
-        array, variable = self._first.array(path).as_values(), facts.variables[path]
+    def _array(self, path: str, content: _Content) -> StoredArray:
+        array = self._first.array(path).as_values()
+        variable = content.variables[path]
         if self.dimension not in variable.dimensions:
             return array
         axis = variable.dimensions.index(self.dimension)
-        return cast("StoredArray", JoinedArray(array, axis, self.ends, self.files, grows=facts.is_unlimited))
+        return cast("StoredArray", JoinedArray(array, axis, self.ends, self.files, grows=content.is_unlimited))
 
     def close(self) -> None:
         """Close all files."""
@@ -189,15 +208,15 @@ class JoinedStore(ListedStore["StoredArray"]):
 
     def stored_alike(self) -> tuple[dict[str, Pipeline], dict[str, tuple[int, ...]]]:
         """Return the filters and chunk shapes of the first file, by path of the arrays that have any."""
-        arrays = {path: self._first.array(path) for path in self._arrays}
-        filters = {
-            path: Pipeline(replace(stage, stored=None) for stage in array.storage.pipeline.stages)
-            for path, array in arrays.items()
-            if array.storage.pipeline.stages
-        }
-        return filters, {
-            path: array.storage.chunk_shape for path, array in arrays.items() if array.storage.chunk_shape is not None
-        }
+        filters: dict[str, Pipeline] = {}
+        chunk_shapes: dict[str, tuple[int, ...]] = {}
+        for path in self._arrays:
+            storage = self._first.array(path).storage
+            if storage.pipeline.stages:
+                filters[path] = Pipeline(replace(stage, stored=None) for stage in storage.pipeline.stages)
+            if storage.chunk_shape is not None:
+                chunk_shapes[path] = storage.chunk_shape
+        return filters, chunk_shapes
 
     @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
@@ -220,12 +239,10 @@ class JoinedStore(ListedStore["StoredArray"]):
     def _named(self, variable: NamedArray) -> NamedArray:
         if self.dimension not in variable.dimensions:
             return variable
-        shape = tuple(
-            self.ends[-1] if name == self.dimension else extent
-            for name, extent in zip(variable.dimensions, variable.shape, strict=True)
-        )
-        whole = replace(variable, shape=shape, stored_shape=shape)
-        return whole.with_attributes({"actual_range": None}) if "actual_range" in whole.attributes else whole
+        axes = zip(variable.dimensions, variable.shape, strict=True)
+        shape = tuple(self.ends[-1] if name == self.dimension else extent for name, extent in axes)
+        joined = replace(variable, shape=shape, stored_shape=shape)
+        return joined.with_attributes({"actual_range": None}) if "actual_range" in joined.attributes else joined
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of the groups of the first file."""
@@ -233,8 +250,8 @@ class JoinedStore(ListedStore["StoredArray"]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """What is compared between files."""
+class _Content:
+    """What a file has, as it is compared between files."""
 
     path: str
     dimension: str
@@ -245,7 +262,7 @@ class _Facts:
     constant: Mapping[str, str]  # Checksums of the values of variables without the dimension
     nbytes: int
 
-    def check_like(self, first: _Facts) -> None:
+    def check_like(self, first: _Content) -> None:
         """Raise ParameterError if a file does not continue the first one."""
         for path in (*first.variables, *self.variables):
             if (path in first.variables) != (path in self.variables):
@@ -254,7 +271,8 @@ class _Facts:
         for path, variable in self.variables.items():
             self._check_variable(path, variable, first)
 
-    def _check_variable(self, path: str, variable: NamedArray, first: _Facts) -> None:
+    def _check_variable(self, path: str, variable: NamedArray, first: _Content) -> None:
+        """Raise ParameterError if a variable does not continue that of the first file."""
         own = first.variables[path]
         for what, value, expected in (
             ("type", variable.dtype, own.dtype),
@@ -266,16 +284,15 @@ class _Facts:
         for name in {**own.attributes, **variable.attributes}:
             values = own.attributes.get(name), variable.attributes.get(name)
             if name not in _IGNORED and not _are_same(*values):
-                advice = (
-                    ": give all files the same reference time first (cdo setreftime)" if "since" in str(values) else ""
-                )
-                raise self._unlike(
-                    f"attribute {name} of {path}", f"{_words(values[0])}, found {_words(values[1])}{advice}", first
-                )
+                words = f"{_words(values[0])}, found {_words(values[1])}"
+                if "since" in str(values):
+                    words += ": give all files the same reference time first (cdo setreftime)"
+                raise self._unlike(f"attribute {name} of {path}", words, first)
         if self.constant.get(path) != first.constant.get(path):
             raise self._unlike(f"values of {path}, which has no dimension {self.dimension},", "equal", first)
 
-    def _unlike(self, what: str, words: str, first: _Facts) -> ParameterError:
+    def _unlike(self, what: str, words: str, first: _Content) -> ParameterError:
+        """Return the error about what is not as in the first file."""
         return ParameterError(f"{self.path}: expected {what} to be as in {first.path}: {words}")
 
 
@@ -298,7 +315,8 @@ def _others(variable: NamedArray, dimension: str) -> tuple[int, ...]:
     return tuple(extent for name, extent in pairs if name != dimension)
 
 
-def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
+def _content_of(opens: Opens, path: str, dimension: str) -> _Content:
+    """Return what a file has; raise ParameterError if it cannot be joined along the dimension."""
     with opens(path) as store:
         store.check_finished()
         groups = [store.model.group(group) for group in store.model.group_paths()]
@@ -313,26 +331,24 @@ def _facts_of(opens: Opens, path: str, dimension: str) -> _Facts:
             raise ParameterError(
                 f"{path}: expected files without missing-value masks: repack it first with --missing exact"
             )
+        constant: dict[str, str] = {}
+        extents: set[int] = set()
+        for name, variable in variables.items():
+            if dimension in variable.dimensions:
+                extents.add(variable.stored_shape[variable.dimensions.index(dimension)])
+            else:
+                constant[name] = _checksum(_values_of(store, name))
         coordinate = posixpath.join(owners[0].path, dimension)
-        constant = {
-            name: _checksum(_values_of(store, name))
-            for name, item in variables.items()
-            if dimension not in item.dimensions
-        }
         is_numeric = coordinate in variables and variables[coordinate].dtype.kind in "iuf"
         values = _values_of(store, coordinate) if is_numeric else None
-        size = owners[0].dimensions[dimension]
-        shapes = {
-            item.stored_shape[item.dimensions.index(dimension)]
-            for item in variables.values()
-            if dimension in item.dimensions
-        }
-        if shapes != {size.size}:
-            raise ParameterError(f"{path}: expected all variables to have {size.size} steps of {dimension}")
-        return _Facts(path, dimension, variables, size.size, bool(size.is_unlimited), values, constant, store.nbytes)
+        size, is_unlimited = owners[0].dimensions[dimension]
+        if extents != {size}:
+            raise ParameterError(f"{path}: expected all variables to have {size} steps of {dimension}")
+        return _Content(path, dimension, variables, size, bool(is_unlimited), values, constant, store.nbytes)
 
 
 def _values_of(store: Store, path: str) -> NDArray[Any]:
+    """Return all values of an array."""
     array = store.array(path).as_values()
     with closing(array.open_values()) as reader:
         return np.ascontiguousarray(reader.read(whole(array.shape)))
@@ -343,12 +359,19 @@ def _checksum(values: NDArray[Any]) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _in_order(facts: list[_Facts], dimension: str) -> list[_Facts]:
-    """Return files in the order of the coordinate, which must always rise or fall; as given if there is none."""
-    if any(fact.coordinate is None for fact in facts):
-        return facts
-    coordinates = {fact.path: fact.coordinate for fact in facts if fact.coordinate is not None and fact.coordinate.size}
-    ordered = sorted((fact for fact in facts if fact.path in coordinates), key=lambda fact: coordinates[fact.path][0])
+def _in_order(contents: list[_Content], dimension: str) -> list[_Content]:
+    """Return files in the order of the coordinate, which must always rise or fall; as given if there is none.
+
+    Files without steps are left out; if all are, the first one is returned.
+    """
+    if any(content.coordinate is None for content in contents):
+        return contents
+    coordinates: dict[str, NDArray[Any]] = {}
+    for content in contents:
+        if content.coordinate is not None and content.coordinate.size:
+            coordinates[content.path] = content.coordinate
+    with_steps = [content for content in contents if content.path in coordinates]
+    ordered = sorted(with_steps, key=lambda content: coordinates[content.path][0])
     if any(values[-1] < values[0] for values in coordinates.values()):
         ordered.reverse()
     for before, after in pairwise(ordered):
@@ -359,4 +382,4 @@ def _in_order(facts: list[_Facts], dimension: str) -> list[_Facts]:
                 f"{after.path}: expected {dimension} to continue {before.path}, found {begins[0]} after {ends[-1]}:"
                 " leave one of them out, or sort their steps first"
             )
-    return ordered or facts[:1]
+    return ordered or contents[:1]

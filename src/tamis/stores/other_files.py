@@ -104,7 +104,8 @@ class Places:
         base, rest = os.sep.join(parts[:first]), os.sep.join(parts[first:])
         bases = set[str | None]()
         for file in numbered_files(pattern):
-            target, end = self.target_of(file), f"{os.sep}{os.path.relpath(file, base or os.curdir)}"
+            target = self.target_of(file)
+            end = f"{os.sep}{os.path.relpath(file, base or os.curdir)}"
             bases.add(target.removesuffix(end) if target is not None and target.endswith(end) else None)
         new = bases.pop() if len(bases) == 1 else None
         return None if new is None else os.path.join(new, rest)

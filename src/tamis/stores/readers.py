@@ -76,6 +76,8 @@ class Readers:
             return self.words
         needs = ["built with szip"] if self.szip else []
         if self.plugins:
-            needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
-        h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
+            noun = "plugin" if len(self.plugins) == 1 else "plugins"
+            needs.append(f"with the {noun} {' and '.join(self.plugins)}")
+        hint = f", {self.hint}" if self.hint else ""
+        h5py = "yes" if self.h5py else f"no{hint}"
         return f"HDF5 {' and '.join(needs)}{without} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"

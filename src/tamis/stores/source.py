@@ -72,9 +72,14 @@ class SourceArray(UnchunkedArray):
     can_read_independently = True
 
     def __init__(self, source: Source, variable: NamedArray, number: int, maxshape: tuple[int | None, ...]) -> None:
-        self.source, self.variable, self.address, self.maxshape = source, variable, number, maxshape
-        self.path, self.label = variable.path, f"{source.path}: {variable.path}"
-        self.shape, self.attributes = variable.stored_shape, variable.attributes
+        self.source = source
+        self.variable = variable
+        self.path = variable.path
+        self.label = f"{source.path}: {variable.path}"
+        self.address = number
+        self.attributes = variable.attributes
+        self.shape = variable.stored_shape
+        self.maxshape = maxshape
         byteorder = source.byteorder_of(variable) if variable.dtype.itemsize > 1 else ""
         self.type = simple_type(variable.dtype, byteorder)
         self.storage = Storage(source.layout_of(variable), ChunkType(self.type.dtype or CHAR, ()))
@@ -107,8 +112,12 @@ class SourceStore(ListedStore[SourceArray]):
     """A source as a store; see `tamis.stores.protocols.Store`."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self.path, self.nbytes, self.kind = source, source.path, source.nbytes, source.kind
-        self.is_loose, self.reader_words = source.is_loose, source.reader_words  # type: ignore[misc]
+        self.source = source
+        self.path = source.path
+        self.nbytes = source.nbytes
+        self.kind = source.kind
+        self.is_loose = source.is_loose
+        self.reader_words = source.reader_words  # type: ignore[misc]
         self._groups = {group.path: group for group in source.groups}
         variables = (variable for group in source.groups for variable in group.variables.values())
         self._arrays = {
@@ -127,24 +136,27 @@ class SourceStore(ListedStore[SourceArray]):
         return next(path for path in self._around(variable.path) if name in self._groups[path].dimensions)
 
     def _maxshape(self, variable: NamedArray) -> tuple[int | None, ...]:
+        """Return the largest extents of a variable; None for an axis that may grow."""
         dimensions = (self._groups[self._owner(variable, name)].dimensions[name] for name in variable.dimensions)
         return tuple(None if dimension.is_unlimited else dimension.size for dimension in dimensions)
 
     @lazy_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path."""
-        variables = (
-            meaning.Variable(
-                array.path,
-                array.shape,
-                array.type.numbers,
-                tuple(posixpath.join(self._owner(array.variable, name), name) for name in array.variable.dimensions),
-                array.attributes,
-                is_scale=posixpath.basename(array.path) in array.variable.dimensions[:1],
-            )
-            for array in self._arrays.values()
-        )
+        variables = map(self._described, self._arrays.values())
         return meaning.roles_of(variables, {path: group.attributes for path, group in self._groups.items()})
+
+    def _described(self, array: SourceArray) -> meaning.Variable:
+        """Return a variable as its role follows from it."""
+        dimensions = array.variable.dimensions
+        return meaning.Variable(
+            array.path,
+            array.shape,
+            array.type.numbers,
+            tuple(posixpath.join(self._owner(array.variable, name), name) for name in dimensions),
+            array.attributes,
+            is_scale=posixpath.basename(array.path) in dimensions[:1],
+        )
 
     def header(self) -> Header:
         """Return variables, dimensions and attributes as CDL describes them."""
@@ -152,10 +164,10 @@ class SourceStore(ListedStore[SourceArray]):
 
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path; see `tamis.stores.data_model.DataModel`."""
-        found = self._groups.get(path or "/")
-        if found is None:
+        group = self._groups.get(path or "/")
+        if group is None:
             raise FileError(f"{self.path}: expected one of the groups {', '.join(self._groups)}, got {path!r}")
-        return found
+        return group
 
     def public_group_attributes(self, path: str) -> Mapping[str, Any]:
         """Return the attributes of a group."""

@@ -271,8 +271,9 @@ def group_translations(group: NamedGroup) -> Iterator[Translation]:
     yield from group.lost
     owners: list[NamedGroup | NamedArray] = [group, *group.variables.values()]
     for owner in owners:
-        for name in owner.forms.keys() - owner.attributes.keys():
-            yield Translation(owner.path, "reference attributes", f"attribute {name!r} of references")
+        for name in owner.forms:
+            if name not in owner.attributes:
+                yield Translation(owner.path, "reference attributes", f"attribute {name!r} of references")
         for name, value in owner.attributes.items():
             if is_latin_1(value):
                 yield Translation(owner.path, "latin-1", recoded_text(name, value), is_lost=False)
