@@ -66,8 +66,17 @@ def repack_to_address(
     made = {"source": [*Identity.of(source)], "recipe": options.target_key}
     if options.resume and upload.is_complete(made):
         note = f"{target}: made from {source} by the same recipe, and both are unchanged since"
-        nbytes, seconds = (nbytes_of(source), nbytes_of(target)), time.perf_counter() - began
-        return RepackResult(str(source), str(target), *nbytes, (), (), seconds, (note,), (), True)
+        return RepackResult(
+            source=str(source),
+            target=str(target),
+            source_nbytes=nbytes_of(source),
+            target_nbytes=nbytes_of(target),
+            datasets=(),
+            kept=(),
+            seconds=time.perf_counter() - began,
+            notes=(note,),
+            done_already=True,
+        )
     upload.check(options)
     try:
         make_private_folder(folder)
