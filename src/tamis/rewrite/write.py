@@ -40,6 +40,11 @@ EncodeElsewhere = Callable[
 ]
 """Encodes chunks as `encode_parts` does, but in other processes; None if that does not pay."""
 
+
+def here_alone(*_: object) -> None:
+    """Let no other process encode chunks: an `EncodeElsewhere` of runs in one process."""
+
+
 _AT_ONCE_NBYTES = 64 << 10
 """Decoded bytes of small chunks that are written at once."""
 
@@ -57,7 +62,7 @@ def write(
     progress: Progress,
     threads: int = 1,
     resumed: ResumedChunks | None = None,
-    elsewhere: EncodeElsewhere = lambda *_: None,
+    elsewhere: EncodeElsewhere = here_alone,
 ) -> Written:
     """Create the array of a plan and fill it from its source.
 

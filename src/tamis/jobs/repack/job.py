@@ -42,6 +42,7 @@ from tamis.jobs.repack.witnessing import look, witness_of
 from tamis.remote.address import Address, place_of
 from tamis.rewrite.coarse_bounds import Warned, coarse_bounds
 from tamis.rewrite.plan import Copy
+from tamis.rewrite.write import EncodeElsewhere, here_alone
 from tamis.safety.disk import nbytes_of
 from tamis.safety.journal import marked, remove_leftovers
 from tamis.safety.library_errors import reading
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from tamis.jobs.witness.look import Witnessed, XarrayWitness
     from tamis.rewrite.damage import Damage
     from tamis.rewrite.transfer import ChunkFiles, TargetForm
-    from tamis.rewrite.write import EncodeElsewhere
     from tamis.safety.transaction import Transaction
     from tamis.stores.protocols import Store, StoredArray
 
@@ -611,7 +611,7 @@ def save_store(
     options: RepackOptions,
     report: Progress,
     check: Callable[[Path, tuple[Repacked, ...], Planning], Witnessed | None] = lambda *_: None,
-    elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: lambda *_: None,
+    elsewhere: Callable[[Path, ChunkFiles | None], EncodeElsewhere] = lambda *_: here_alone,
     survey: Callable[[Progress, int], Survey] = ReadSurvey,
     sample: Callable[[Any], StoredArray] = lambda array: array,
 ) -> RepackResult:

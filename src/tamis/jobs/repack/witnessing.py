@@ -168,7 +168,9 @@ class _VirtualSources:
     def _changed_at(self, file: str, inner: str, seen: frozenset[str]) -> str:
         is_own = not file or os.path.realpath(file) == os.path.realpath(self._store.path)
         first = self._store.first_path(inner) if is_own else ""
-        other = file if not is_own else "" if first else _file_behind(self._store, inner)
+        other = "" if is_own else file
+        if is_own and not first:
+            other = _file_behind(self._store, inner)
         if other:
             target = self._places.target_of(other)
             return "" if target is None else _of_run(target)
