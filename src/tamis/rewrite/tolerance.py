@@ -198,7 +198,8 @@ class _Climbed:
 
     def _rung(self, tolerance: float) -> Rung:
         if tolerance not in self._rungs:
-            tolerances = [candidate for i in range(_AT_ONCE) if math.isfinite(candidate := tolerance * 2**i)]
+            candidates = [tolerance * 2**i for i in range(_AT_ONCE)]
+            tolerances = [candidate for candidate in candidates if math.isfinite(candidate)]
             rungs = self._part.rungs([Accuracy(candidate) for candidate in tolerances[::-1]])
             self._rungs |= zip(tolerances[::-1], rungs, strict=True)
         return self._rungs[tolerance]
@@ -310,10 +311,12 @@ def with_tolerance_of(
         nbytes = trial.nbytes(tolerance)
         allowed = len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0
         allowed += trial.missed(tolerance)
-        while math.isfinite(looser := 2 * tolerance):
-            if trial.missed(looser) > allowed or (looser_nbytes := trial.nbytes(looser)) >= nbytes:
+        while math.isfinite(2 * tolerance) and trial.missed(2 * tolerance) <= allowed:
+            looser_nbytes = trial.nbytes(2 * tolerance)
+            if looser_nbytes >= nbytes:
                 break
-            tolerance, nbytes = looser, looser_nbytes
+            tolerance *= 2
+            nbytes = looser_nbytes
     except TamisError:
         return plan
     return replace(
