@@ -207,7 +207,8 @@ class NetcdfTarget:
             plist.set_obj_track_times(False)
             h5g.create(self._file.id, *raw_name(path), gcpl=plist)
         self._set_attributes(self._file[group.path], group.attributes, group.forms)
-        self._root, self._root_forms = (self._root, self._root_forms) if path else (group.attributes, group.forms)
+        if not path:
+            self._root, self._root_forms = group.attributes, group.forms
         for name, dimension in group.dimensions.items():
             variable = group.variables.get(name)
             bare = variable is None or variable.dimensions[:1] != (name,)
@@ -256,15 +257,19 @@ class NetcdfTarget:
         no filters, and are contiguous unless an axis can grow.
         """
         self._remove(variable)
-        fixed = variable.dtype if self._is_netcdf and is_fixed_text(variable.dtype) else None
-        if fixed is not None:
+        if self._is_netcdf and is_fixed_text(variable.dtype):
             # xarray would decode what is text by now.
-            variable = replace(variable.with_attributes({"_Encoding": None}), dtype=_TEXT)
-        elif (plan := as_stored(array)) is not None and _is_carried(plan, array):
+            text = replace(variable.with_attributes({"_Encoding": None}), dtype=_TEXT)
+            self._copy_values(text, array, fixed=variable.dtype)
+            return
+        plan = as_stored(array)
+        if plan is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
-            return
-        elif self._copy_compressed(variable, array):
-            return
+        elif not self._copy_compressed(variable, array):
+            self._copy_values(variable, array)
+
+    def _copy_values(self, variable: NamedArray, array: StoredArray, fixed: np.dtype[Any] | None = None) -> None:
+        """Copy a variable without filters; `fixed` is the type of texts of a fixed length, which get a varying one."""
         sparse = _chunks_of_sparse(array)
         chunk_shape = self._chunks(variable, array) or sparse
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())

@@ -313,13 +313,11 @@ class Hdf5Array(Hdf5Dataset):
         dataset.
         """
         self.check_files()
-        filename, is_known = filename_of(self.file), not self.storage.problem
-        if (
-            self.storage.layout == "virtual"
-            and is_known
-            and (absent := elsewhere.unreadable_source(self.dataset, filename))
-        ):
-            raise FileError(f"{self.label}: No such file or directory: {absent}")
+        filename = filename_of(self.file)
+        if self.storage.layout == "virtual" and not self.storage.problem:
+            absent = elsewhere.unreadable_source(self.dataset, filename)
+            if absent:
+                raise FileError(f"{self.label}: No such file or directory: {absent}")
         if self.storage.layout == "external" and (raw := elsewhere.misplaced_raw_file(self.dataset, filename)):
             raise FileError(
                 f"{self.label}: its values are in {raw}, where HDF5 does not look: run in the folder of the file, "
@@ -496,14 +494,10 @@ class Hdf5Array(Hdf5Dataset):
 
     def _fill_bytes(self, chunk: ChunkType, index: ChunkIndex) -> NDArray[Any]:
         """Return the fill value as bytes, as HDF5 reads it for an absent chunk; zeros if all chunks are stored."""
-        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
-        empty = (
-            None
-            if index.parts.are_all
-            else next(origin for origin in itertools.product(*starts) if origin not in index)
-        )
-        if empty is None:
+        if index.parts.are_all:
             return np.zeros((), chunk.dtype)
+        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
+        empty = next(origin for origin in itertools.product(*starts) if origin not in index)
         part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())
 

@@ -30,8 +30,15 @@ _unsigned = ctypes.c_uint
 
 _WIDE = frozenset(
     (
-        *("H5Pcreate", "H5Acreate2", "H5Oget_comment", "H5Rdereference2", "H5Rget_region"),
-        *("H5Rget_file_name", "H5Rget_attr_name", "H5Ropen_object", "H5Ropen_region"),
+        "H5Acreate2",
+        "H5Oget_comment",
+        "H5Pcreate",
+        "H5Rdereference2",
+        "H5Rget_attr_name",
+        "H5Rget_file_name",
+        "H5Rget_region",
+        "H5Ropen_object",
+        "H5Ropen_region",
     )
 )
 """Calls that return 64 bits."""
@@ -428,7 +435,8 @@ def call(name: str, *arguments: Any) -> int:
         result = int(function(*(_hid(value) if isinstance(value, int) else value for value in arguments)))
         reason = _reason() if result < 0 else ""
     if result < 0:
-        raise FileError(f"{name} of libhdf5 failed" + f": {reason}" * bool(reason))
+        text = f"{name} of libhdf5 failed"
+        raise FileError(f"{text}: {reason}" if reason else text)
     return result
 
 

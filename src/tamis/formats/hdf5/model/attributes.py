@@ -24,11 +24,8 @@ from tamis.formats.hdf5.lib.references import attribute_names, write_values
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.stores.data_model import JSON_FORMS, JSON_MARK, LATIN_1, NUMBERS, AttributeForm, decoded
 
-INTERNAL = frozenset(
-    (
-        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
-    )
+INTERNAL = frozenset(("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST")) | frozenset(
+    ("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties")
 )
 """Attributes that HDF5's dimension scales and netCDF-4 need for themselves."""
 
@@ -255,7 +252,7 @@ def _unusual_form(kind: _Kind, shape: tuple[int, ...] | None, value: Any) -> Att
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:
     """Create an attribute of a form; return False, and write nothing, if its value does not fit."""
     count = 0 if form.shape is None else math.prod(form.shape)
-    space = h5s.create_simple(form.shape) if form.shape else h5s.create(h5s.NULL if form.shape is None else h5s.SCALAR)
+    space = _space(form.shape)
     if form.type.endswith(_LIST) or form.type.startswith("{"):
         return _write_parts(owner, name, value, form, space)
     if (":" in form.type) != isinstance(value, (str, bytes, list, tuple)):
@@ -281,6 +278,13 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
     return True
 
 
+def _space(shape: tuple[int, ...] | None) -> h5s.SpaceID:
+    """Return the dataspace of an attribute; that of one without a value for None."""
+    if shape is None:
+        return h5s.create(h5s.NULL)
+    return h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+
+
 def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm, space: h5s.SpaceID) -> bool:
     """Create an attribute of lists, records and the like, whose values are JSON's in other formats."""
     try:
@@ -289,9 +293,11 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         items = json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
         items = items.tolist() if isinstance(items, (np.ndarray, np.generic)) else items
         count = space.get_simple_extent_npoints()
-        for _ in form.shape[1:] if form.shape and count > 1 else ():
-            items = [row for rows in items for row in rows]
-        items = items if count > 1 else [items] * count
+        if count > 1:
+            for _ in (form.shape or ())[1:]:
+                items = [row for rows in items for row in rows]
+        else:
+            items = [items] * count
         base, inner = dtype.subdtype or (dtype, ())
         values = np.empty((count, *inner), base)
         if len(items) != count:
@@ -354,8 +360,9 @@ def _from_json(item: Any, dtype: np.dtype[Any], charset: tuple[str, str]) -> Any
         return np.array([_from_json(part, base, charset) for part in parts], base).reshape(shape)
     base = h5py.check_vlen_dtype(dtype)
     if isinstance(base, np.dtype):
-        items = np.empty(len(item := item if isinstance(item, list) else [item]), base)
-        for index, part in enumerate(item):
+        parts = item if isinstance(item, list) else [item]
+        items = np.empty(len(parts), base)
+        for index, part in enumerate(parts):
             items[index] = _from_json(part, base, charset)
         return items
     if dtype.kind in "VmM":

@@ -61,7 +61,8 @@ class NamedTypes:
             except NoTypeError as error:
                 left_out[self._named[address][2]] = str(error)
             else:
-                types += [cdl_type] if cdl_type.group else []
+                if cdl_type.group:
+                    types.append(cdl_type)
         return tuple(types), left_out
 
     def of(self, datatype: Any, *, text: str = "string", level: int = 0) -> CdlType:
@@ -71,8 +72,8 @@ class NamedTypes:
             raise NoTypeError(f"types within more than {_MOST_LEVELS} types")
         match datatype.get_class():
             case h5t.INTEGER if nbytes in _INTEGERS:
-                unsigned = datatype.get_sign() == h5t.SGN_NONE
-                return CdlType("number", "u" * unsigned + _INTEGERS[nbytes], nbytes=nbytes)
+                sign = "u" if datatype.get_sign() == h5t.SGN_NONE else ""
+                return CdlType("number", f"{sign}{_INTEGERS[nbytes]}", nbytes=nbytes)
             case h5t.FLOAT if nbytes in _FLOATS:
                 return CdlType("number", _FLOATS[nbytes], nbytes=nbytes)
             case h5t.STRING:

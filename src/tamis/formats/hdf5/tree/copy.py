@@ -340,7 +340,11 @@ class TreeCopier:
             link_path = path.rstrip(b"/") + b"/" + link.name
             link_place = _Place(link_path, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
-            if link.address in self.left_out if hard else leads_to(self.scope, source, link.name, self.left_out):
+            if hard:
+                is_left_out = link.address in self.left_out
+            else:
+                is_left_out = leads_to(self.scope, source, link.name, self.left_out)
+            if is_left_out:
                 continue
             new = link.address not in self.places and link.address not in self.staged
             if hard and new and link.address in self.anew:
@@ -572,12 +576,14 @@ class TreeCopier:
                 self.losses[loss] += 1
             else:
                 rewrite_references(source, target, self._rewire_from(source, text_of(path)))
-        own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
         names = attribute_names(source)
-        for name in (*names, *(name for name in own if name not in names)):
+        new_history = HISTORY.encode() if path == b"/" and self.history else None
+        if new_history is not None and new_history not in names:
+            names.append(new_history)
+        for name in names:
             with placed(path, name):
-                if name in own:
-                    set_text_like(source, target, name, own[name])
+                if name == new_history:
+                    set_text_like(source, target, name, self.history)
                     continue
                 is_list = name == b"REFERENCE_LIST" and bool(self.left_out or self._is_taken_in(source))
                 rewire = self._rewire_from(source, None if is_list else subject_of(path, name))
