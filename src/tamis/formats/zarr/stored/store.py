@@ -1,4 +1,4 @@
-"""A Zarr hierarchy in a local folder as a store of arrays; see `tamis.stores.protocols.Store`."""
+"""A Zarr hierarchy, in a local folder or elsewhere, as a store of arrays; see `tamis.stores.protocols.Store`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Stored = ZarrArray | RefusedArray
 
 
 class ZarrStore(ListedStore[Stored]):
-    """A folder for reading, through zarr-python."""
+    """A hierarchy for reading, through zarr-python."""
 
     is_loose = True
     reader_words = "Zarr"
