@@ -162,18 +162,17 @@ def pack_array(source: StoredArray, packing: Pack, extent: PackingRange, *, boun
     ParameterError
         If integers cannot keep the bound; see `tamis.rounding.Pack.codes`.
     """
-    missing, fill = source.meaning.missing, fill_of(source).item()
     _check_integers(source, packing, extent)
-    grows = can_grow(source)
+    fill_has_code = bool(extent.low <= fill_of(source).item() <= extent.high)
+    has_marks = bool(source.meaning.missing.values or missing_nan(source.attributes, source.fill.value))
     # A code for missing values that attributes name, and for elements that are written later or never.
-    spare = bool(missing.values or missing_nan(source.attributes, source.fill.value)) or (
-        grows and not extent.low <= fill <= extent.high
-    )
+    spare = has_marks or (can_grow(source) and not fill_has_code)
     codes = packing.codes(unpacked_type(source), extent, spare=spare, bound=bound)
-    if codes.is_full and not (has_unwritten(source) and extent.low <= fill <= extent.high):
+    if codes.is_full and not (has_unwritten(source) and fill_has_code):
         codes = packing.codes(unpacked_type(source), extent, spare=True, bound=bound)
-    ends = [None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source)]
-    low, high = reversed(ends) if source.meaning.packing is not None and source.meaning.packing.scale < 0 else ends
+    low, high = (None if end is None else float(as_floats(source, np.asarray(end))) for end in _limits(source))
+    if source.meaning.packing is not None and source.meaning.packing.scale < 0:
+        low, high = high, low
     return PackedArray(source, replace(codes.within(low, high), zeros=zeros))
 
 

@@ -1,4 +1,4 @@
-"""Write everything in a store into a target of another format, in the order of netCDF's data model."""
+"""New stores: what their formats offer, and how everything in a store of another format is written into one."""
 
 from __future__ import annotations
 

@@ -64,8 +64,15 @@ class ClassicSource(Source):
         """Open the values of a variable, in native byte order; characters as bytes."""
         stored = self._variables[variable.path]
         dtype = np.dtype("V1") if variable.dtype == CHAR else variable.dtype
-        place = f"{self.path}: {variable.path}", variable.shape, dtype, self._bytes, stored.offset
-        return ContiguousReader(*place, record_stride=stored.record_stride, is_swapped=not stored.dtype.isnative)
+        return ContiguousReader(
+            f"{self.path}: {variable.path}",
+            variable.shape,
+            dtype,
+            self._bytes,
+            stored.offset,
+            record_stride=stored.record_stride,
+            is_swapped=not stored.dtype.isnative,
+        )
 
     def byteorder_of(self, variable: NamedArray) -> str:
         """Return the byte order of all numbers of the format."""

@@ -200,7 +200,8 @@ class Hdf5Array(Hdf5Dataset):
     @lazy_property
     def _index(self) -> ChunkIndex:
         if self._columns is not None and self.storage.chunk_shape is not None:
-            grid, (numbers, *places, masks) = grid_of(self.shape, self.storage.chunk_shape), self._columns
+            grid = grid_of(self.shape, self.storage.chunk_shape)
+            numbers, *places, masks = self._columns
             stored = range(len(numbers)) if len(numbers) == grid.chunk_count else np.array(numbers, np.int64)
             offsets, sizes = np.array(places, np.int64)
             return ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
@@ -396,9 +397,15 @@ class Hdf5Array(Hdf5Dataset):
         else:
             chunk = ChunkType(self.type.dtype or self.storage.chunk.dtype, self.storage.chunk_shape or ())
             fill = self._fill_bytes(chunk, index)
-        place, source = (self.filename, self.path), source_of(self.file)
         return ChunkReader(
-            *place, index, self.storage.pipeline, chunk, fill, source, partial_filtered=self.storage.partial_filtered
+            self.filename,
+            self.path,
+            index,
+            self.storage.pipeline,
+            chunk,
+            fill,
+            source_of(self.file),
+            partial_filtered=self.storage.partial_filtered,
         )
 
     def small_values(self) -> NDArray[Any] | None:
@@ -457,11 +464,11 @@ class Hdf5Array(Hdf5Dataset):
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.type.numbers is not None:
-                source, read_scattered = source_of(self.file), LibraryReader(self).read
-                if remote_of(self.file) is not None:
-                    return ContiguousReader(self.label, self.shape, self.type.numbers, source, offset)
-                place = self.label, self.shape, self.type.numbers, source, offset
-                return ContiguousReader(*place, read_scattered=read_scattered)
+                by_library = LibraryReader(self).read if remote_of(self.file) is None else None
+                source = source_of(self.file)
+                return ContiguousReader(
+                    self.label, self.shape, self.type.numbers, source, offset, read_scattered=by_library
+                )
             if (virtual := self.open_virtual()) is not None:
                 return virtual
             self.check_readable()

@@ -368,7 +368,7 @@ class GroupDimensions:
     """The dimensions of a group."""
 
     around: GroupDimensions | None  # Dimensions of the enclosing group; None for the root group
-    # Dimensions by name. Unnamed ones are numbered: see `phony_name`.
+    # Dimensions by name. Unnamed ones are numbered: see `name_axes`.
     own: dict[str, Dimension] = field(default_factory=dict)
     places: dict[Place, str] = field(default_factory=dict)  # Names by place of their datasets
     ids: dict[int, str] = field(default_factory=dict)

@@ -192,15 +192,15 @@ class _Reader:
         attributes = tuple(self._attributes(array.dataset, left_out, f"{name}:"))
         plain = kind.form == "number" and kind.nbytes > 1
         return HeaderVariable(
-            name,
-            kind,
-            attributes,
-            tuple(self._dimension_path(path, axis) for axis in item.dimensions),
-            "contiguous" if array.storage.layout == "external" else array.storage.layout,
-            item.chunk_shape,
-            item.pipeline,
-            array.type.byteorder if plain else "",
-            array.dataset.id.get_create_plist().get_fill_time() == h5d.FILL_TIME_NEVER,
+            name=name,
+            type=kind,
+            attributes=attributes,
+            dimensions=tuple(self._dimension_path(path, axis) for axis in item.dimensions),
+            storage="contiguous" if array.storage.layout == "external" else array.storage.layout,
+            chunk_shape=item.chunk_shape,
+            pipeline=item.pipeline,
+            byteorder=array.type.byteorder if plain else "",
+            has_no_fill=array.dataset.id.get_create_plist().get_fill_time() == h5d.FILL_TIME_NEVER,
         )
 
     def _dimension_path(self, path: str, name: str) -> str:
