@@ -54,7 +54,8 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
     def failures(task: Parts) -> tuple[int, list[str]]:
         return len(task), [text for box in task.boxes() for text in _failures(reader, box)]
 
-    tasks, threads = tasks_of(parts, array.storage.chunk.nbytes), bounded_threads(array.storage.chunk.nbytes, threads)
+    nbytes = array.storage.chunk.nbytes
+    tasks, threads = tasks_of(parts, nbytes), bounded_threads(nbytes, threads)
     broken: list[str] = []
     done = 0
     progress(0, len(parts))

@@ -149,7 +149,8 @@ class _PackingReader:
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and pack a part."""
-        values, path, origin = self._reader.read(part), self._array.source.path, origin_of(part)
+        values = self._reader.read(part)
+        path, origin = self._array.source.path, origin_of(part)
         with located(f"{path}: from {origin} on", dataset=path, chunk=origin):
             return put(self._array.packed(values, part), out)
 
@@ -221,7 +222,9 @@ def packing_range_of(
 ) -> PackingRange:
     """Return the range of all values of an array, read in threads by the chunks of a grid."""
     source.check_readable()
-    parts, marks, total = source.parts(grid), marks_of(source), PackingRange()
+    parts = source.parts(grid)
+    marks = marks_of(source)
+    total = PackingRange()
 
     def range_of(part: Region, values: NDArray[Any]) -> PackingRange:
         with located(f"{source.path}: chunk at {origin_of(part)}", dataset=source.path):

@@ -278,8 +278,10 @@ class NetcdfTarget:
         most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
         box = sparse or several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
         with closing(array.open_reader()) as reader:
-            grid = Grid(array.shape, box)  # texts have no fill value in the file
-            for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
+            grid = Grid(array.shape, box)
+            # Texts have no fill value in the file.
+            parts = Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid)
+            for part in parts:
                 values = reader.read(part)
                 values = values if fixed is None else np.ascontiguousarray(values).view(fixed)
                 values = np.ascontiguousarray(values, object if dataset.dtype.kind == "O" else None)

@@ -424,14 +424,11 @@ class Hdf5Array(Hdf5Dataset):
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
         depth = Depth.twice if independent else Depth.values
-        if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
+        before = self._quick_content(depth)
+        after = None if before is None else other._quick_content(depth)
+        if before is None or after is None or not before.is_like(after) or self.type.numbers is None:
             return None
-        if (
-            not before.is_like(after)
-            or self.type.numbers is None
-            or self.marks.has_companion
-            or other.marks.has_companion
-        ):
+        if self.marks.has_companion or other.marks.has_companion:
             return None
         values = self._as_array(before)
         others = values if before.values == after.values else self._as_array(after)

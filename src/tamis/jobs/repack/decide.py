@@ -306,12 +306,14 @@ def _recoded(
 
 def _chunk_dtype(array: ArrayFacts, filters: Pipeline) -> tuple[np.dtype[Any], list[str]]:
     """Return the type of the chunks, in native byte order if the filters need it, and notes."""
-    notes, dtype = [], cast("np.dtype[Any]", array.type.dtype)
+    dtype = cast("np.dtype[Any]", array.type.dtype)
+    notes = []
     if array.storage.layout in ELSEWHERE:
         notes.append(f"its values are read from other files ({array.storage.layout}), and stored in the target")
     if dtype.isnative or (filters.bounded is None and filters.error_bound == 0):
         return dtype, notes
-    native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
+    native = dtype.newbyteorder("=")
+    needing = filters.rounding or filters.filters[0]
     notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
     return native, notes
 
@@ -352,7 +354,8 @@ def _version_note(pipeline: Pipeline) -> list[str]:
 
 def _form_notes(form: _Form, path: str, *, is_rounded: bool) -> list[str]:
     """Return notes about chunks that do not suit the array, and about a loss that comes on top of an earlier one."""
-    notes, before = [], form.array.storage.pipeline
+    notes = []
+    before = form.array.storage.pipeline
     growing = tuple(most is None for most in form.array.maxshape)
     chunking = Chunking(form.array.shape, growing, form.chunk, form.pipeline, {})
     if note := oversized_note(path, chunking) or padding_note(path, chunking):

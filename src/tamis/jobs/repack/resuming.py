@@ -486,8 +486,9 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
     try:
         yield
     except BaseException:
-        for text in interrupted(Path(target)) if resume else ():
-            note(text)
+        if resume:
+            for text in interrupted(Path(target)):
+                note(text)
         raise
 
 

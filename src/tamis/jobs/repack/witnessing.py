@@ -160,7 +160,9 @@ class _VirtualSources:
     def changed_source(self, path: str, seen: frozenset[str] = frozenset()) -> str:
         """Return the first source of an array that may have other values in this run, in words; empty if none has."""
         array = self._store.arrays[path]
-        for file, inner in array.elsewhere.virtual_sources if array.storage.layout == "virtual" else ():
+        if array.storage.layout != "virtual":
+            return ""
+        for file, inner in array.elsewhere.virtual_sources:
             if found := self._changed_at(file, inner, seen | {path}):
                 return found
         return ""

@@ -357,8 +357,10 @@ def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
 
 def stored_sizes(dataset: h5d.DatasetID, origins: Iterable[tuple[int, ...]]) -> Iterator[int]:
     """Yield the same as `stored_nbytes` for several chunks."""
-    function, id_ = _required("H5Dget_chunk_storage_size"), _hid(dataset.id)
-    nbytes, place = ctypes.c_uint64(), (ctypes.c_uint64 * dataset.rank)()
+    function = _required("H5Dget_chunk_storage_size")
+    id_ = _hid(dataset.id)
+    place = (ctypes.c_uint64 * dataset.rank)()
+    nbytes = ctypes.c_uint64()
     pointer = ctypes.byref(nbytes)
     for origin in origins:
         place[:] = origin

@@ -270,7 +270,8 @@ def circle_of(dataset: h5py.Dataset, filename: str) -> str:
 def _sources_at(place: tuple[str, str], dataset: h5py.Dataset, own: str) -> Iterator[tuple[str, str]]:
     """Yield the places of the sources of what is at a place, with the path from the root."""
     path, inner = place
-    for file, name in _places_of(dataset.file if path == own else path, inner):
+    places = _places_of(dataset.file if path == own else path, inner)
+    for file, name in places:
         if name:
             yield file, posixpath.normpath(posixpath.join("/", name))
 
@@ -349,7 +350,8 @@ def end_at(file: h5py.File, path: str, links: int = 0) -> tuple[NamedFile | h5py
         part = name.encode("utf-8", "surrogateescape")
         if not group.id.links.exists(part):
             return None
-        kind, rest = group.id.links.get_info(part).type, parts[index + 1 :]
+        kind = group.id.links.get_info(part).type
+        rest = parts[index + 1 :]
         if kind == h5l.TYPE_EXTERNAL:
             other, inner = group.id.links.get_val(part)
             linked = find_linked(os.fsdecode(other), os.path.abspath(file.filename))

@@ -55,7 +55,8 @@ def messages(file: ByteSource, offset: int, base: int) -> Iterator[Message]:
         parts = [(offset + 16, struct.unpack_from("<I", start, 8)[0])]
     else:
         return
-    visited_nbytes, end = 0, file.nbytes
+    visited_nbytes = 0
+    end = file.nbytes
     while parts and visited_nbytes < _MOST_NBYTES:
         part_offset, nbytes = parts.pop()
         data = file.read(part_offset, min(nbytes, _MOST_NBYTES))

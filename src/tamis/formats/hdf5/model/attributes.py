@@ -147,12 +147,15 @@ def _known_type(datatype: bytes, dataspace: bytes) -> tuple[Any, tuple[int, ...]
 
     None if h5py converts it.
     """
-    kind, dtype = h5t.decode(datatype), None
+    kind = h5t.decode(datatype)
+    dtype = None
     extents = memoryview(dataspace)[1:].cast("Q").tolist()  # and maximum extents, after the class of the dataspace
     shape = tuple(extents[: len(extents) // 2])
     end = 0
     if isinstance(kind, h5t.TypeStringID):
-        dtype, end = None if kind.is_variable_str() else np.dtype(f"S{kind.get_size()}"), kind.get_strpad()
+        end = kind.get_strpad()
+        if not kind.is_variable_str():
+            dtype = np.dtype(f"S{kind.get_size()}")
     else:
         with suppress(TypeError):  # of numbers that NumPy does not have
             if type(kind) in (h5t.TypeIntegerID, h5t.TypeFloatID) and h5t.py_create(kind.dtype) == kind:
@@ -266,7 +269,8 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
         kind = _text_type(form.type, max(map(len, values), default=1))
         values = values if count else []  # netCDF has no texts for "", in place of an attribute without a value
     else:
-        kind, values = _number_type(form.type), np.asarray(value).reshape(-1)
+        kind = _number_type(form.type)
+        values = np.asarray(value).reshape(-1)
     if kind is None or len(values) != count:
         return False
     attribute = created(owner, name, kind, space)
@@ -307,7 +311,8 @@ def _write_parts(owner: h5py.HLObject, name: str, value: Any, form: AttributeFor
         values = values.reshape((*(form.shape or ()), *inner))
         # converted only where needed, because that puts a zero in place of the last character of texts
         is_whole = not dtype.hasobject and dtype.itemsize == kind.get_size()
-        memory, part = kind if is_whole else memory_type(kind, dtype), h5py.check_vlen_dtype(dtype)
+        memory = kind if is_whole else memory_type(kind, dtype)
+        part = h5py.check_vlen_dtype(dtype)
         lists = isinstance(part, np.dtype) and not part.hasobject and part.itemsize == kind.get_super().get_size()
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError):
         return False  # metadata of other programs

@@ -568,8 +568,15 @@ class Hdf5Model:
             for item in group.arrays
             if item.scale_name
         ]
-        own, forms, attributes = dimensions.own, group.forms, self._visible(group.attributes)
-        return NamedGroup(path, own, variables, attributes, group.left_out, forms, lost)
+        return NamedGroup(
+            path=path,
+            dimensions=dimensions.own,
+            variables=variables,
+            attributes=self._visible(group.attributes),
+            left_out=group.left_out,
+            forms=group.forms,
+            lost=lost,
+        )
 
     def _visible(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return attributes for readers of netCDF, who hide all with names of internal ones; all for copies."""

@@ -557,7 +557,8 @@ class TreeCopier:
         if isinstance(item, h5t.TypeID):
             self._type(item)
             return
-        name, lcpl, staging = staging_name(address), link_plist(h5t.CSET_ASCII), self._staging_group()
+        name, lcpl = staging_name(address), link_plist(h5t.CSET_ASCII)
+        staging = self._staging_group()
         path = h5i.get_name(item)
         with placed(path or b"an object without a link"):
             if isinstance(item, h5g.GroupID):
@@ -616,7 +617,8 @@ class TreeCopier:
         if (known := self.known.get((number, place.content))) is not None:
             place.put(known)
             return
-        content, target = place.content, place.follow(self._root_of(number))
+        content = place.content
+        target = place.follow(self._root_of(number))
         elsewhere = target is not None and target.item is None
         home = None if target is None or elsewhere else self._home(target.item)
         if target is None or home is None:

@@ -170,7 +170,11 @@ def known_types(own: object, of_group: object = None, name: str = "") -> Types:
     if types is None and isinstance(of_group, dict) and isinstance(arrays := of_group.get(_OF_ARRAYS), dict):
         types = arrays.get(name)
     forms = own.get(_FORMS) if isinstance(own, dict) else None
-    return {**(types if isinstance(types, dict) else {}), **(forms if isinstance(forms, dict) else {})}
+    known: Types = {}
+    for recorded in (types, forms):
+        if isinstance(recorded, dict):
+            known |= recorded
+    return known
 
 
 def known_forms(types: Types) -> dict[str, AttributeForm]:

@@ -50,7 +50,9 @@ class Document:
     @property
     def file(self) -> str:
         """Name of its file, relative to the folder of the hierarchy."""
-        name = "zarr.json" if self.zarr_format == 3 else ".zarray" if self.is_array else ".zgroup"
+        name = ".zarray" if self.is_array else ".zgroup"
+        if self.zarr_format == 3:
+            name = "zarr.json"
         return f"{self.path}/{name}".lstrip("/")
 
     @property
