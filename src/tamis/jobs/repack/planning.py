@@ -308,7 +308,7 @@ def _of_values(plan: ArrayPlan, array: StoredArray) -> ArrayPlan:
         plan = replace(plan, notes=(*plan.notes, "big-endian in the source, stored little-endian"))
     if values is array or values.type.dtype is None:
         return plan
-    pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
+    pipeline = unstored(plan.pipeline)
     if isinstance(plan, Recompress):
         return replace(plan, pipeline=pipeline, dtype=values.type.dtype)
     padding = Padding.of(values, values.type.dtype)
