@@ -269,7 +269,9 @@ def _errors(
     if not len(parts):
         return
 
-    dtype = plan.dtype if plan.dtype.kind != "V" else source.type.values or plan.dtype
+    dtype = plan.dtype
+    if dtype.kind == "V" and source.type.values is not None:
+        dtype = source.type.values
     compare = _compare_values(plan)
 
     def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:

@@ -146,16 +146,16 @@ def shorten_axes(target: h5d.DatasetID) -> None:
 
 
 class Copied(NamedTuple):
-    """A dataset that was copied under its link; `complete` if with all attributes, and no references in its values."""
+    """A dataset that was copied, with a link like that of the source."""
 
-    complete: bool
+    complete: bool  # Whether it has all of its attributes already, and no references in its values
 
 
 class DatasetSlot:
     """The place of a dataset that the caller creates, when it is the turn of its link.
 
-    The caller creates the copy under the link's name in the group, and sets `copy`: to the new dataset or, if it also
-    made a link like that in the source, to what it did. Without a copy, the dataset is copied as stored.
+    The caller creates the copy under the link's name in the group, and sets `copy` to the new dataset, or to a `Copied`
+    if the new link has the character set of the source's. Without a copy, the dataset is copied as stored.
     """
 
     __slots__ = ("_open", "_source", "copy", "link", "parent", "path")

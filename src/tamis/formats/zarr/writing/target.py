@@ -115,7 +115,7 @@ def _carried(array: StoredArray) -> ArrayPlan | None:
 
 @dataclass(slots=True)
 class CopiedArray:
-    """A new array with the files of another one; see `tamis.formats.zarr.writing.target.NewArray`."""
+    """A new array with the files of another one, in place of a `NewArray`."""
 
     path: str  # Path in the new hierarchy
     files: Mapping[str, bytes]  # The metadata of the other array, by the names of their files
@@ -257,27 +257,35 @@ class NewArray:
             attributes=self.attributes,
             codecs=self.writer.codecs,
         )
-        about = self._attributes()
-        attributes, source = about.in_json(form.zarr_format), about.source
-        if form.zarr_format == 2:
-            if not about.keeps_document(2):
-                names = [*self.dimensions] if source is None else source.dimensions
-                if source is None or any(names) or not names:
-                    attributes |= {DIMENSIONS: names}
-            attributes = with_types(attributes, about.types_of_others(2))
-            metadata = metadata_2(array, grid.chunk_count - self.writer.count)
-        else:
-            metadata = metadata_3(array)
-            if (counts := form.shard_counts(grid)) is not None:
-                metadata |= _sharded(metadata, counts)
-        if source is not None:
-            metadata = source.described(metadata, form.zarr_format, retyped=self._is_retyped())
         if form.zarr_format == 3:
-            if attributes or not about.keeps_document(3) or source is None or "attributes" in source.content:
-                metadata = metadata | {"attributes": attributes}
-            else:
-                metadata = {name: value for name, value in metadata.items() if name != "attributes"}
-            return {"zarr.json": write_json(folder / "zarr.json", metadata)}
+            return self._write_metadata_3(folder, form, array)
+        return self._write_metadata_2(folder, array)
+
+    def _write_metadata_3(self, folder: Path, form: ZarrLayout, array: Described) -> dict[str, Json]:
+        about = self._attributes()
+        attributes, source = about.in_json(3), about.source
+        metadata = metadata_3(array)
+        if (counts := form.shard_counts(self.writer.grid)) is not None:
+            metadata |= _sharded(metadata, counts)
+        if source is not None:
+            metadata = source.described(metadata, 3, retyped=self._is_retyped())
+        if attributes or not about.keeps_document(3) or source is None or "attributes" in source.content:
+            metadata = metadata | {"attributes": attributes}
+        else:
+            metadata = {name: value for name, value in metadata.items() if name != "attributes"}
+        return {"zarr.json": write_json(folder / "zarr.json", metadata)}
+
+    def _write_metadata_2(self, folder: Path, array: Described) -> dict[str, Json]:
+        about = self._attributes()
+        attributes, source = about.in_json(2), about.source
+        if not about.keeps_document(2):
+            names = [*self.dimensions] if source is None else source.dimensions
+            if source is None or any(names) or not names:
+                attributes |= {DIMENSIONS: names}
+        attributes = with_types(attributes, about.types_of_others(2))
+        metadata = metadata_2(array, self.writer.absent_count)
+        if source is not None:
+            metadata = source.described(metadata, 2, retyped=self._is_retyped())
         documents = {".zarray": write_json(folder / ".zarray", metadata)}
         before = self.source.document if self.source is not None and about.keeps_document(2) else None
         if attributes or before is None or ".zattrs" in before.files:
