@@ -248,12 +248,9 @@ def run_repack(
                 store.read_ahead()
             options = adapt(options, store) if adapt else options
             survey = GivenRanges(options.ranges, ReadSurvey(report, options.threads))
-            planning = _planning(store, options, form, survey)
-            planning = planning._replace(places=(places or Places()).and_file(os.fspath(source), os.fspath(target)))
-            form.check_copy(store, planning.dropped)
-            planning, dangling = _checked_views(store, planning, options)
+            places = (places or Places()).and_file(os.fspath(source), os.fspath(target))
+            planning, notes = _checked_planning(store, options, form, places, survey)
             witness = witness_of([source], store, options)
-            notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
             record = TargetRecord.of(source, planning, options)
             others = OtherFiles([], [])
             if options.resume and target.exists():
@@ -270,8 +267,8 @@ def run_repack(
                 done = _Done(planning.kept, others=tuple(others.files), witnessed=witnessed)
             else:
                 warnings = coarse_bounds(planning.plans, planning.datasets, planning.patterns)
-                if warn is not None:
-                    for warning in warnings:
+                for warning in warnings:
+                    if warn is not None:
                         warn(warning)
                 if options.missing == "refuse":
                     refuse_missing(planning, report, options.threads)
@@ -338,13 +335,10 @@ def run_preview(
         options = adapt(options, store) if adapt else options
         form = target_form(target, **options.form)
         transaction = form.begin(target)
-        planning = _planning(store, options, form)
-        form.check_copy(store, planning.dropped)
+        planning, notes = _checked_planning(store, options, form, Places().and_file(source_text, target_text))
         datasets = describe(planning)
-        planning = planning._replace(places=Places().and_file(source_text, target_text))
-        planning, dangling = _checked_views(store, planning, options)
         others = _other_files(store, target, planning, options)
-        notes = [*_notes_of(store, planning, options), *dangling, *_translated(store, planning), *others.notes]
+        notes += others.notes
         if not options.resume:
             notes = [*interrupted(target), *notes]
         else:
@@ -401,6 +395,16 @@ def _planning(store: Store, options: RepackOptions, form: TargetForm, survey: Su
     linked = store.linked_files() if options.self_contained else ()
     planning = planning._replace(taken_in=taken_in(store, elsewhere, linked))
     return planning if by_objects else planning.of_values()
+
+
+def _checked_planning(
+    store: Store, options: RepackOptions, form: TargetForm, places: Places, survey: Survey = SURVEY_ALONE
+) -> tuple[Planning, list[str]]:
+    """Return the planning of a run, which the form of the target can hold, and notes about it."""
+    planning = _planning(store, options, form, survey)._replace(places=places)
+    form.check_copy(store, planning.dropped)
+    planning, dangling = _checked_views(store, planning, options)
+    return planning, [*_notes_of(store, planning, options), *dangling, *_translated(store, planning)]
 
 
 def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> tuple[Planning, list[str]]:
