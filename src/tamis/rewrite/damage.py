@@ -36,12 +36,9 @@ def damage_of(array: StoredArray, progress: Callable[[int, int], None], threads:
 
     Nothing is known about filters that are not installed, and about values in other files, which are not opened.
     """
-    if (
-        array.storage.chunk_shape is None
-        or array.storage.layout in ELSEWHERE
-        or not size_of(array)
-        or _lacks_filter(array)
-    ):
+    if array.storage.chunk_shape is None or array.storage.layout in ELSEWHERE:
+        return ""
+    if not size_of(array) or _lacks_filter(array):
         return ""
     try:
         parts = array.parts(grid_of(array.shape, array.storage.chunk_shape))
