@@ -409,8 +409,7 @@ def _checked_planning(
 
 def _checked_views(store: Store, planning: Planning, options: RepackOptions) -> tuple[Planning, list[str]]:
     """Do as `tamis.jobs.repack.views.checked_views` where there is anything to check; most files have nothing."""
-    assert planning.form is not None
-    if not may_spoil(options) or options.self_contained or not planning.form.copies_objects_of(store):
+    if not may_spoil(options) or options.self_contained or not planning.copies_objects_of(store):
         return planning, []  # virtual datasets are stored as values, from the source
     is_virtual = any(array.storage.layout == "virtual" for array in planning.datasets.values())
     if not (is_virtual or [*store.links_elsewhere()]):
@@ -435,18 +434,17 @@ def targets_led_to(source: str, target: str, options: RepackOptions, places: Pla
 
 def _other_files(store: Store, target: Path, planning: Planning, options: RepackOptions) -> OtherFiles:
     """Return which other files a target leads to, by the plans for its source."""
-    if options.self_contained or planning.form is None or not planning.form.copies_objects_of(store):
+    if options.self_contained or not planning.copies_objects_of(store):
         return OtherFiles([], [])
     rewritten = [path for path, plan in planning.plans.items() if not isinstance(plan, Copy)]
     return store.survey_other_files(os.fspath(target), planning.places, rewritten)
 
 
 def _notes_of(store: Store, planning: Planning, options: RepackOptions) -> list[str]:
-    assert planning.form is not None
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
     if options.is_empty and not options.self_contained:
-        is_other = not planning.form.copies_objects_of(store)
+        is_other = not planning.copies_objects_of(store)
         notes.append(_NOTHING_ASKED + (", as far as the format of the target has them" if is_other else ""))
     if options.self_contained:
         notes += _taken_in_notes(store, planning)
@@ -574,7 +572,7 @@ class _Run(NamedTuple):
             for path, plan in planning.plans.items()
             if path in written or (isinstance(plan, Copy) and path not in new.kept)
         }
-        by_objects = planning.form is not None and planning.form.copies_objects_of(store)
+        by_objects = planning.copies_objects_of(store)
         try:
             damaged = damage_in(planning, written, self.report, threads, by_objects=by_objects)
             names = {item.path for item in damaged}

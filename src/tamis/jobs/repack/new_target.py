@@ -180,7 +180,7 @@ def write_target(
     """Write the target, and return what it has."""
     plans, form = planning.plans, planning.form
     assert form is not None
-    by_objects = form.copies_objects_of(store)
+    by_objects = planning.copies_objects_of(store)
     anew = [path for path, plan in plans.items() if not (isinstance(plan, Copy) and by_objects)]
     outdated = replaced_companions(planning.datasets, plans)
     changes = Changes(anew, outdated, planning.dropped, planning.places)
@@ -223,10 +223,9 @@ class _Writing:
         options: RepackOptions,
         elsewhere: EncodeElsewhere,
     ) -> None:
-        assert planning.form is not None
         self._store, self._planning, self._options = store, planning, options
         self._resuming, self._report, self._elsewhere = resuming, report, elsewhere
-        self._by_objects = planning.form.copies_objects_of(store)
+        self._by_objects = planning.copies_objects_of(store)
         self._count = sum(not isinstance(plan, Copy) for plan in planning.plans.values())
         self._carried: dict[str, ArrayWriter | None] = {}  # Companions of arrays whose chunks are copied
         self.written: dict[str, Written] = {}
@@ -370,7 +369,7 @@ def prove(
     Datasets without a plan are also compared, unless they were copied as stored or left out. No other program reads
     the `damaged` ones, which have the stored bytes of the source.
     """
-    by_objects = planning.form is not None and planning.form.copies_objects_of(store)
+    by_objects = planning.copies_objects_of(store)
     source = planning.datasets
     results = []
     small = SmallArrays()

@@ -48,6 +48,10 @@ class Planning(NamedTuple):
     patterns: Mapping[str, str] = {}  # The pattern that matched each path, where no exact name did
     needed: frozenset[str] = frozenset()  # Paths of virtual datasets that cannot stay virtual: see `views`
 
+    def copies_objects_of(self, store: Store) -> bool:
+        """Return whether the target gets the objects of a store as they are stored; False without a target."""
+        return self.form is not None and self.form.copies_objects_of(store)
+
     def keeping(self, paths: Collection[str]) -> Planning:
         """Return the planning where datasets that a pattern matches are kept if the target cannot write their type."""
         kept = {path for path in self.plans if path in paths and path not in self.exact}

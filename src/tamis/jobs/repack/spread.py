@@ -71,7 +71,7 @@ class Pool(NamedTuple):
     ) -> EncodingWorkers:
         """Return the workers of a run."""
         assert planning.form is not None
-        by_values = not planning.form.copies_objects_of(store)
+        by_values = not planning.copies_objects_of(store)
         return EncodingWorkers(
             self, store.path, options, run, transaction.path, planning.form.files, by_values=by_values
         )

@@ -75,7 +75,7 @@ def look(
     if witness is None:
         return None
     assert planning.form is not None
-    copies_objects = planning.form.copies_objects_of(store)
+    copies_objects = planning.copies_objects_of(store)
     known = {item.path: _expected(item, planning) for item in datasets if not item.copied}
     if not known:
         known = {path: _planned(path, planning) for path, plan in planning.plans.items() if not isinstance(plan, Copy)}
